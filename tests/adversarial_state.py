@@ -1308,7 +1308,121 @@ CONTROL = {
     ),
 }
 
+ORDERS = {
+    "a cache that moves what it gave to its end": (
+        [
+            "from collections import OrderedDict\nclass LRU:\n    def __init__(self, n): self.n, self.d = n, OrderedDict()\n"
+            "    def get(self, k):\n        self.d.move_to_end(k); return self.d[k]\n"
+            "    def put(self, k, v):\n        self.d[k] = v\n        while len(self.d) > self.n: self.d.popitem(last=False)\n"
+            "cache = LRU(2); cache.put('x', 1); cache.put('y', 2)",
+            "r = ask()",
+            "if r == 'a': cache.get('x')",
+            "cache.put('z', 3)",
+            "print(list(cache.d))",
+        ],
+    ),
+    "an order, nobody reads": (
+        [
+            "from collections import OrderedDict\nd = OrderedDict(a=1, b=2)",
+            "r = ask()",
+            "if r == 'a': d.move_to_end('a')",
+        ],
+    ),
+    "a dict's order": (["d = dict(a=1, b=2)", "r = ask()", "if r == 'a': d['a'] = d.pop('a')"],),
+}
+
+BOUND = {
+    "append kept as a name": (
+        [
+            "xs = []\nadd = xs.append\ndel xs",
+            "r = ask()",
+            "if r == 'a': add(1)",
+            "print(add.__self__)",
+        ],
+    ),
+    "a generator's method kept as a name": (
+        [
+            "import random\ndraw = random.Random(1).random",
+            "r = ask()",
+            "if r == 'a': draw()",
+            "print(draw())",
+        ],
+    ),
+    "a lock left held": (
+        [
+            "import threading\nlock = threading.Lock()",
+            "r = ask()",
+            "if r == 'a': lock.acquire()",
+            "print(lock.locked())",
+        ],
+    ),
+    "an array that is closed to writes": (
+        [
+            "import numpy as np\nv = np.zeros(3)",
+            "r = ask()",
+            "if r == 'a': v.flags.writeable = False",
+            "try:\n    v[0] = 1\nexcept ValueError: pass",
+            "print(v)",
+        ],
+    ),
+}
+
+PLUGINS = {
+    "a module from a file's spec": (
+        [
+            "_ = open('plug.py', 'w').write('STATE = []\\ndef run(x):\\n    STATE.append(x)\\n    return len(STATE)\\n')\n"
+            "import importlib.util as iu\nspec = iu.spec_from_file_location('plug', 'plug.py')\n"
+            "plug = iu.module_from_spec(spec); spec.loader.exec_module(plug); del spec",
+            "r = ask()",
+            "if r == 'a': plug.run('k')",
+            "n = plug.run('z')",
+            "print(n, plug.STATE)",
+        ],
+    ),
+    "a module made by hand": (
+        [
+            "import types\nm = types.ModuleType('m')\nexec('n = 0\\ndef inc():\\n    global n\\n    n += 1', m.__dict__)",
+            "r = ask()",
+            "if r == 'a': m.inc()",
+            "print(m.n)",
+        ],
+    ),
+    "a namespace that exec filled": (
+        [
+            "ns = {}\nexec('n = 0\\ndef inc():\\n    global n\\n    n += 1', ns)",
+            "r = ask()",
+            "if r == 'a': ns['inc']()",
+            "print(ns['n'])",
+        ],
+    ),
+}
+
+LIBRARY_OBJECTS = {
+    "mode of a file": (
+        [
+            "import os\nopen('x.sh', 'w').write('x'); os.chmod('x.sh', 0o644)",
+            "r = ask()",
+            "if r == 'a': os.chmod('x.sh', 0o755)",
+            "m = oct(os.stat('x.sh').st_mode & 0o777)",
+            "print(m)",
+        ],
+    ),
+    "json default encoder": (
+        [
+            "import json",
+            "r = ask()",
+            "if r == 'a': json.JSONEncoder.default = lambda s, o: 'X'",
+            "try:\n    t = json.dumps({1, 2})\nexcept TypeError: t = 'no'",
+            "print(t)",
+        ],
+    ),
+}
+
 NOTEBOOKS = {
+    **LIBRARY_OBJECTS,
+    **ORDERS,
+    **BOUND,
+    **PLUGINS,
     **RANDOMNESS,
     **LARGE,
     **VIEWS,
@@ -1328,24 +1442,6 @@ SAID = {
             "if r == 'a': builtins.T_flag = 1",
             "import builtins\nx = hasattr(builtins, 'T_flag')",
             "print(x)",
-        ],
-    ),
-    "mode of a file": (
-        [
-            "import os\nopen('x.sh', 'w').write('x'); os.chmod('x.sh', 0o644)",
-            "r = ask()",
-            "if r == 'a': os.chmod('x.sh', 0o755)",
-            "m = oct(os.stat('x.sh').st_mode & 0o777)",
-            "print(m)",
-        ],
-    ),
-    "json default encoder": (
-        [
-            "import json",
-            "r = ask()",
-            "if r == 'a': json.JSONEncoder.default = lambda s, o: 'X'",
-            "try:\n    t = json.dumps({1, 2})\nexcept TypeError: t = 'no'",
-            "print(t)",
         ],
     ),
     "umask": (

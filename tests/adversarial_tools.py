@@ -7,6 +7,46 @@ R = "%%tape record\n"
 ADD = "@tape.tool\ndef add(item):\n    todo.append(item)\n    return len(todo)"
 
 SAID = {
+    "a tool that reads what came out otherwise, where nothing may go live": (
+        [
+            "todo = []\n" + ADD,
+            R + "mood = ask()",
+            R + "if mood == 'a': add('milk')",
+            R + "k = add('eggs')",
+            "print(todo, k)",
+        ],
+        "b",
+        "stop",
+    ),
+    "tools that ran beside each other": (
+        [
+            "import asyncio\nseen = []\n@tape.tool\nasync def look(x):\n    await asyncio.sleep(0); seen.append(x); return x",
+            R + "mood = ask()\nrs = await asyncio.gather(look(mood), look('y'))",
+            "print(rs, sorted(seen))",
+        ],
+    ),
+    "a generator that is left earlier": (
+        [
+            "log = []\n@tape.tool\ndef stream(x):\n    try:\n        for c in x: log.append(c); yield c\n"
+            "    finally: log.append('end')",
+            R
+            + "mood = ask()\ng = stream('xyz')\nfirst = next(g)\nif mood == 'a': next(g)\ng.close()",
+            "print(log)",
+        ],
+    ),
+}
+"""Where a recorded value may be another in a whole run, or what a tool changed: that is said."""
+
+STOCK = "stock = {'n': 5}\n@tape.tool\ndef take(k):\n    stock['n'] -= k; return stock['n']"
+COUNT = (
+    "class Counter:\n    def __init__(self): self.n = 0\n    @tape.tool\n"
+    "    def add(self, x): self.n += len(x); return self.n\nc = Counter()"
+)
+KEPT = (
+    "import json, pathlib\np = pathlib.Path('s.json'); _ = p.write_text('{}')\n@tape.tool\ndef put(k, v):\n"
+    "    d = json.loads(p.read_text()); d[k] = v; p.write_text(json.dumps(d)); return len(d)"
+)
+READING = {
     "a tool that reads what came out otherwise": (
         [
             "todo = []\n" + ADD,
@@ -16,8 +56,38 @@ SAID = {
             "print(todo, k)",
         ],
     ),
+    "a tool that is called more often now": (
+        [
+            STOCK,
+            R + "mood = ask()\nfor _ in mood: left = take(1)",
+            R + "end = take(2)",
+            "print(stock, left, end)",
+        ],
+        "bbb",
+    ),
+    "a method whose object is another now": (
+        [
+            COUNT,
+            R + "mood = ask()\nk = c.add(mood); m = c.add('zz')",
+            R + "n = c.add('yy')",
+            "print(k, m, n, c.n)",
+        ],
+        "bbb",
+    ),
+    "a file that a tool reads and writes over": (
+        [KEPT, R + "mood = ask()\nput(mood, 1)", R + "put('z', 2)", "print(p.read_text())"],
+    ),
+    "a generator that appends to what differs": (
+        [
+            "log = []\n@tape.tool\ndef stream(x):\n    for c in x:\n        log.append(c); yield c.upper()",
+            R + "mood = ask()\nout = list(stream(mood + 'z'))",
+            R + "more = list(stream('kk'))",
+            "print(out, more, log)",
+        ],
+        "bc",
+    ),
 }
-"""Where a recorded value may be another in a whole run: that is said."""
+"""Tools that read what is not as it was: where requests that changed may go live, they go live, too."""
 
 TOOLS = {
     "list, in a cell that does not depend": (
@@ -283,4 +353,4 @@ INSIDE = {
 }
 """The changed call is made in the body of a tool."""
 
-NOTEBOOKS = {**TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **INSIDE}
+NOTEBOOKS = {**READING, **TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **INSIDE}

@@ -64,7 +64,7 @@ def run(kernel, cells):
 
 def files(folder):
     return {
-        str(path.relative_to(folder)): path.read_text() if path.is_file() else ""
+        str(path.relative_to(folder)): path.read_text(errors="replace") if path.is_file() else ""
         for path in sorted(folder.rglob("*"))
         if not {"nb.ipynb", "nb.tapes", "__pycache__", ".ipython", ".home"}
         & {*path.relative_to(folder).parts}
@@ -79,8 +79,10 @@ def whole(folder, cells, reply):
         return shown, aside(kernel, LOOK, folder.parent / "truth.json"), files(folder)
 
 
-def changed(folder, cells, reply, policy="live", line=""):
-    """Recorded with the reply "a", overridden and re-run; what it says is the fourth."""
+def changed(folder, cells, reply, policy="live", lines=()):
+    """Recorded with the reply "a", overridden and re-run; what it says is the fourth. `lines`: what is said
+    instead, each once what came of the one before is known.
+    """
     folder.mkdir()
     with session(folder, "a") as kernel:
         run(kernel, cells)
@@ -94,8 +96,9 @@ def changed(folder, cells, reply, policy="live", line=""):
         overridden = kernel.execute(f"%tape override {call} --value '\"{reply}\"' --take new", "o")
         assert overridden.ok, overridden.traceback
         plan = kernel.execute("%tape plan new", "p").stdout
-        said = kernel.execute(line or f"%tape rerun new --on-divergence {policy}", "r")
-        compared = aside(kernel, JOIN, folder.parent / "compared.json")
+        for line in lines or [f"%tape rerun new --on-divergence {policy}"]:
+            said = kernel.execute(line, "r")
+            compared = aside(kernel, JOIN, folder.parent / "compared.json")
         kernel.execute("%tape rerun", "x", silent=True)
         world = aside(kernel, LOOK, folder.parent / "world.json")
         return world, files(folder), plan + said.stdout + said.traceback, compared or {}

@@ -13,7 +13,9 @@ import types
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_ADDRESS = re.compile(r"0x[0-9a-f]+|/tmp/flow\w+")
+_ADDRESS = re.compile(
+    r"0x[0-9A-Fa-f]+|/tmp/flow\w+|/tmp/ipykernel_\d+|(?<=id=.)\d+|(?<= at )[0-9A-F]{8,}|Task-\d+"
+)
 _OURS = frozenset({"ask", "In", "Out", "get_ipython", "exit", "quit", "open", "look", "join"})
 
 
@@ -64,7 +66,9 @@ def value_of(value, depth=0):
         code = value.__code__
         consts = [c.co_code if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
         return value.__name__, code.co_code, consts
-    if isinstance(value, types.GeneratorType) or type(value).__name__.endswith("iterator"):
+    if isinstance(value, types.GeneratorType):
+        return value.__qualname__, value.gi_frame and value.gi_frame.f_lasti, _local(value, depth)
+    if type(value).__name__.endswith("iterator"):
         return type(value).__name__, [repr(each) for each in itertools.islice(value, 5)]
     if type(value).__name__ == "Generator":
         return repr(value.bit_generator.state)
@@ -92,6 +96,11 @@ def value_of(value, depth=0):
             (k, value_of(v, depth + 1)) for k, v in vars(value).items() if k[:2] != "__"
         )
     return type(value).__name__, _ADDRESS.sub("", repr(value))
+
+
+def _local(generator, depth):
+    inside = generator.gi_frame.f_locals if generator.gi_frame else {}
+    return value_of(dict(inside), depth + 1) if depth < 4 else ""
 
 
 def _look(shell, texts, **how):

@@ -14,6 +14,7 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
+from tape_jupyter.cassette.runs import newer_than
 from tape_jupyter.cassette.takes import edits, files, overrides
 from tape_jupyter.cassette.takes.edits import EditedReply
 from tape_jupyter.core.call import Value
@@ -109,8 +110,18 @@ def override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenR
     if said.get("status") is not None and ways != ["reply"]:
         raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
     answer, warnings = _answer(entry, ways[0], said)
-    warnings += _of_callers(book, entry)
+    warnings += (*_of_callers(book, entry), *_of_an_earlier_turn(book, entry))
     return OverriddenReply(book.put(entry, answer, said.get("take") or ""), entry, answer, warnings)
+
+
+def _of_an_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
+    if not newer_than(book.runs, entry.run):
+        return ()
+    told = (
+        f"call {entry.id} is of an earlier turn of its cell: %tape rerun plays it in the kernel that ran all of them; "
+        "a replay of the notebook plays the newest"
+    )
+    return (told,)
 
 
 def way_of(entry: Entry, body: str) -> str:

@@ -153,6 +153,9 @@ class Effects(Protocol):
     def happen(self, step: int | None = None) -> None:
         """Do it again: all of it; of a generator, what belongs to the item of that number."""
 
+    def left(self) -> None:
+        """A generator is closed before its end, where the recorded one then did something more."""
+
     def result(self, structure: Any) -> Any:
         """A frozen result; parts that are objects of the program's are those very objects."""
 

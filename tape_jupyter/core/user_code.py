@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import sysconfig
+import types
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,14 @@ def _is_users(name: str) -> bool:
         return False
     path = getattr(sys.modules[name], "__file__", None)
     return isinstance(path, str) and path.endswith(".py") and not is_installed(path)
+
+
+def is_registered(module: types.ModuleType) -> bool:
+    """Whether it was imported, so that others who import its name get it; else it is a value like
+    any other: one that was made by hand, or from a file's spec.
+    """
+    name, spec = module.__name__, vars(module).get("__spec__")
+    return sys.modules.get(name) is module and (spec is not None or name == "__main__")
 
 
 def root_module(value: Any) -> str:

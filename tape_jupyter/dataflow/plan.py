@@ -36,6 +36,10 @@ class PlanCell:
     role: Role
     ticked: bool = True
     needs: tuple[int, ...] = ()
+    asks: int = 0
+    """How many of its calls may go live: their requests may be others now."""
+    cost: float | None = None
+    """What these took when they were recorded, US dollars; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Plan:
     hermetic: str | None = None
     from_tape: int = 0
     maybe_live: int = 0
+    """The sum of `asks` of its cells."""
     seconds: float | None = None
     take: str = ""
     lines: Lines = field(default_factory=dict)
@@ -212,7 +217,7 @@ def _named(thing: str) -> str:
 def _finish(
     draft: _Draft, calls: Mapping[str, int], later: Mapping[str, int], take: str, lines: Lines
 ) -> Plan:
-    cells = tuple(_cell(draft, draft.history[index]) for index in sorted(draft.roles))
+    cells = tuple(_cell(draft, draft.history[index], calls, later) for index in sorted(draft.roles))
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(
         cells=cells,
@@ -220,18 +225,18 @@ def _finish(
         warnings=tuple(_warnings(planned)),
         hermetic=_hermetic(draft),
         from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
-        maybe_live=sum(
-            (calls if c.role == "downstream" else later).get(draft.history[c.entry].run, 0)
-            for c in cells
-            if c.role != "restores"
-        ),
+        maybe_live=sum(cell.asks for cell in cells),
         seconds=sum(entry.seconds for entry in planned),
         take=take,
         lines={index: at for index, at in lines.items() if index in draft.roles},
     )
 
 
-def _cell(draft: _Draft, entry: Execution) -> PlanCell:
+def _cell(
+    draft: _Draft, entry: Execution, calls: Mapping[str, int], later: Mapping[str, int]
+) -> PlanCell:
+    role = draft.roles[entry.index]
+    live = {"downstream": calls, "changed": later, "restores": {}}[role]
     needs = {
         draft.versions.before(thing, entry.index) for thing in draft.versions.needs(entry.index)
     }
@@ -241,7 +246,8 @@ def _cell(draft: _Draft, entry: Execution) -> PlanCell:
         number=entry.number,
         title=title_of(entry.source),
         reasons=_telling(draft.reasons[entry.index]),
-        role=draft.roles[entry.index],
+        role=role,
+        asks=live.get(entry.run, 0),
         needs=tuple(sorted(needs & draft.roles.keys() - {BEGINNING})),
     )
 

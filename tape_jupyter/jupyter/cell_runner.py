@@ -407,12 +407,13 @@ class CellRunner:
     def _word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
         if (planned := self.planned()) is not None:
             return planned.word(line, raw)
-        word = self._own_word(line, raw)
+        word = self.own_word(line, raw)
         if self.steps is None or (line is None and is_quiet(raw)):
             return word
         return self.steps.word(cell_id, word)
 
-    def _own_word(self, line: str | None, raw: str) -> Word | None:
+    def own_word(self, line: str | None, raw: str) -> Word | None:
+        """What the tape does in a cell by its own line, or by the session."""
         if line is not None:
             return parse_line(line)
         if self.deck.session_mode == "off" or is_quiet(raw):

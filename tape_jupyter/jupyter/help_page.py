@@ -33,7 +33,10 @@ LOOK: Lines = (
 CHANGE: Lines = (
     ("%tape override CALL ...", "another reply: --text, --message, --value, --fault, --reply"),
     ("%tape plan [TAKE]", "which cells depend on what a take changes"),
-    ("%tape rerun [TAKE]", "run those again: --fresh, --cells 3,5, --on-divergence ..., --cancel"),
+    (
+        "%tape rerun [TAKE]",
+        "again: --fresh, --cells 3,5, --on-divergence, --adopt, --cancel",
+    ),
     ("%tape takes ...", "list; rename A B, default A, undo A, keep A, discard A, promote A"),
     ("%tape prune [NAME]", "drop recordings that newer ones replaced; --dry-run lists them"),
 )

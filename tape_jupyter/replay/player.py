@@ -219,7 +219,10 @@ class Player:
                 execution.repeats = repeats
                 if all(run.id != repeats for run in self.current()):
                     self._keep_places(execution)
-                    execution.own[1][repeats] = 0
+                    own = [
+                        run for run in self._runs() if repeats in (run["run"], run.get("parent"))
+                    ]
+                    execution.own[1].update((str(run["run"]), 0) for run in own)
             return execution
 
     def _keep_places(self, execution: Execution) -> None:
@@ -238,6 +241,8 @@ class Player:
 
     def repeats(self, execution: Execution) -> str:
         """Id of the recording that this execution repeats; "" where there is none of its cell."""
+        if execution.repeats:
+            return execution.repeats
         with self._lock:
             near = {run for run, distance in self._own_runs(execution).items() if not distance}
             return next((run.id for run in self._current if run.id in near and not run.parent), "")

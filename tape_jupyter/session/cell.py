@@ -278,7 +278,8 @@ class TapedCell:
     gave anything (session/pins/__init__.py). `going` are its calls that are not on the tape yet;
     `changed` is called when there is something new to see (jupyter/viewer/live.py), and only takes
     note. `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did
-    not do again. `outer` is the strand of the cell around it, a session's in which a block runs.
+    not do again, `doubts` what was played though it was recorded from something else than is there
+    now. `outer` is the strand of the cell around it, a session's in which a block runs.
     `plain` are its recorded calls by what they are found by and by what they asked that is not on
     the tape. `unrecorded`: a session replays it, and the cassette has no recording of it.
     """
@@ -322,6 +323,7 @@ class TapedCell:
     found: SeenTools = field(default_factory=SeenTools)
     bodies: Bodies = field(default_factory=Bodies)
     unheld: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)

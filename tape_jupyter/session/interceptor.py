@@ -434,6 +434,9 @@ class Interceptor(Tape):
             if matched.hidden and _chosen(cell)
             else None
         )
+        if near is not None and near.changed and cell.ask.options.get("rerun"):
+            # everything that came out as it did is as it was: this is another call now
+            near = NearMatch(matched.apart, why=near.said)
         decided = self._decided(cell, lineage, matched, call, kind, near)
         if cell.stepping is None:
             return answered(self._accepted(cell, matched, lineage, call, decided, near))

@@ -51,13 +51,15 @@ Leaves = Mapping[str, Any]
 class NearMatch:
     """`apart` is what the recorded call is found by (None: by order). `less` is by what it matches
     less than whole, "" where it does not; `said` is what the cell says of it. `why` is why no
-    recorded call answers, if one could be meant.
+    recorded call answers, if one could be meant. `changed`: an object that it is about holds other
+    values than it did, as far as these are steady.
     """
 
     apart: str | None
     less: str = ""
     said: str = ""
     why: str = ""
+    changed: bool = False
 
 
 def chosen(
@@ -194,9 +196,12 @@ def _near_changed(
     if not fits:
         return NearMatch(asked.apart)
     best = min(fits, key=lambda apart: _unlike(ours, theirs[apart]))
-    less = ", ".join(_differing(ours, theirs[best])[:4]) or "what is masked in it"
+    differing = _differing(ours, theirs[best])
+    less = ", ".join(differing[:4]) or "what is masked in it"
     said = f"{title(call)} was matched without {less}, which is not as it was in {_place(groups[best])}"
-    return NearMatch(best, less, f"{said}: told apart by their order" if len(groups) > 1 else said)
+    changed = any(not _may_be_same(ours, theirs[best], path) for path in differing)
+    said = f"{said}: told apart by their order" if len(groups) > 1 else said
+    return NearMatch(best, less, said, changed=changed)
 
 
 def _may_be_asked(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:

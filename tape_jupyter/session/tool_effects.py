@@ -20,9 +20,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
@@ -37,17 +37,24 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation.concurrency.threads import going_on
 from tape_jupyter.instrumentation.tools.output import handlers_of
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import ToolFiles, put_back
+from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, put_back
 from tape_jupyter.session.tool_settings import ToolSettings, set_again
 
 KINDS = ("output", "memory", "files")
 """What `--no-effects` leaves out."""
 
 
+class _Capture(Protocol):
+    """What keeps a call that is recorded."""
+
+    @property
+    def id(self) -> str: ...
+
+
 class ObservedBody:
     """The body of one call, while it runs. What it does is also done by the bodies around it."""
 
-    def __init__(self, cell: TapedCell, call: FunctionCall, capture: object) -> None:
+    def __init__(self, cell: TapedCell, call: FunctionCall, capture: _Capture) -> None:
         self._cell, self._call, self._capture = cell, call, capture
         self._left_out = (
             frozenset(cell.ask.options.get("no_effects", ()))
@@ -66,11 +73,13 @@ class ObservedBody:
         self._changes = Changes()
         self._shown_at: tuple[Any, int] | None = None
         self._amid = False
+        self._beside: dict[str, None] = {}
         self.begin()
 
     def begin(self) -> None:
         """The body is about to run, or to run on."""
         self._events, self._changes = [], Changes()
+        self._meet()
         self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
@@ -78,6 +87,13 @@ class ObservedBody:
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._runs_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
+
+    def _meet(self) -> None:
+        """Bodies that run beside each other note it: whose of them changed what is not seen."""
+        for other in self._running.open:
+            if other._outermost is not self._outermost:  # noqa: SLF001 - its own kind
+                self._beside[other._capture.id] = None  # noqa: SLF001
+                other._beside[self._capture.id] = None  # noqa: SLF001
 
     def _snapshots_around(self) -> list[Snapshot]:
         found, capture = [], self._around
@@ -134,6 +150,7 @@ class ObservedBody:
             )
             lost += self._changes.lost
             did["memory"] = self._changes.written
+            did["beside"] = list(self._beside) if self._changes.written else []
         if self._settings is not None:
             did["settings"], unset = self._settings.end(self._changes.place_of)
             self._settings = None
@@ -153,7 +170,7 @@ class ObservedBody:
         did["lost"] = list(dict.fromkeys(lost))
         self._events = []
         did["amid"] = self._amid
-        self._shown_at, self._amid = None, False
+        self._shown_at, self._amid, self._beside = None, False, {}
         for each in did["lost"]:
             self._cell.warn(
                 f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
@@ -220,6 +237,8 @@ class RecordedEffects:
         if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
+            if self._cell.rerun:
+                self._doubt(found_otherwise(did["files"], self._cell.folder))
             for problem in put_back(
                 did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun
             ):
@@ -228,6 +247,16 @@ class RecordedEffects:
             self._run(self._redo, did)
         for each in did.get("lost", ()):
             self._say(str(each))
+
+    def left(self) -> None:
+        """What it would do when it is closed here is not known."""
+        self._say("it is closed earlier than it was, and what it did at its end")
+
+    def _doubt(self, files: Sequence[str]) -> None:
+        told = (
+            f"{self._call.kind} {self._call.name} gave and wrote what it did when it was recorded"
+        )
+        self._cell.doubts += [f"{told}, but {name} is not as it was then" for name in files]
 
     def _run(self, redo: Redo, did: Mapping[str, Any]) -> None:
         redo.run()

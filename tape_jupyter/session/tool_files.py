@@ -171,6 +171,23 @@ def put_back(
             yield f"the file {name}: {problem}"
 
 
+def found_otherwise(files: Sequence[Mapping[str, Any]], folder: Path | None) -> list[str]:
+    """The names of the files that the recorded body wrote over and that do not hold now what it
+    found: it may have read them.
+    """
+    return [str(each["file"]) for each in files if folder and _is_otherwise(each, folder)]
+
+
+def _is_otherwise(each: Mapping[str, Any], folder: Path) -> bool:
+    try:
+        if each["now"] in (ABSENT, FOLDER) or _appended(each):
+            return False
+        now = _digest_of(_inside(folder, str(each["file"])))
+        return now not in (each["was"], each["now"])
+    except (OSError, TapeError, KeyError, TypeError, ValueError):  # which putting it back says
+        return False
+
+
 def _put_back(
     each: Mapping[str, Any],
     name: str,

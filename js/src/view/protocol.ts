@@ -197,6 +197,8 @@ export interface PlanCell {
   ticked: boolean;
   /** Entries whose run this one needs: unticking one of them is said. */
   needs?: number[];
+  /** Of its calls, how many may go live, and what these took when recorded: US dollars, null unknown. */
+  asks?: number; cost?: number | null;
 }
 
 // about: "rerun" {take, entries, fresh, on_divergence, changed? as planned} -> {started}; about: "cancel" -> {}

@@ -30,6 +30,16 @@ async function compared(part: Partial<Comparison> = {}): Promise<Room> {
   return room;
 }
 
+test("the plan says which cells may ask anew, and at what price", async () => {
+  const price = async (cost: number | null) => {
+    const cells = PLAN.cells.map((cell) => cell.number === 3 ? { ...cell, asks: 1, cost } : cell);
+    return (await planned({ ...PLAN, cells })).text;
+  };
+  expect(await price(0.0042)).toContain("1 call of [3] · about $0.0042");
+  expect(await price(null)).toContain("1 call of [3] · price not known");
+  expect(await price(0)).not.toContain("about $");
+});
+
 test("the plan says how many cells, what answers them, and why each", async () => {
   const room = await planned();
   expect(room.text).toContain("Re-run 4 of 9 cells");

@@ -54,7 +54,7 @@ export const PLAN: Plan = {
   warnings: ["[7] report writes to sqlite `orders.db`: re-running repeats it."],
   cells: [
     { entry: 1, cell: "a", number: 2, title: "classify", role: "changed", reasons: ["holds the changed reply"], ticked: true, needs: [] },
-    { entry: 2, cell: "b", number: 3, title: "answer", role: "downstream", reasons: ["reads `mood`, set by [2]"], ticked: true, needs: [1] },
+    { entry: 2, cell: "b", number: 3, title: "answer", role: "downstream", reasons: ["reads `mood`, set by [2]"], ticked: true, needs: [1], asks: 1, cost: 0.0042 },
     { entry: 4, cell: "c", number: 5, title: "load rows", role: "restores", reasons: ["puts `rows` back, which [3] appended to"], ticked: true, needs: [] },
     { entry: 6, cell: "d", number: 7, title: "report", role: "downstream", reasons: ["reads `rows`, appended by [3]"], ticked: true, needs: [2, 4] },
     { entry: 8, cell: "e", number: 9, title: "a cell with a rather long first line that tells what it is about", role: "downstream", reasons: ["may read `memo`, which [3] could have changed"], ticked: false, needs: [] },

@@ -160,15 +160,21 @@ def callers(book: Holder, entry: Entry) -> Mapping[str, Entry]:
 
 
 def require_newest(entry: Entry, above: Holder) -> None:
-    """Raises TapeUsageError where a call's cell was recorded again since, in a book or below it, as
-    they are now.
+    """Raises TapeUsageError where a call's cell was recorded again since by another session, in a
+    book or below it, as they are now. In the same session it is an earlier turn of its cell.
     """
     for book in [
         Book.open(each.path, check="marks") for each in chain(above) if each.path.exists()
     ]:
-        if newer := newer_than(book.runs, entry.run):
-            at = next((str(run.get("at", "")) for run in book.runs if run.get("run") == newer), "")
+        newer = newer_than(book.runs, entry.run)
+        if newer and not _same_session(book, entry.run, newer):
+            at = str(book.by_run[newer].get("at", ""))
             raise TapeUsageError(
                 f"call {entry.id} of run {entry.run} was recorded again: run {newer}{f' of {at}' if at else ''} in "
                 f"{book.path.name} is the newer. Nothing was written; override that run's call, in a new take"
             )
+
+
+def _same_session(book: Holder, one: str, other: str) -> bool:
+    sessions = {book.by_run.get(run, {}).get("session") for run in (one, other)}
+    return len(sessions) == 1 and None not in sessions

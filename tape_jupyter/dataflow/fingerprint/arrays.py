@@ -106,7 +106,8 @@ def _numpy(value: Any) -> ArrayTable | None:
         parts = (numpy.ma.getdata(value, subok=False), numpy.asarray(numpy.ma.getmaskarray(value)))
         return _joined("masked", [_array(each) for each in parts], ())
     if isinstance(value, numpy.ndarray):
-        return _array(value)
+        table = _array(value)
+        return table if value.flags.writeable else replace(table, head=f"{table.head} read-only")
     if isinstance(value, numpy.generic) and not value.dtype.hasobject:
         return ArrayTable(f"scalar {value.dtype.str} {value.dtype.names}", (), (value.tobytes(),))
     return ArrayTable(f"dtype {value!r}") if isinstance(value, numpy.dtype) else None

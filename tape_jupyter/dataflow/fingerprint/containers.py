@@ -11,12 +11,22 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tape_jupyter.dataflow.fingerprint.walker import ATOMS, MEGABYTE, Walk
+from tape_jupyter.dataflow.identity import identity
 
 PIECE = 4_096
 """Items of a box that are looked at between two looks at the clock."""
 ATOM_BOXES = frozenset({list, tuple, dict, set, frozenset, collections.deque})
 _PICKLED = ATOMS - {range, slice, type(Ellipsis), type(NotImplemented)}
 _SORTED = ({str}, {int}, {bytes})
+
+
+def items_of(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """In its order, which of an OrderedDict is not that of the dict inside of it."""
+    held = dict.items(value)
+    if not isinstance(value, collections.OrderedDict):
+        return held if len(held) > PIECE else list(held)
+    places = {identity(pair[0]): pair for pair in held}
+    return [places[identity(key)] for key in collections.OrderedDict.__iter__(value)]
 
 
 class _Impure(Exception):

@@ -10,6 +10,7 @@ import decimal
 import functools
 import gc
 import io
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,7 @@ _TRANSPORTS = bag(
 """Packages whose objects change with each request: connections that are open, counters. An SDK's
 client holds them.
 """
+LOCK = type(threading.Lock())
 _PASSING = {
     "httpx": bag("_state _transport _mounts"),
     "httpx2": bag("_state _transport _mounts"),
@@ -181,7 +183,8 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if attributes(walk, value, kind, depth, foreign=foreign or not users) or beneath:
         return
     name = f"{kind.__module__}.{kind.__qualname__}"
-    walk.say(f"instance {name}")
+    locked = not foreign and kind is LOCK and value.locked()
+    walk.say(f"instance {name}{' locked' if locked else ''}")
     if kind is object:
         return
     if root_module(kind) in _PLAIN_REDUCE:

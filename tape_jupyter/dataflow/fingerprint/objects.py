@@ -16,9 +16,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tape_jupyter.core.user_code import MACHINERY, is_users, root_module
+from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays, unwrapped
-from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, plain
+from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, items_of, plain
 from tape_jupyter.dataflow.fingerprint.instances import (
     attributes,
     held_by,
@@ -87,7 +87,7 @@ def _container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
     size = base.__len__(value)
     walk.say(f"[{kind.__name__}{size}")
     if isinstance(value, dict):
-        for key, each in dict.items(value) if size > PIECE else list(dict.items(value)):
+        for key, each in items_of(value):
             if type(key) is str and key == "__builtins__":  # of a namespace that exec() was given
                 continue
             walk.go(key, depth, foreign=foreign)
@@ -185,9 +185,13 @@ def _builtin(walk: Walk, value: types.BuiltinFunctionType, depth: int) -> None:
         walk.kinds.add(root_module(value))
 
 
-def _module(walk: Walk, value: types.ModuleType, _depth: int) -> None:
-    walk.kinds.add(value.__name__.partition(".")[0])
+def _module(walk: Walk, value: types.ModuleType, depth: int) -> None:
     walk.say(f"module {value.__name__}")
+    if is_registered(value):
+        walk.kinds.add(value.__name__.partition(".")[0])
+    else:
+        walk.ids.add(identity(value))
+        walk.go(vars(value), depth, foreign=False)
 
 
 def _partial(walk: Walk, value: functools.partial[Any], depth: int) -> None:

@@ -15,9 +15,8 @@ from typing import Literal
 
 from tape_jupyter.comparison.outputs import forgive
 from tape_jupyter.dataflow.history import Execution, History
-from tape_jupyter.dataflow.isolated.end_state import End, EndValue
+from tape_jupyter.dataflow.isolated.end_state import End, EndValue, digest
 from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
-from tape_jupyter.dataflow.isolated.worker import _file
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<= at )[0-9a-f]{8,}")
 _MOST, _WIDTH = 3, 60
@@ -173,6 +172,6 @@ def _state(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]) -> str 
         ) != ran.after.get(name, ""):
             return f"`{name}` holds something else"
     for path in entry.files.keys() & ran.files.keys():
-        if entry.files[path].known and _file(entry.files[path].after) != ran.files[path]:
+        if entry.files[path].known and digest(entry.files[path].after) != ran.files[path]:
             return f"{path} holds something else"
     return None

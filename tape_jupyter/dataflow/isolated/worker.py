@@ -329,7 +329,9 @@ def main() -> None:
             "changed": sorted(entry.changed),
             "opaque": sorted(entry.opaque),
         }
-        ran |= {"files": {path: _file(change.after) for path, change in entry.files.items()}}
+        ran |= {
+            "files": {path: end_state.digest(change.after) for path, change in entry.files.items()}
+        }
         ran |= {"index": number, "refused": list(guard.refused)}
         _tell(told, ran)
     names = {name for entry in tracker.history for name in entry.changed} | set(
@@ -344,10 +346,6 @@ def main() -> None:
 def _tell(told: TextIO, what: Mapping[str, Any]) -> None:
     told.write(_ENCODE(what) + "\n")
     told.flush()
-
-
-def _file(content: bytes | None) -> str:
-    return "" if content is None else _digest(content)
 
 
 def _put_files(files: Mapping[str, str | None]) -> None:

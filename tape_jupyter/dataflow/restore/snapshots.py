@@ -35,8 +35,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.core.user_code import is_users
+from tape_jupyter.core.user_code import is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
+from tape_jupyter.dataflow.fingerprint.containers import items_of
+from tape_jupyter.dataflow.fingerprint.instances import LOCK
 from tape_jupyter.dataflow.identity import identity
 
 NODES = 100_000
@@ -45,13 +47,13 @@ Put = Callable[[], None]
 
 _PLAIN = (
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, types.CodeType,
-    types.ModuleType, dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, enum.Enum,
+    dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, enum.Enum,
     fractions.Fraction, pathlib.PurePath, uuid.UUID, re.Pattern, re.Match, types.WrapperDescriptorType,
     types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
     types.MethodWrapperType, types.GenericAlias, types.UnionType, decimal.Context, operator.itemgetter,
     operator.attrgetter, operator.methodcaller, weakref.ref, property,
 )  # fmt: skip
-_PASSING = frozenset({"lock", "RLock", "_thread._local", "_local", "Condition", "local"})
+_PASSING = frozenset({"RLock", "_thread._local", "_local", "Condition", "local"})
 _KEPT_OUT = (
     "asyncio",
     "IPython",
@@ -82,7 +84,7 @@ _ITEM = 64
 _ENDLESS = (type, types.FunctionType, types.ModuleType, logging.Handler)
 """What libraries keep registers of: a callback that waits for one of these to go closes nothing."""
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class statement made it
-_ATOMS = frozenset(_PLAIN[:12])
+_ATOMS = frozenset(_PLAIN[:11])
 _PLACES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _ITERATORS: tuple[Any, ...] = (
     types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, type(iter([])), type(iter(())), type(iter({})),
@@ -217,14 +219,15 @@ class _Walk:
 
     def _dict(self, what: dict[Any, Any]) -> Iterable[Any]:
         kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
-        held = list(kind.items(what))
+        held = list(items_of(what))
         self._boxed(held, _ITEM)
+        pairs = list(map(_identity, held))
         plain = type(what) is dict and _ATOMS.issuperset(
             map(type, itertools.chain.from_iterable(held))
         )
 
         def put() -> None:
-            if list(map(_identity, kind.items(what))) != list(map(_identity, held)):
+            if list(map(_identity, items_of(what))) != pairs:
                 kind.clear(what)
                 for key, value in held:
                     kind.__setitem__(what, key, value)
@@ -233,7 +236,8 @@ class _Walk:
         if plain:
             return ()
         factory = getattr(what, "default_factory", None)
-        return [*(v for _, v in held), *(k for k, _ in held), factory, *self._attributes(what)]
+        inside = [v for k, v in held if not (type(k) is str and k == "__builtins__")]
+        return [*inside, *(k for k, _ in held), factory, *self._attributes(what)]
 
     def _set(self, what: set[Any]) -> Iterable[Any]:
         held = set(what)
@@ -338,6 +342,9 @@ class _Walk:
         self.memento.puts.append(put)
         return () if held is _ABSENT else (held,)
 
+    def _module(self, what: types.ModuleType) -> Iterable[Any]:
+        return () if is_registered(what) else (vars(what),)
+
     def _method(self, what: types.MethodType) -> Iterable[Any]:
         return (what.__func__, what.__self__)
 
@@ -374,6 +381,12 @@ class _Walk:
     def _iterator(self, what: Any) -> Iterable[Any]:
         return self._lost(what)
 
+    def _lock(self, what: Any) -> Iterable[Any]:
+        """Others may wait for it: it is not taken or released for anybody."""
+        held = what.locked()
+        self.memento.checks.append(lambda: what.locked() == held)
+        return ()
+
     def _file(self, what: Any) -> Iterable[Any]:
         if what in (
             sys.stdout,
@@ -401,11 +414,15 @@ class _Walk:
         held = what.copy()
         self.memento.size += held.nbytes
 
+        writeable = what.flags.writeable
+
         def put() -> None:
+            what.flags.writeable = True
             what[...] = held
+            what.flags.writeable = writeable
 
         self.memento.puts.append(put)
-        self.memento.checks.append(lambda: what.shape == held.shape and what.flags.writeable)
+        self.memento.checks.append(lambda: what.shape == held.shape and _may_write(what))
         return held.ravel().tolist() if held.dtype == object else ()
 
     def _numpy_generator(self, what: Any) -> Iterable[Any]:
@@ -476,6 +493,7 @@ class _Walk:
         ((bytearray, array.array), _buffer),
         (types.FunctionType, _function),
         (types.CellType, _cell),
+        (types.ModuleType, _module),
         (types.MethodType, _method),
         (types.BuiltinFunctionType, _builtin),
         (functools.partial, _partial),
@@ -484,8 +502,15 @@ class _Walk:
         (_ITERATORS, _iterator),
         ((io.StringIO, io.BytesIO), _text_buffer),
         (OPEN_FILE, _file),
+        (LOCK, _lock),
         (random.Random, _random),
     )
+
+
+def _may_write(array: Any) -> bool:
+    """Whether an array can be written to, or made so: a view of one that cannot is not."""
+    flags = array.flags
+    return bool(flags.writeable or flags.owndata)
 
 
 def _put_slot(what: Any, slot: str, value: Any) -> None:

@@ -26,6 +26,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -351,29 +352,47 @@ _OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
 
 
 def put(name: str, value: Any) -> None:
-    """Put a part back, as `take` gave it; of "module math", these attributes. Raises what the
-    library raises.
+    """Put a part back, as `take` gave it; of "module math", these attributes; of "mode /a/file", its
+    permissions. Raises what the library raises.
     """
     if name.startswith(MODULE):
-        _put_module(name.removeprefix(MODULE), value)
+        _put_attributes(holder(name.removeprefix(MODULE)), value)
+    elif name.startswith(MODE):
+        with suppress(OSError):  # it is gone
+            os.chmod(name.removeprefix(MODE), value)  # noqa: PTH101 - a text
     else:
         PARTS[name].put(value)
 
 
-def _put_module(name: str, attributes: dict[str, Any]) -> None:
-    module = sys.modules[name]
+def _put_attributes(owner: Any, attributes: dict[str, Any]) -> None:
     for key, value in attributes.items():
-        if value is ABSENT:
-            vars(module).pop(key, None)
-        else:
-            setattr(module, key, value)
+        if value is not ABSENT:
+            setattr(owner, key, value)
+        elif key in vars(owner):
+            delattr(owner, key)
+
+
+def holder(name: str) -> Any:
+    """A module, or what stands in one: "json", "json.JSONEncoder". Raises LookupError where there is
+    none that has attributes.
+    """
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for part in parts[end:]:
+            found = vars(found)[part] if hasattr(found, "__dict__") else None
+        if hasattr(found, "__dict__"):
+            return found
+    raise LookupError(name)
 
 
 def module_changes(name: str, before: dict[str, Any]) -> Change | None:
-    """Attributes of a module that were bound anew, removed, added; submodules and the module's own
-    caches are not.
+    """Attributes of a module, or of an object that stands in one, that were bound anew, removed,
+    added; submodules and the module's own caches are not.
     """
-    now = vars(sys.modules[name])
+    now = vars(holder(name))
     if (
         len(now) == len(before)
         and all(map(is_, before, now))
@@ -406,6 +425,8 @@ class _Absent:
 ABSENT = _Absent()
 """An attribute that a module did not have."""
 MODULE = "module "
+MODE = "mode "
+"""Of a file: who may read, write and run it."""
 _OF_THE_SHELL = frozenset({"_", "get_ipython", "display", "exit", "quit"})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import random
 import sys
 import threading
@@ -25,6 +26,7 @@ from tape_jupyter.dataflow.history import (
     FILES,
     OUTPUTS,
     TOO_LARGE,
+    Change,
     Execution,
     History,
     Step,
@@ -34,7 +36,7 @@ from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
-from tape_jupyter.dataflow.tracing.files import FileWatch
+from tape_jupyter.dataflow.tracing.files import FileWatch, permissions
 from tape_jupyter.dataflow.tracing.observations import Seen
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.unwatched import Unwatched
@@ -335,7 +337,7 @@ class Tracker:
         alive = _alive()
         tasks = _tasks()
         self._open = _Open(
-            entry, cell, 0.0, threading.get_ident(), {}, self._module_dicts(reach),
+            entry, cell, 0.0, threading.get_ident(), {}, self._module_dicts(reach) | self._set_below(cell),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
             alive, tasks, bool(tasks) or bool(alive - self._threads), loaded=frozenset(sys.modules),
         )  # fmt: skip
@@ -366,6 +368,19 @@ class Tracker:
                 )
                 if isinstance(module, str) and module in sys.modules and module != "__main__":
                     found[module] = dict(vars(sys.modules[module]))
+        return found
+
+    def _set_below(self, cell: ParsedCell) -> dict[str, dict[str, Any]]:
+        """Attributes of classes and objects in libraries of which the cell's text sets one."""
+        found = {}
+        for touch in (touch for each in cell.statements for touch in each.uses.touches):
+            root = self.variables.value(touch.root)
+            if touch.how not in ("attr", "aug") or root is MISSING or not is_library(root):
+                continue
+            base = root.__name__ if isinstance(root, types.ModuleType) else _place(root)
+            name = ".".join([base, *touch.dotted.split(".")[1:-1]])
+            with contextlib.suppress(LookupError):
+                found[name] = dict(vars(ambient.holder(name)))
         return found
 
     # ---------------------------------------------------------------- after
@@ -400,6 +415,11 @@ class Tracker:
         )
         entry.ambient = changes | {
             f"{ambient.MODULE}{name}": change for name, change in patches.items()
+        }
+        entry.ambient |= {
+            f"{ambient.MODE}{path}": Change(before, now)
+            for path, before in touched.modes.items()
+            if (now := permissions(path)) is not None and now != before
         }
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
@@ -547,6 +567,11 @@ def hold(entry: Execution) -> None:
     from tape_jupyter.dataflow.restore import restore
 
     restore.hold(entry)
+
+
+def _place(value: Any) -> str:
+    """Where a class of a library stands; "" for what is none."""
+    return f"{value.__module__}.{value.__qualname__}" if isinstance(value, type) else ""
 
 
 def _shown(cell: ParsedCell) -> range:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.core.user_code import MACHINERY, is_users
+from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
 from tape_jupyter.dataflow.identity import Bindings, identity
 from tape_jupyter.dataflow.static.names import names_of
@@ -41,8 +41,6 @@ _STILL = (
     complex,
     str,
     bytes,
-    types.ModuleType,
-    types.BuiltinFunctionType,
 )
 
 
@@ -253,7 +251,7 @@ class Variables:
         anew = self._ids.get(resource) != identity(value)
         if anew:
             look.rebound.add(resource)
-        if type(value) in _STILL and not anew:
+        if not anew and _is_still(value):
             return
         self._take(resource, value, min(SECONDS, max(LEAST, until - time.thread_time())))
 
@@ -290,7 +288,7 @@ class Variables:
             return
         self._drop(resource)
         self._looked[resource] = self.now
-        if type(value) not in _STILL:
+        if not _is_still(value):
             self._changeable[resource] = None
         if ":" in resource:
             self.elsewhere.add(resource)
@@ -309,6 +307,14 @@ class Variables:
                 owners.discard(resource)
                 if not owners:
                     del self._owners[one]
+
+
+def _is_still(value: Any) -> bool:
+    """Whether nobody can change it, or what it holds is looked at by other names."""
+    if isinstance(value, types.BuiltinFunctionType):  # `add = items.append` changes with items
+        owner = value.__self__
+        return owner is None or isinstance(owner, types.ModuleType | type)
+    return type(value) in _STILL or (type(value) is types.ModuleType and is_registered(value))
 
 
 def is_module_of_users(value: Any) -> bool:

@@ -263,8 +263,7 @@ class ToolCall:
 
     def _recorded(self, reply: Value, play: Play) -> Any:
         ended = functools.partial(put_back, reply.effects, self.arguments)
-        happen = play.effects.happen if play.effects is not None else None
-        return played(registry.thaw(reply.value), self.name, play.gate, ended, happen)
+        return played(registry.thaw(reply.value), self.name, play.gate, ended, play.effects)
 
     def _value(self, play: Play) -> Any:
         reply = cast("Value", play.reply)

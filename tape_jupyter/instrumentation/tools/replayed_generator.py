@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tape_jupyter.core.call import Gate
+from tape_jupyter.core.call import Effects, Gate
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.encoding.values.registry import GeneratorSteps
@@ -28,12 +28,12 @@ def played(
     name: str,
     gate: Gate | None,
     ended: Callable[[], None],
-    happen: Callable[[int | None], None] | None = None,
+    effects: Effects | None = None,
 ) -> Any:
     """The source (yielding.Source) of a recorded generator. `ended` is called where the recorded
-    one ended, `happen` (calls.Effects) before each item that its body did something for.
+    one ended; `effects` happen before each item that its body did something for.
     """
-    return (AsyncPlayed if steps.is_async else PlayedGenerator)(steps, name, gate, ended, happen)
+    return (AsyncPlayed if steps.is_async else PlayedGenerator)(steps, name, gate, ended, effects)
 
 
 class _Recording:
@@ -45,14 +45,14 @@ class _Recording:
         name: str,
         gate: Gate | None,
         ended: Callable[[], None],
-        happen: Callable[[int | None], None] | None,
+        effects: Effects | None,
     ) -> None:
-        self.steps, self.name, self.gate, self._ended, self._happen = (
+        self.steps, self.name, self.gate, self._ended, self._effects = (
             steps,
             name,
             gate,
             ended,
-            happen,
+            effects,
         )
         self.position, self.returned = 0, None
         self.thrown: BaseException | None = None
@@ -79,6 +79,8 @@ class _Recording:
             if self._is_past():
                 self._did()
                 self._ended()
+            elif self._effects is not None and len(self.steps.items) in self.steps.did:
+                self._effects.left()
             raise error
         then = f"threw {_short(recorded)} in" if recorded is not None else "read on"
         raise self._differs(then, f"throws {error!r:.200}") from error
@@ -110,8 +112,8 @@ class _Recording:
 
     def _did(self) -> None:
         """What the body did in this step happens again."""
-        if self._happen is not None and self.position in self.steps.did:
-            self._happen(self.position)
+        if self._effects is not None and self.position in self.steps.did:
+            self._effects.happen(self.position)
 
     def _is_past(self) -> bool:
         return self.steps.end in ("closed", "cut short") and self.position >= len(self.steps.items)

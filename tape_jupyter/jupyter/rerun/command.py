@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.dataflow.plan import Plan, PlanCell
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.rerun.comparison import Comparison
 from tape_jupyter.jupyter.rerun.isolated import NO_NETWORK
 from tape_jupyter.jupyter.rerun.rerunner import Rerunner, RerunRequest
+from tape_jupyter.reports.cell_summary import money
 from tape_jupyter.session.options import HELP, PACES, LineParser
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ def _parser() -> LineParser:
     parser.add_argument("--on-divergence", choices=POLICIES)
     parser.add_argument("--pace", choices=PACES)
     parser.add_argument("--write")
+    parser.add_argument("--adopt", action="store_true")
     parser.add_argument("--cancel", action="store_true")
     return parser
 
@@ -68,6 +72,8 @@ def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) ->
     if said.write is not None or said.on_divergence == "skip":
         raise TapeUsageError("no re-run waits at a divergence")
     take = take_of(root, *([said.take] if said.take else []))
+    if said.adopt:
+        runner.adopt(files.name_of(take.path))
     made = runner.plan(take)
     fresh = said.fresh or made.hermetic is not None
     if fresh and said.on_divergence == "live":
@@ -125,12 +131,20 @@ def _told(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
             title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
             below("\n".join([title, *fields, CHOICES]))
         elif about == "done" and runner.compared is not None:
-            below(runner.compared.proof.text if closed else runner.compared.text())
+            told_of = runner.compared.proof.text if closed else runner.compared.text()
+            below("\n".join([told_of, *_to_adopt(runner.compared)]))
             closed = True
         elif about == "cancelled":
             below("cancelled: everything is as it was before the re-run")
 
     return tell
+
+
+def _to_adopt(compared: Comparison) -> list[str]:
+    """What to do where a proof found more cells that depend on the change."""
+    if not compared.proof.adopt:
+        return []
+    return [f"Now: %tape rerun {compared.take} --adopt (runs what depends on it by this, too)"]
 
 
 def _field(each: dict[str, str]) -> list[str]:
@@ -179,7 +193,8 @@ def _names(cell: PlanCell) -> list[str]:
 
 def plan_text(made: Plan) -> str:
     """The plan before anything runs, for people."""
-    calls = f"{made.from_tape} calls from the tape, {made.maybe_live} may ask anew"
+    live = made.maybe_live - sum(cell.asks for cell in made.cells if not cell.ticked)
+    calls = f"{made.from_tape} calls from the tape, {live} may ask anew{_asking(made)}"
     count = len({cell.cell or cell.entry for cell in made.cells})
     lines = [f"Re-run {count} of {made.total} cells with take {made.take}: {calls}"]
     for cell in made.cells:
@@ -190,6 +205,18 @@ def plan_text(made: Plan) -> str:
     lines += [f"  ! {warning}" for warning in made.warnings]
     lines += [f"  ! only a fresh kernel gets this right: {made.hermetic}"] if made.hermetic else []
     return "\n".join(lines)
+
+
+def _asking(made: Plan) -> str:
+    """How many calls of which cells may go live, and at what price."""
+    cells = [cell for cell in made.cells if cell.asks and cell.ticked]
+    if not cells:
+        return ""
+    costs = [cell.cost for cell in cells if cell.cost is not None]
+    known = len(costs) == len(cells)
+    price = f"about {money(Decimal(str(sum(costs))))}" if known else "price not known"
+    told = [f"{c.asks} of {c.title if c.number is None else f'[{c.number}]'}" for c in cells]
+    return f": {', '.join(told)}{'' if known and not sum(costs) else f' ({price})'}"
 
 
 def _split(line: str) -> list[str]:

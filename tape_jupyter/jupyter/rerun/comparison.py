@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.comparison import outputs
-from tape_jupyter.core.call import FunctionCall, Reply, header
+from tape_jupyter.core.call import FunctionCall, Reply, Value, header
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.jupyter.rerun.outputs import Output
@@ -349,6 +349,24 @@ def played_tools(cell: TapedCell) -> list[str]:
     played = [entry for entry in cell.served if not isinstance(entry, Overridden)]
     requests = [entry.request() for entry in played if not entry.head().get("diverged")]
     return [request.name for request in requests if isinstance(request, FunctionCall)]
+
+
+def mingled_tools(run: str, cell: TapedCell) -> list[str]:
+    """The names of the tools that were given what they changed when it was recorded, where calls
+    that ran beside them then are others now, or the other way round: what was whose is not known.
+    """
+    if cell.cassette is None:
+        return []
+    played = {e.id for e in cell.served if e.run == run and not isinstance(e, Overridden)}
+    found: dict[str, None] = {}
+    for entry in map(_recorded, cell.cassette.calls):
+        if entry.run != run or entry.head().get("kind") != "tool":
+            continue
+        reply = entry.reply()
+        group = {entry.id, *(reply.did.get("beside", ()) if isinstance(reply, Value) else ())}
+        if len(group) > 1 and group & played and not group <= played:
+            found[entry.title] = None
+    return list(found)
 
 
 def calls_of_take(take: Cassette, runs: Collection[str]) -> list[SpanChange]:

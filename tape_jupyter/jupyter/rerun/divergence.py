@@ -109,7 +109,7 @@ def told(divergence: Divergence) -> dict[str, Any]:
         ],
         "asked": section(divergence.call),
         "recorded": section(near.request()) if near is not None else None,
-        "cost": _cost(near),
+        "cost": cost(near),
         "reply": _reply(near),
         "choices": ["live", "write", "stale", "skip"] if near is not None else ["live", "skip"],
     }
@@ -137,9 +137,10 @@ def _pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
 
 
-def _cost(near: Entry | None) -> float | None:
-    cost = row_of_entry(near).cost if near is not None else None
-    return float(cost) if cost is not None else None
+def cost(near: Entry | None) -> float | None:
+    """What a recorded call took, US dollars; None where that is not known."""
+    told = row_of_entry(near).cost if near is not None else None
+    return float(told) if told is not None else None
 
 
 def _reply(near: Entry | None) -> dict[str, Any] | None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextvars
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import title_of
+from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison import outputs
 from tape_jupyter.dataflow.history import Execution, History
@@ -37,6 +38,13 @@ from tape_jupyter.jupyter.rerun.comparison import (
 )
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
+from tape_jupyter.session.options import Word
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+    from tape_jupyter.session.cell import TapedCell
 
 _LOADED = (
     "The tape_jupyter extension is already loaded. To reload it, use:\n  %reload_ext tape_jupyter\n"
@@ -62,6 +70,8 @@ class ProofCase:
     """What is there in the kernel after the re-run."""
     unsure: tuple[str, ...] = ()
     """What recorded replies a whole run may not give, in words."""
+    turns: tuple[str, ...] = ()
+    """By entry, as `turns_of` has them."""
 
 
 def begin(case: ProofCase, done: Callable[[RerunProof], None]) -> threading.Thread:
@@ -100,10 +110,8 @@ def prove(case: ProofCase) -> RerunProof:
     )
     if verdict.state == "proved" and case.unsure:
         more = f" (and {len(case.unsure) - 1} more)" if len(case.unsure) > 1 else ""
-        return RerunProof(
-            "not provable",
-            f"{case.unsure[0]}{more}. Now: run that tool anew (%tape replay --live tool:NAME)",
-        )
+        now = f"Now: %tape rerun {case.take} --on-divergence live, or %tape replay --live tool:NAME"
+        return RerunProof("not provable", f"{case.unsure[0]}{more}. {now}")
     adopt = tuple(dict.fromkeys(_cell(case.history, index) for index in verdict.cells))
     return RerunProof(verdict.state, text, adopt)
 
@@ -118,7 +126,46 @@ def _job(history: History, case: ProofCase, take: str) -> process.ReplayJob:
     env = {"TAPE_MODE": "replay", "TAPE_OPTIONS": f"--take {take}"}
     if case.notebook is not None:
         env["TAPE_NOTEBOOK"] = str(case.notebook)
-    return process.job(history, env=env, setup=LOAD)
+    return process.job(history, env=env, setup=setup(case.turns))
+
+
+def turns_of(history: History, take: Cassette) -> tuple[str, ...]:
+    """By entry the recording that it plays, where its cell was run again since ("" where not)."""
+    newer = Current(map(run_of, take.runs)).newer
+    return tuple(entry.run if entry.run in newer else "" for entry in history)
+
+
+def setup(turns: Sequence[str]) -> str:
+    """What a fresh process begins with."""
+    own = f"from {__name__} import play_turns; play_turns(get_ipython(), {turns!r}); del play_turns"
+    return f"{LOAD}\n{own}" if any(turns) else LOAD
+
+
+def play_turns(shell: InteractiveShell, turns: Sequence[str]) -> None:
+    """Let the n-th cell from here on play the n-th of these recordings."""
+    from tape_jupyter.jupyter import magics
+
+    cells, first = magics.loaded(shell), shell.execution_count
+    assert cells is not None
+
+    def turn() -> _Turn | None:
+        at = shell.execution_count - first - 1
+        return _Turn(cells, turns[at]) if 0 <= at < len(turns) and turns[at] else None
+
+    cells.planned = turn
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A cell that plays an earlier turn's recording (cell_runner.PlannedCell)."""
+
+    cells: CellRunner
+    run: str
+    cell: TapedCell | None = None
+
+    def word(self, line: str | None, raw: str) -> Word | None:
+        own = self.cells.own_word(line, raw)
+        return own and replace(own, options={**own.options, "repeats": self.run})
 
 
 def _cell(history: History, index: int) -> str:
@@ -245,7 +292,8 @@ class FreshRun:
             "TAPE_OPTIONS": f"--take {self.name}{policy}{pace}",
             "TAPE_NOTEBOOK": str(self.notebook),
         }
-        return process.job(self.history, env=env, setup=LOAD, seconds=SECONDS)
+        turns = turns_of(self.history, self.take)
+        return process.job(self.history, env=env, setup=setup(turns), seconds=SECONDS)
 
     @property
     def name(self) -> str:

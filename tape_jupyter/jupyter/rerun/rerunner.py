@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.call import Value
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, plan
 from tape_jupyter.dataflow.restore.rerun import Rerun
@@ -34,6 +35,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     RerunProof,
     SpanChange,
     calls_changed,
+    mingled_tools,
     outputs_changed,
     played_tools,
     shorts,
@@ -46,6 +48,7 @@ from tape_jupyter.jupyter.rerun.routes import route as best_route
 from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.options import Word, is_quiet, parse_line
+from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.history import Execution
@@ -81,9 +84,11 @@ class RunningCell:
     entry: Execution
     ask: RerunRequest
     decided: dict[str, str]
-    cell: TapedCell | None = None
     differing: frozenset[str] = frozenset()
     """Variables that are not what they were when the cell was recorded."""
+    anew: tuple[str, ...] = ()
+    """Tools that go live, since what they ask for is not what it was."""
+    cell: TapedCell | None = None
 
     def word(self, line: str | None, raw: str) -> Word | None:
         """What the tape shall do in it, whatever its own line says. None: it only sets things up."""
@@ -100,6 +105,8 @@ class RunningCell:
             "repeats": self.entry.run,
         }
         options["rerun"] = True
+        if self.anew:
+            options["live"] = [f"tool:{name}" for name in self.anew]
         if line is None and not self.entry.run:
             options["untaped"] = True
         if self.ask.pace:
@@ -260,7 +267,19 @@ class Rerunner:
             later=_later(take),
             take=name,
         )
-        return excluded_cells.planned(made, take, history)
+        return excluded_cells.planned(_priced(made, take, history), take, history)
+
+    def adopt(self, take: str) -> None:
+        """Plan from now on with the cells that the last proof of this take found to depend on it,
+        too. Raises TapeUsageError where it found none.
+        """
+        found = self.compared.proof.adopt if self.compared is not None else ()
+        if not found or self.compared is None or self.compared.take != take:
+            raise TapeUsageError(
+                f"the proof of a re-run with take {take} found no cells to adopt: re-run it first (%tape rerun {take})"
+            )
+        history = self._history()
+        self.learned |= {history.of_cell(cell)[-1].index for cell in found}
 
     def changed(self, take: Cassette) -> set[int]:
         """The entries whose runs hold the calls that a take overrides."""
@@ -301,7 +320,7 @@ class Rerunner:
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else _nothing
-        behind = excluded_cells.entries(ask.plan, ask.take, history)
+        behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
         self._machine = Rerun(
             history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync
         )
@@ -376,12 +395,32 @@ class Rerunner:
         self._progress(entry, "running")
         self._now.prepare(entry)
         decided = self._decided.get(entry.index, {})
-        self._planned = RunningCell(entry, self._ask, decided, differing=self._now.differing)
+        anew = self._anew(entry) if self._ask.on_divergence == "live" else ()
+        self._planned = RunningCell(entry, self._ask, decided, self._now.differing, anew)
         self._level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
         self._route.run(
             entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how))
         )
+
+    def _anew(self, entry: Execution) -> tuple[str, ...]:
+        """The tools of a cell that read variables or files which are not as the recorded calls
+        found them.
+        """
+        assert self._ask is not None
+        tracker, take = self.cells.deck.tracker, self._ask.take
+        found: dict[str, None] = {}
+        for call in take.calls:
+            name = str(call.head().get("name", "")) if call.run == entry.run else ""
+            if not name or call.head().get("kind") != "tool" or name in found:
+                continue
+            reply = call.reply()
+            did = reply.did if isinstance(reply, Value) else {}
+            if (
+                tracker is not None and asks_for(name, self._now.differing, tracker.variables)
+            ) or found_otherwise(did.get("files", ()), take.root.parent.parent):
+                found[name] = None
+        return tuple(found)
 
     def _ran(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
@@ -417,12 +456,18 @@ class Rerunner:
         self._then(self._next)
 
     def _doubtful(self, entry: Execution, planned: RunningCell, cell: TapedCell) -> list[str]:
-        """Tools that gave what they gave when it was recorded, though what they ask for came out
-        otherwise since.
+        """Tools that gave what they gave when it was recorded, though what they ask for, or what ran
+        beside them, is otherwise now.
         """
-        tracker, told = self.cells.deck.tracker, []
+        tracker = self.cells.deck.tracker
+        told = [
+            f"{entry.title}: what {name} changed is not told apart from what ran beside it when it was recorded, and "
+            "not all of that is as it was"
+            for name in mingled_tools(entry.run, cell)
+        ]
+        told += [f"{entry.title}: {each}" for each in (*cell.doubts, *cell.unheld)]
         if tracker is None or not planned.differing:
-            return []
+            return told
         for name in dict.fromkeys(played_tools(cell)):
             asked = asks_for(name, planned.differing, tracker.variables)
             if asked:
@@ -582,6 +627,7 @@ class Rerunner:
             files.stem(root),
             live,
             unsure,
+            isolated.turns_of(history, self._ask.take),
         )
 
     def _give_up(self) -> None:
@@ -681,6 +727,28 @@ def _calls(take: Cassette) -> Mapping[str, int]:
     for entry in take.calls:
         counts[entry.run] = counts.get(entry.run, 0) + 1
     return counts
+
+
+def _priced(made: Plan, take: Cassette, history: History) -> Plan:
+    """With what the calls that may go live cost when they were recorded; tools cost nothing."""
+    asking = {history[cell.entry].run: cell.asks for cell in made.cells if cell.asks}
+    if not asking:
+        return made
+    calls: dict[str, list[Entry]] = {run: [] for run in asking}
+    for entry in take.calls:
+        if entry.run in calls:
+            calls[entry.run].append(entry)
+    costs = {run: _cost(calls[run][-count:]) for run, count in asking.items()}
+    cells = [replace(cell, cost=costs.get(history[cell.entry].run)) for cell in made.cells]
+    return replace(made, cells=tuple(cells))
+
+
+def _cost(calls: Iterable[Entry]) -> float | None:
+    """Of recorded calls together; None where the price of one is not known."""
+    free = ("tool", "retrieval")
+    costs = [rerun_divergence.cost(c) for c in calls if c.head().get("kind") not in free]
+    known = [each for each in costs if each is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _later(take: Cassette) -> Mapping[str, int]:

@@ -133,7 +133,8 @@ def test_calls_of_the_tape_are_counted_and_what_cannot_be_known_is_said():
 def test_the_record_is_what_the_view_draws():
     planned = plan(History([entry(0, "%%tape record\n# why\nr = ask()", strong=["r"], r="a")]), [0])
     assert planned.record()["cells"] == [
-        {"entry": 0, "cell": "c0", "number": 1, "title": "why", "reasons": ["holds the changed reply"], "role": "changed", "ticked": True, "needs": []}
+        {"entry": 0, "cell": "c0", "number": 1, "title": "why", "reasons": ["holds the changed reply"], "role": "changed", "ticked": True, "needs": [],
+         "asks": 0, "cost": None}
     ]  # fmt: skip
     assert set(planned.record()) == {
         "take",

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Able, Plan, PlanCell } from "../protocol.ts";
 import { Alert, Prose, useDoing, useName } from "../edit/widgets.tsx";
+import { dollars } from "../format.ts";
 import { Card } from "./controls.tsx";
 import type { Policy, Work } from "../edit/store.ts";
 
@@ -32,6 +33,7 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
   return <Card kind="plan" title={`Re-run ${count} of ${plan.total} cells`} onEscape={() => work.dismiss()}>
     <Notes notes={notes} />
     <p class="tape-counts">{counts(plan, policy)}</p>
+    {plan.maybe_live > 0 && <p class="tape-counts">{asking(plan.cells, fresh ? undefined : ticked)}</p>}
     {plan.hermetic && <p class="tape-warn">⚠ <Prose text={plan.hermetic} /></p>}
     {plan.warnings.map((text) => <p key={text} class="tape-warn">⚠ <Prose text={text} /></p>)}
     {!plan.cells.length && <p>No other cell depends on this.</p>}
@@ -73,6 +75,14 @@ function needs(cell: PlanCell, other: PlanCell): boolean {
 
 function name({ number, title }: PlanCell): string {
   return number === null ? title : `[${number}]`;
+}
+
+/** Which cells may ask anew, how often, and what that took when it was recorded. */
+function asking(cells: readonly PlanCell[], ticked?: ReadonlySet<number>): string {
+  const asks = cells.filter((cell) => cell.asks && (!ticked || ticked.has(cell.entry)));
+  const cost = asks.reduce<number>((sum, cell) => sum + (cell.cost ?? NaN), 0);
+  const price = Number.isNaN(cost) ? "price not known" : cost > 0 ? `about ${dollars(cost)}` : "";
+  return [asks.map((cell) => `${cell.asks} call${cell.asks === 1 ? "" : "s"} of ${name(cell)}`).join(", "), asks.length ? price : ""].filter(Boolean).join(" · ");
 }
 
 function counts({ from_tape, maybe_live, seconds }: Plan, policy: Policy): string {

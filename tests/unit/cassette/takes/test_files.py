@@ -158,7 +158,7 @@ def test_a_base_that_only_grew_is_fine_and_the_take_is_as_it_was(path):
     assert not take.refresh() and calls(take) == before, "an open take does not mind either"
 
 
-def test_a_call_that_was_recorded_again_is_not_overridden(path):
+def test_a_call_that_another_session_recorded_again_is_not_overridden(path):
     main = tape.open(path)
     call = model_call(main)
     take = main.override(tool_call(main), value=1, take="angry")

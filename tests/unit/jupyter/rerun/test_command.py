@@ -37,6 +37,18 @@ def test_the_plan_reads_as_a_table_with_its_reasons():
     ]
 
 
+@pytest.mark.parametrize(
+    ("cost", "said"), [(0.00042, " (about $0.00042)"), (0.0, ""), (None, " (price not known)")]
+)
+def test_the_plan_says_which_cells_may_ask_and_at_what_price(cost, said):
+    cells = (
+        PlanCell(2, "c-2", 3, "mood = ask()", (), "changed", asks=1, cost=0.0),
+        PlanCell(5, "c-5", 6, "report", (), "downstream", asks=2, cost=cost),
+    )
+    line = plan_text(Plan(cells, 9, from_tape=4, maybe_live=3, take="angry")).splitlines()[0]
+    assert line.endswith(f"4 calls from the tape, 3 may ask anew: 1 of [3], 2 of [6]{said}")
+
+
 def test_cells_are_ticked_by_their_number_or_id():
     assert ticked(PLAN, ["3"]) == {2} and ticked(PLAN, ["[3]", "c-5"]) == {2, 5}
     with pytest.raises(TapeUsageError, match="'4' is no cell of this plan; there are: 3, c-5"):
