@@ -229,7 +229,9 @@ class NotebookFile(CellsFile):
     def cells(self) -> Iterable[tuple[int, str]]:
         saved = headless_run.read(self.path)
         code = [each for each in saved.cells if headless_run.runs(each)]
-        return [(number, headless_run.first_line(each.source)) for number, each in enumerate(code, 1)]
+        return [
+            (number, headless_run.first_line(each.source)) for number, each in enumerate(code, 1)
+        ]
 
     def runs(self) -> Iterator[CellRun]:
         return headless_run.replaying(self.path, self.config.getoption("tape_timeout"))
