@@ -6,7 +6,7 @@ import { build, DOORS, here } from "../build.mjs";
 import { bundles } from "../lab.mjs";
 
 /** Bytes, minified. A view is what a door sends before anything is opened or edited. */
-const MOST: Record<string, number> = { "widget.js": 60_000, "page.js": 60_000, "page-side.js": 60_000, "editor.js": 400_000, "cards.js": 106_000 };
+const MOST: Record<string, number> = { "widget.js": 60_000, "page.js": 60_000, "page-side.js": 60_000, "editor.js": 400_000, "cards.js": 107_000 };
 
 test.each(DOORS)("$file stays small", async (door) => {
   const text = await build(door);

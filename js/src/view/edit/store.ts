@@ -15,7 +15,7 @@ export type Policy = "stop" | "live" | "stale";
 export type State =
   | { phase: "idle" }
   | { phase: "planning" }
-  | { phase: "plan"; plan: Plan; notes: readonly string[]; changed: readonly string[] | undefined; asked?: string }
+  | { phase: "plan"; plan: Plan; notes: readonly string[]; changed: readonly string[] | undefined }
   | { phase: "running"; progress: Progress | null; divergence: Divergence | null; canceling: boolean }
   | { phase: "done"; comparison: Comparison }
   | { phase: "failed"; title: string; text: string; notes: readonly string[] };
@@ -83,7 +83,7 @@ export class Work {
 
   /** Ask for the plan of a take (or of the recording, by its cassette's name) and show it. `changed` names spans or cells; without it, what the take overrides. */
   plan(take: string, changed?: readonly string[]): Promise<void> {
-    return this.#plan("plan", { take, ...(changed ? { changed } : {}) }, "No plan", [], changed);
+    return this.#plan("plan", { take, changed }, "No plan", [], changed);
   }
 
   /** Take in the cells that the proof named, and plan anew. */
@@ -101,9 +101,9 @@ export class Work {
   }
 
   async rerun(take: string, entries: readonly number[], fresh: boolean, policy: Policy): Promise<void> {
-    const { changed, asked = take } = this.#state.phase === "plan" ? this.#state : { changed: undefined };
+    const changed = this.#state.phase === "plan" ? this.#state.changed : undefined;
     this.#rest = null;
-    await this.ask("rerun", { take: asked, entries, fresh, on_divergence: policy, ...(changed ? { changed } : {}) });
+    await this.ask("rerun", { take, entries, fresh, on_divergence: policy, changed });
     if (this.#state.phase === "plan") this.#running({});
   }
 
@@ -115,15 +115,15 @@ export class Work {
   /** `rest`: and each later one of this re-run that can be. */
   async resolve(divergence: string, choice: Divergence["choices"][number], reply?: string, rest = false): Promise<void> {
     if (rest) this.#rest = choice;
-    await this.ask("resolve", { divergence, choice, ...(reply === undefined ? {} : { reply }) });
+    await this.ask("resolve", { divergence, choice, reply });
     if (this.#state.phase === "running" && this.#state.divergence?.id === divergence) this.#running({ divergence: null });
   }
 
   /** undo, keep, discard, default of a take; open another. */
   async take(about: "undo" | "keep" | "discard" | "default" | "open", body: Record<string, unknown>): Promise<Session> {
-    const session = await this.ask<Session>(about, body);
-    this.#options.onSession?.(session);
-    return session;
+    const made = await this.ask<Session>(about, body);
+    this.#options.onSession?.(made);
+    return made;
   }
 
   openSpan(id: string): void {
@@ -145,11 +145,11 @@ export class Work {
     this.#listeners.clear();
   }
 
-  async #plan(about: "plan" | "adopt", body: Record<string, unknown>, title: string, notes: readonly string[], changed?: readonly string[]): Promise<void> {
+  async #plan(about: "plan" | "adopt", body: { take: string; changed?: readonly string[] | undefined; cells?: readonly string[] }, title: string, notes: readonly string[], changed?: readonly string[]): Promise<void> {
     this.#go({ phase: "planning" });
     try {
       const plan = await this.ask<Plan>(about, body);
-      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan, notes, changed, asked: String(body.take) || plan.take });
+      if (this.#state.phase === "planning") this.#go({ phase: "plan", plan: { ...plan, take: body.take || plan.take }, notes, changed });
     } catch (error) {
       this.#go({ phase: "failed", title, text: (error as Error).message, notes });
     }

@@ -33,7 +33,6 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
   return <Card kind="plan" title={`Re-run ${count} of ${plan.total} cells`} onEscape={() => work.dismiss()}>
     <Notes notes={notes} />
     <p class="tape-counts">{counts(plan, policy)}</p>
-    {plan.maybe_live > 0 && <p class="tape-counts">{asking(plan.cells, fresh ? undefined : ticked)}</p>}
     {plan.hermetic && <p class="tape-warn">⚠ <Prose text={plan.hermetic} /></p>}
     {plan.warnings.map((text) => <p key={text} class="tape-warn">⚠ <Prose text={text} /></p>)}
     {!plan.cells.length && <p>No other cell depends on this.</p>}
@@ -59,6 +58,7 @@ function PlanRow({ cell, ticked, fixed, missed, onTick }: { cell: PlanCell; tick
       <span class="tape-sign" role="img" aria-label={role} title={role}>{sign}</span>
       <b>{cell.number === null ? "" : `[${cell.number}] `}{cell.title}</b></label>
     <small id={id}><Prose text={cell.reasons.join("; ")} />{missed && <span class="tape-warn" role="status"> ⚠ {missed}</span>}</small>
+    {ticked && !!cell.asks && <small>may go live: {cell.asks} ({dollars(cell.cost ?? null) || "price not known"})</small>}
   </li>;
 }
 
@@ -75,14 +75,6 @@ function needs(cell: PlanCell, other: PlanCell): boolean {
 
 function name({ number, title }: PlanCell): string {
   return number === null ? title : `[${number}]`;
-}
-
-/** Which cells may ask anew, how often, and what that took when it was recorded. */
-function asking(cells: readonly PlanCell[], ticked?: ReadonlySet<number>): string {
-  const asks = cells.filter((cell) => cell.asks && (!ticked || ticked.has(cell.entry)));
-  const cost = asks.reduce<number>((sum, cell) => sum + (cell.cost ?? NaN), 0);
-  const price = Number.isNaN(cost) ? "price not known" : cost > 0 ? `about ${dollars(cost)}` : "";
-  return [asks.map((cell) => `${cell.asks} call${cell.asks === 1 ? "" : "s"} of ${name(cell)}`).join(", "), asks.length ? price : ""].filter(Boolean).join(" · ");
 }
 
 function counts({ from_tape, maybe_live, seconds }: Plan, policy: Policy): string {
