@@ -123,6 +123,16 @@ class Value:
     did: Mapping[str, Any] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
 
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """How many of the things that its body showed came together: first those that it showed at
+        once, then those that have places in the order of hand-overs, before that of the result.
+        """
+        amid = self.did.get("amid")
+        if not isinstance(amid, list) or not all(type(n) is int and n >= 0 for n in amid):
+            return ()
+        return tuple(amid)
+
 
 class Gate(Protocol):
     """When a recorded reply may be handed on: in its recorded order, or after its recorded waits.
@@ -138,17 +148,23 @@ class Gate(Protocol):
     each: bool
     ends: bool
 
-    def wait(self, seconds: float, *, last: bool = False) -> None:
-        """Block this thread until then."""
+    def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
+        """Block this thread until then. `shown`: until what a function showed may be shown."""
 
-    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+    async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
         """The same, awaited."""
 
 
 class Effects(Protocol):
     """What a recorded function did besides returning. A tap asks for it when it hands the result
-    on.
+    on, and shows before what came before it (`Value.groups`): the first group at once, the others
+    one by one as the gate says.
     """
+
+    groups: Sequence[int]
+
+    def show(self, group: int) -> None:
+        """Show what came together before the result."""
 
     def happen(self, step: int | None = None) -> None:
         """Do it again: all of it; of a generator, what belongs to the item of that number."""

@@ -304,6 +304,11 @@ class TapeClock:
             self._start_pump()
         return due
 
+    def is_alone(self) -> bool:
+        """Whether this thread is the only one of the cell that lives."""
+        with self._mutex:
+            return self._alone()
+
     def _alone(self) -> bool:
         """Whether this thread is the only one of the cell that lives."""
         me = threading.current_thread()

@@ -40,12 +40,12 @@ class ReplyGate:
         self._began, self._real = clock.now(), time.monotonic()
         self._passed = (-1.0, False)
 
-    def wait(self, seconds: float, *, last: bool = False) -> None:
+    def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002 - it has no places for what is shown
         if (until := self._until(seconds, last=last)) is not None:
             self._clock.wait(*until)
             self._check()
 
-    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+    async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002
         if (until := self._until(seconds, last=last)) is not None:
             await self._clock.arrive(*until)
             self._check()
@@ -84,13 +84,16 @@ class NumberedGate(ReplyGate):
         ended: Callable[[], TapeRefusal],
         sequence: RecordedOrder,
         parts: int | None,
+        *,
+        is_value: bool = False,
     ) -> None:
         super().__init__(clock, timeline, call, ended)
         self._sequence, self._parts, self._part = sequence, parts, 0
+        self._is_value = is_value
         self.ends = sequence.tells_end(call, parts)
 
-    def wait(self, seconds: float, *, last: bool = False) -> None:
-        when, limit, number = self._place(seconds, last=last)
+    def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
+        when, limit, number = self._place(seconds, last=last, shown=shown)
         quiet = True
         if number is None:
             self._clock.wait(when, limit)
@@ -100,8 +103,8 @@ class NumberedGate(ReplyGate):
             quiet = self._clock.wait(when, limit, None, number)
         self._pass(number, quiet=quiet)
 
-    async def arrive(self, seconds: float, *, last: bool = False) -> None:
-        when, limit, number = self._place(seconds, last=last)
+    async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
+        when, limit, number = self._place(seconds, last=last, shown=shown)
         quiet = True
         if number is None:
             await self._clock.arrive(when, limit)
@@ -111,14 +114,14 @@ class NumberedGate(ReplyGate):
             quiet = await self._clock.arrive(when, limit, None, number)
         self._pass(number, quiet=quiet)
 
-    def _place(self, seconds: float, *, last: bool) -> tuple[int, float, int | None]:
+    def _place(self, seconds: float, *, last: bool, shown: bool) -> tuple[int, float, int | None]:
         """When this part comes, the second at which it comes at the latest, and its number.
 
         What a value's call tells before its end (an MCP server's progress) has no number.
         """
         if last:
             seconds = max(seconds, self._timeline.seconds(self._call))
-        if self._parts == 1 and not last:
+        if self._is_value and not (last or shown):
             return *self._when(seconds), None
         return *self._when(seconds), self._sequence.part(self._call, self._part, self._parts)
 

@@ -93,6 +93,7 @@ class _Loop:
     loop: Any
     busy: set[str] = field(default_factory=set)
     held: deque[Callable[[bool], bool]] = field(default_factory=deque)
+    rounds: int = 0
     spins: int = 0
     since: float = 0.0
     """How often it went round without being idle, since when (the thread's own time), while
@@ -109,6 +110,10 @@ class _Loop:
     def let_all_go(self) -> None:
         while self.let_go():
             pass
+
+
+_WOKEN, _BEGINS, _LETS_ACT, _GOES_ON = range(4)
+"""What threads that wait their turn are about to do, in the order in which they get it."""
 
 
 class Signal:
@@ -133,8 +138,8 @@ class Signal:
 
 class Turns:
     """Threads that are about to go on, one by one: whose wait another one ended first, then who
-    begins its work, both in the order in which that was handed out, then who got a reply, in the
-    order in which they ask.
+    begins its work, both in the order in which that was handed out, then who gave something to
+    another one, then who got a reply, in the order in which they ask.
 
     `active(looks, ignored, first)`: another thread of the cell that waits for nothing.
     """
@@ -156,22 +161,24 @@ class Turns:
         """Hold this thread, which begins its work, until the others act on nothing any more; false
         where that took too long.
         """
-        return self._take_while_patient((0, ticket), BEGIN)
+        return self._take_while_patient((_BEGINS, ticket), BEGIN)
 
     def wake(self, ticket: int) -> bool:
         """The same, before all others, for a thread whose wait for another one is over: who ended
         it (set an event, a result) comes to rest first, or the machine would choose which of the two
         acts first.
         """
-        return self._take_while_patient((-2, ticket), HOLD)
+        return self._take_while_patient((_WOKEN, ticket), HOLD)
 
     def go_on(self) -> bool:
         """The same for a thread that got a reply."""
-        return self._take((1, next(self._tickets)), HOLD)
+        return self._take((_GOES_ON, next(self._tickets)), HOLD)
 
     def let_act(self) -> bool:
-        """The same, before all of these, for a thread that gave something to another one."""
-        return self._take((-1, next(self._tickets)), HOLD)
+        """The same for a thread that gave something to another one, which may first have to begin:
+        before those that got a reply.
+        """
+        return self._take((_LETS_ACT, next(self._tickets)), HOLD)
 
     def _take_while_patient(self, place: Place, patience: float) -> bool:
         if self._waited > BEGIN_IN_ALL:
@@ -259,11 +266,12 @@ class Handovers:
             self._timers[strand] += 1
         return timer_name(strand, number)
 
-    def note(self, what: Named | str, strand: str, *, together: bool = False) -> None:
-        """It is handed over now."""
+    def note(self, what: Named | str, strand: str, *, together: bool = False) -> int:
+        """It is handed over now: how often something was, with this."""
         loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
         with self._lock:
             self._count += 1
+            count = self._count
             self._strands.add(strand)
             if self._runs and self._runs[-1].what is what:
                 self._runs[-1].count += 1
@@ -271,6 +279,20 @@ class Handovers:
                 self._runs.append(_Run(what, 1, together))
         if loop is not None and (state := self._state(loop)) is not None:
             state.busy.add(strand)
+        return count
+
+    def take_back(self, what: Named, count: int) -> bool:
+        """It was handed over last, as the `count`-th, and needs no place; false where something
+        followed.
+        """
+        with self._lock:
+            if self._count != count or not self._runs or self._runs[-1].what is not what:
+                return False
+            self._runs[-1].count -= 1
+            if not self._runs[-1].count:
+                self._runs.pop()
+            self._count -= 1
+            return True
 
     def turn(self) -> bool:
         """Hold this thread until the others act on nothing any more; false where that took too
@@ -303,6 +325,13 @@ class Handovers:
         state = None if loop is None else self._state(loop)
         return state is not None and bool(state.held or state.busy - {strand})
 
+    @property
+    def round(self) -> int | None:
+        """The round of the loop that runs here; None where none does that can be watched."""
+        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+        state = None if loop is None else self._state(loop)
+        return None if state is None else state.rounds
+
     def runs_on(self) -> bool:
         """Whether the loop that runs here has more to run before it waits."""
         loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
@@ -321,6 +350,8 @@ class Handovers:
     def spins(self, selector: Any) -> None:
         """A loop goes round with something to run: what has waited for long enough goes on."""
         state = self._loops.get(id(selector))
+        if state is not None:
+            state.rounds += 1
         if state is None or not state.held:
             return
         state.spins += 1
@@ -333,6 +364,7 @@ class Handovers:
         state = self._loops.get(id(selector))
         if state is None:
             return False
+        state.rounds += 1
         state.busy.clear()
         return state.let_go()
 

@@ -166,6 +166,24 @@ class RecorderBase:
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
 
+    @property
+    def places(self) -> bool:
+        """Whether what the call shows before it ends has a place in the order of hand-overs."""
+        return self._order is not None and not self.cell.closed
+
+    def take_place(self) -> int:
+        """What the call shows reaches the program now, once others have come to rest: how often
+        something did, with this; 0 where it has no place.
+        """
+        if self._order is None or not self.places:
+            return 0
+        together = not self._order.turn() or self._order.is_busy(self.where.lineage)
+        return self._order.note(self, self.where.lineage, together=together)
+
+    def give_place_back(self, count: int) -> bool:
+        """That place is not needed: nothing followed it; false where something did."""
+        return self._order is not None and self._order.take_back(self, count)
+
     @contextmanager
     def one_read(self) -> Iterator[None]:
         """What is told inside reaches the program at once, when all of it was told."""

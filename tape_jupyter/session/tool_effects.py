@@ -9,7 +9,10 @@ The record of it is the call's `did` (calls.Value), with those of these keys tha
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
     lost       in words, what of all this could not be written
-    amid       true where others went on between two things that it showed
+    amid       where others went on meanwhile: how many of the things that it showed came together.
+               First those that it showed at once, before it awaited anything; then a count for each
+               place in the order of hand-overs (determinism/order.py). True where there are no
+               places, so that a replay shows all at once
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import os
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -45,10 +49,17 @@ KINDS = ("output", "memory", "files")
 
 
 class _Capture(Protocol):
-    """What keeps a call that is recorded."""
+    """What keeps a call that is recorded (session/http_recorder.RecorderBase)."""
 
     @property
     def id(self) -> str: ...
+
+    @property
+    def places(self) -> bool: ...
+
+    def take_place(self) -> int: ...
+
+    def give_place_back(self, count: int) -> bool: ...
 
 
 class ObservedBody:
@@ -72,13 +83,18 @@ class ObservedBody:
         self._events: list[dict[str, Any]] = []
         self._changes = Changes()
         self._shown_at: tuple[Any, int] | None = None
-        self._amid = False
+        self._groups: list[int] = []
+        """By event, the group with which it came; 0 is what is shown at once."""
+        self._began: tuple[int, int | None] = (0, None)
+        """Hand-overs, and the round of its event loop, when the body began."""
         self._beside: dict[str, None] = {}
         self.begin()
 
     def begin(self) -> None:
         """The body is about to run, or to run on."""
-        self._events, self._changes = [], Changes()
+        self._events, self._groups, self._changes = [], [], Changes()
+        order = self._order
+        self._began = self._handed_over(), None if order is None else order.round
         self._meet()
         self._running.open.append(self)
         if "memory" not in self._left_out:
@@ -119,23 +135,45 @@ class ObservedBody:
             self._around.shown(event)
         if "output" in self._left_out:
             return
-        self._note_others()
+        group = self._group()
+        together = bool(self._groups) and self._groups[-1] == group
         for name in ("out", "err"):  # text that follows text is one text
-            if name in event and self._events and name in self._events[-1]:
+            if together and name in event and name in self._events[-1]:
                 self._events[-1][name] += event[name]
                 return
         self._events.append(dict(event))
+        self._groups.append(group)
 
-    def _note_others(self) -> None:
-        """Whether another body showed something, or a strand got something, since this one last
-        showed something: a replay shows all of it at once.
+    def _group(self) -> int:
+        """The group of what this body shows now: the last one, unless another body showed something
+        or a strand got something meanwhile.
         """
-        clock = self._cell.clock
-        handed = clock.order.count if clock is not None and clock.order is not None else 0
-        if self._shown_at is not None and self._shown_at != (self._running.shown_last, handed):
-            self._amid = True
+        if self._went_on_alone():
+            return self._groups[-1] if self._groups else 1
+        at_once = not self._groups and self._is_at_start()
+        place = self._capture.take_place() if self is self._outermost and not at_once else 0
         self._running.shown_last = self._outermost
-        self._shown_at = (self._outermost, handed)
+        self._shown_at = (self._outermost, place or self._handed_over())
+        return 0 if at_once else self._groups[-1] + 1 if self._groups else 1
+
+    def _went_on_alone(self) -> bool:
+        return self._shown_at == (self._running.shown_last, self._handed_over())
+
+    def _is_at_start(self) -> bool:
+        """Whether the task that this body runs in has awaited nothing since it began, and there are
+        only tasks: a replay shows it when it is called, too.
+        """
+        clock, order = self._cell.clock, self._order
+        if clock is None or order is None or self._began[1] is None:
+            return False
+        return self._began == (order.count, order.round) and clock.is_alone()
+
+    @property
+    def _order(self) -> Any | None:
+        return self._cell.clock.order if self._cell.clock is not None else None
+
+    def _handed_over(self) -> int:
+        return 0 if self._order is None else self._order.count
 
     def end(self) -> dict[str, Any]:
         """What the body did since it began; {} where that is nothing. What could not be written is
@@ -166,17 +204,34 @@ class ObservedBody:
             ]
         if self in self._running.open:
             self._running.open.remove(self)
+        did["amid"] = self._amid()
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
-        self._events = []
-        did["amid"] = self._amid
-        self._shown_at, self._amid, self._beside = None, False, {}
+        self._events, self._groups, self._shown_at, self._beside = [], [], None, {}
         for each in did["lost"]:
             self._cell.warn(
                 f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
                 cold=True,
             )
         return {name: told for name, told in did.items() if told}
+
+    def _amid(self) -> list[int] | bool:
+        """What the record says of others that went on while it showed things."""
+        if not self._groups or self._shown_at is None:
+            return False
+        first, last, alone = self._groups[0], self._groups[-1], self._went_on_alone()
+        if self is not self._outermost or not self._capture.places:
+            return first != last
+        if (
+            first == last
+            and alone
+            and (not last or self._capture.give_place_back(self._shown_at[1]))
+        ):
+            return False
+        kept = Counter(
+            group for group, event in zip(self._groups, self._events, strict=True) if event
+        )
+        return [kept[group] for group in range(last + 1)]
 
     def let_go(self) -> None:
         """Nothing more is to be observed: what the body could reach is no longer kept."""
@@ -223,6 +278,23 @@ class RecordedEffects:
             self._call = replace(call, scope=Scope(None, {}))
         self._left_out = frozenset(cell.ask.options.get("no_effects", ()))
         self._redo: Redo | None = None
+        self.groups: Sequence[int] = value.groups
+        self._shown: int | None = None
+        """How much of what it showed is shown; None where that waits for the result."""
+
+    def show(self, group: int) -> None:
+        """Show what came together before the result; a log record whose handler the body itself
+        added waits for that, and what follows with it.
+        """
+        self._shown = self._shown or 0
+        end = sum(self.groups[: group + 1])
+        if "output" in self._left_out:
+            return
+        for event in self._did.get("shown", ())[self._shown : end]:
+            if "log" in event and not _reaches(event["log"]):
+                return
+            self._show(event)
+            self._shown += 1
 
     def happen(self, step: int | None = None) -> None:
         """Do it again. What cannot be done is said."""
@@ -293,9 +365,9 @@ class RecordedEffects:
         self._cell.warn(told)
 
     def _show_all(self, did: Mapping[str, Any]) -> None:
-        for event in did.get("shown", ()):
+        for event in did.get("shown", ())[self._shown or 0 :]:
             self._show(event)
-        if did.get("amid"):
+        if did.get("amid") and self._shown is None:
             told = f"{self._call.kind} {self._call.name}"
             self._cell.warn(f"{told} showed things while others went on: here it shows all at once")
 

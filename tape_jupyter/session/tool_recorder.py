@@ -213,6 +213,10 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def shown(self, event: dict[str, Any]) -> None:
         self.observed.shown(event)
 
+    @property
+    def places(self) -> bool:
+        return super().places and self._steps is None  # steps are handed over one by one
+
     def close(self) -> None:
         self.observed.end()
         self._body.moved()

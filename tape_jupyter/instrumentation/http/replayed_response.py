@@ -105,14 +105,34 @@ def past_the_end(reply: Reply) -> UnmatchedCall:
 
 def pass_head(play: Play) -> None:
     """Wait until the head, or the error or value that stands instead of one, may be handed on."""
+    for group in _shown_before(play):
+        if group and play.gate is not None:
+            play.gate.wait(0.0, shown=True)
+        _show(play, group)
     if play.gate is not None:
         play.gate.wait(_first(play), last=_is_complete(play))
 
 
 async def await_head(play: Play) -> None:
     """The same, awaited."""
+    for group in _shown_before(play):
+        if group and play.gate is not None:
+            await play.gate.arrive(0.0, shown=True)
+        _show(play, group)
     if play.gate is not None:
         await play.gate.arrive(_first(play), last=_is_complete(play))
+
+
+def _shown_before(play: Play) -> range:
+    """The groups of what a function showed before its result; none where their places are not known."""
+    count = len(play.effects.groups) if play.effects is not None else 0
+    placed = play.gate is not None and play.gate.each
+    return range(count if placed else count == 1)
+
+
+def _show(play: Play, group: int) -> None:
+    assert play.effects is not None
+    play.effects.show(group)
 
 
 def pass_chunk(gate: Gate | None, reply: Reply, index: int) -> None:

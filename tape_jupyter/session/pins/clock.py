@@ -234,7 +234,13 @@ class GatePacing:
             return None
         if self._clock.sequence is not None and entry.run == self._run:
             return NumberedGate(
-                self._clock, timeline, entry.id, self._ended, self._clock.sequence, _parts(reply)
+                self._clock,
+                timeline,
+                entry.id,
+                self._ended,
+                self._clock.sequence,
+                _parts(reply),
+                is_value=isinstance(reply, Value),
             )
         in_one = isinstance(reply, Reply) and _parts(reply) == 2 and reply.end == "complete"
         return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
@@ -275,7 +281,7 @@ class GatePacing:
 def _parts(reply: Reply | Value) -> int | None:
     """How often it is handed on; None for a dialogue, of which each message of the server is."""
     if isinstance(reply, Value):
-        return 1
+        return max(1, len(reply.groups))  # the first group has no place, the result has one
     return None if reply.status == SWITCHED else 1 + len(reply.chunks)
 
 

@@ -1,6 +1,8 @@
 """The order of hand-overs: what a recording writes of it, what replay makes of that, and what it says where it cannot."""
 
 import asyncio
+import contextlib
+import io
 import os
 import queue
 import re
@@ -432,3 +434,81 @@ def test_a_broken_order_is_said_and_the_cell_replays_all_the_same(tmp_path):
     with tape.replaying(path) as block:
         assert program() == ["a", "b"]
     assert any("order of hand-overs" in each for each in block.report.warnings)
+
+
+# ---------------------------------------------------------------- what tools show
+
+
+def printed_by(run):
+    """A program whose tools print while others do; what was printed, line by line."""
+
+    def program():
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            run()
+        return out.getvalue().splitlines()
+
+    return program
+
+
+@tape.tool
+def tell(name, seconds):
+    print("looking up", name)
+    time.sleep(seconds)
+    print("found", name)
+    return name
+
+
+@tape.tool
+async def tell_async(name, seconds):
+    print("looking up", name)
+    await asyncio.sleep(seconds)
+    print("found", name)
+    return name
+
+
+def in_threads():
+    with ThreadPoolExecutor(3) as pool:
+        done = [
+            pool.submit(tell, name, seconds) for name, seconds in zip("abc", (0.05, 0.03, 0.01))
+        ]
+        for each in done:
+            print("got", each.result())
+
+
+def in_tasks():
+    async def main():
+        print(
+            "got",
+            *await asyncio.gather(*(tell_async(n, s) for n, s in zip("abc", (0.05, 0.03, 0.01)))),
+        )
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("run", [in_threads, in_tasks])
+def test_what_tools_print_beside_each_other_comes_in_the_recorded_order(tmp_path, run):
+    """The first to say something is the last to end."""
+    recorded, replayed, report = both(tmp_path, printed_by(run))
+    assert recorded == replayed and not report.warnings
+    assert recorded[:4] == ["looking up a", "looking up b", "looking up c", "found c"]
+
+
+def test_a_tool_that_prints_while_nobody_goes_on_has_one_place(tmp_path):
+    recorded, replayed, report = both(tmp_path, printed_by(lambda: (tell("a", 0), tell("b", 0))))
+    assert recorded == replayed and not report.warnings
+    text = (tmp_path / "a.tape.yaml").read_text()
+    assert "amid" not in text and "\norder" not in text
+
+
+def test_a_recording_without_places_for_what_is_shown_says_so(tmp_path):
+    """As they were made before there were any."""
+    path = tmp_path / "a.tape.yaml"
+    with tape.recording(path):
+        recorded = printed_by(in_threads)()
+    text = re.sub(r"\n( *)amid:(?: \[.*\]|(?:\n +- \d+)+)", r"\n\1amid: true", path.read_text())
+    path.write_text(re.sub(r"\norder: .*", "", text))
+    with tape.replaying(path) as block:
+        replayed = printed_by(in_threads)()
+    assert sorted(replayed) == sorted(recorded)
+    assert any("here it shows all at once" in each for each in block.report.warnings)
