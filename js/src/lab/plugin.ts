@@ -119,7 +119,6 @@ class Tape {
 
   /** A cell is stepped: its keys act at once where a person began it by a command, else the focus stays where it is. */
   #stops(): void {
-    if (!this.#stepped && this.#app.shell.expandRight) { this.#app.shell.expandRight(ID); return; }
     this.#reveal();
     if (this.#stepped) this.#sidebar.focusStop();
     this.#stepped = false;
