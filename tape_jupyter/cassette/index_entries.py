@@ -4,6 +4,7 @@ asked for, by the book that holds it; nothing is kept here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -111,6 +112,11 @@ class Entry:
 
     def reply(self) -> Reply | Value:
         return self.book.reply(self)[0]
+
+    def did(self) -> Mapping[str, Any]:
+        """What a recorded function did besides (core/call.Value); {} of a request."""
+        reply = self.reply()
+        return reply.did if isinstance(reply, Value) else {}
 
     def edited(self) -> bool:
         """Whether the reply's bytes are not the recorded ones: somebody edited the file."""

@@ -229,7 +229,7 @@ class TapeClock:
         with self._lock:
             if self.closed:
                 return True
-            if self.jumps and self._alone():
+            if self.jumps and self.is_alone():
                 self._schedule.advance(when)
                 return True
             arrived = Signal()
@@ -300,27 +300,24 @@ class TapeClock:
 
     def _add(self, due: Deadline) -> Deadline:
         self._schedule.add(due)
-        if not (self.jumps and self._alone()):
+        if not (self.jumps and self.is_alone()):
             self._start_pump()
         return due
 
     def is_alone(self) -> bool:
         """Whether this thread is the only one of the cell that lives."""
         with self._mutex:
-            return self._alone()
+            self._forget_ended()
+            self.threads.add(threading.current_thread())
+            return len(self.threads) == 1 and not self._strays()
 
-    def _alone(self) -> bool:
-        """Whether this thread is the only one of the cell that lives."""
-        me = threading.current_thread()
-        others = [thread for thread in list(self.threads) if thread is not me]
-        for thread in others:
-            if not thread.is_alive():
-                self.threads.discard(thread)
-        self.threads.add(me)
-        return len(self.threads) == 1 and not self._strays()
+    def _forget_ended(self) -> None:
+        ended = [each for each in list(self.threads) if not each.is_alive()]
+        self.threads.difference_update(ended)
 
     def _running(self) -> list[threading.Thread] | None:
         """The threads that the cell's code may run in; None while one is being started."""
+        self._forget_ended()
         return None if self.starting else [*self.threads, *self._strays()]
 
     def _strays(self) -> list[threading.Thread]:
@@ -375,9 +372,7 @@ class TapeClock:
         running, ignored = self._running(), {threading.get_ident(), *ignored}
         if running is None:
             return _STARTING
-        ended = [each for each in running if not each.is_alive()]
-        self.threads.difference_update(ended)
-        others = [each for each in running if each.ident not in ignored and each not in ended]
+        others = [each for each in running if each.ident not in ignored]
         again = self._quiet.active([each for each in others if each.ident == first], 1)
         return self._quiet.active(others, looks) if again is None else again
 
@@ -386,7 +381,7 @@ class TapeClock:
         with self._lock:
             if self.closed or not self.jumps or self._schedule.first() is None:
                 return False
-            if not (self._alone() and self._quiet.no_files_more(threading.get_ident(), selector)):
+            if not (self.is_alone() and self._quiet.no_files_more(threading.get_ident(), selector)):
                 self._start_pump()
                 return False
             due = self._schedule.release(quiet=True, real=0.0)

@@ -94,6 +94,7 @@ class _Loop:
     busy: set[str] = field(default_factory=set)
     held: deque[Callable[[bool], bool]] = field(default_factory=deque)
     rounds: int = 0
+    """How often it went round."""
     spins: int = 0
     since: float = 0.0
     """How often it went round without being idle, since when (the thread's own time), while
@@ -151,7 +152,7 @@ class Turns:
         self._waiting: list[tuple[Place, Signal]] = []
         self._computing: set[int] = set()
         self._waited = 0.0
-        """Seconds that others computed while threads waited to begin."""
+        """Seconds that others computed while threads waited to begin, or to go on when woken."""
 
     def ticket(self) -> int:
         """The place of work that is handed to a thread now."""
@@ -268,7 +269,6 @@ class Handovers:
 
     def note(self, what: Named | str, strand: str, *, together: bool = False) -> int:
         """It is handed over now: how often something was, with this."""
-        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
         with self._lock:
             self._count += 1
             count = self._count
@@ -277,7 +277,7 @@ class Handovers:
                 self._runs[-1].count += 1
             elif self._count <= LIMIT:
                 self._runs.append(_Run(what, 1, together))
-        if loop is not None and (state := self._state(loop)) is not None:
+        if (state := self._here()) is not None:
             state.busy.add(strand)
         return count
 
@@ -321,27 +321,25 @@ class Handovers:
         """Whether another strand acts on something in the loop that runs here, since that was last
         idle.
         """
-        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
-        state = None if loop is None else self._state(loop)
+        state = self._here()
         return state is not None and bool(state.held or state.busy - {strand})
 
     @property
     def round(self) -> int | None:
         """The round of the loop that runs here; None where none does that can be watched."""
-        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
-        state = None if loop is None else self._state(loop)
+        state = self._here()
         return None if state is None else state.rounds
 
     def runs_on(self) -> bool:
         """Whether the loop that runs here has more to run before it waits."""
-        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
-        return self._state(loop) is not None and bool(getattr(loop, "_ready", ()))
+        state = self._here()
+        return state is not None and bool(getattr(state.loop, "_ready", ()))
 
     def hold(self, go: Callable[[bool], bool]) -> None:
         """Have `go(True)` called when the loop that runs here is idle, `go(False)` where it never
         is; it gives whether anybody still wanted it.
         """
-        state = self._state(asyncio.get_running_loop())
+        state = self._here()
         if state is not None:
             if not state.held:
                 state.spins, state.since = 0, time.thread_time()
@@ -350,9 +348,10 @@ class Handovers:
     def spins(self, selector: Any) -> None:
         """A loop goes round with something to run: what has waited for long enough goes on."""
         state = self._loops.get(id(selector))
-        if state is not None:
-            state.rounds += 1
-        if state is None or not state.held:
+        if state is None:
+            return
+        state.rounds += 1
+        if not state.held:
             return
         state.spins += 1
         if state.spins >= SPINS and time.thread_time() - state.since > HOLD:
@@ -367,6 +366,11 @@ class Handovers:
         state.rounds += 1
         state.busy.clear()
         return state.let_go()
+
+    def _here(self) -> _Loop | None:
+        """The loop that runs here; None where none does that can be watched."""
+        loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
+        return None if loop is None else self._state(loop)
 
     def _state(self, loop: Any) -> _Loop | None:
         selector = getattr(loop, "_selector", None)

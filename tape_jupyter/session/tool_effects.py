@@ -148,13 +148,14 @@ class ObservedBody:
         """The group of what this body shows now: the last one, unless another body showed something
         or a strand got something meanwhile.
         """
+        last = self._groups[-1] if self._groups else 0
         if self._went_on_alone():
-            return self._groups[-1] if self._groups else 1
+            return last
         at_once = not self._groups and self._is_at_start()
         place = self._capture.take_place() if self is self._outermost and not at_once else 0
         self._running.shown_last = self._outermost
         self._shown_at = (self._outermost, place or self._handed_over())
-        return 0 if at_once else self._groups[-1] + 1 if self._groups else 1
+        return 0 if at_once else last + 1
 
     def _went_on_alone(self) -> bool:
         return self._shown_at == (self._running.shown_last, self._handed_over())

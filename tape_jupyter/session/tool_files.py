@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.core.call import Value
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.files import FileWatch, Touched, permissions
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
@@ -272,8 +271,7 @@ def _states(cassette: Cassette | None, name: str) -> set[str]:
     states: set[str] = set()
     for entries in cassette.tools.values() if cassette is not None else ():
         for entry in entries:
-            reply = entry.reply()
-            for each in reply.did.get("files", ()) if isinstance(reply, Value) else ():
+            for each in entry.did().get("files", ()):
                 if each.get("file") == name:
                     states |= {str(each.get("was")), str(each.get("now"))}
                     if "content" in each:  # a secret in it was masked

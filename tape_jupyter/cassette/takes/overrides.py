@@ -58,17 +58,11 @@ def answer(
         if not isinstance(error, BaseException):
             raise TapeUsageError(f"error= is an exception, not a {type(error).__name__}")
         if is_function:
-            return Value(error=freeze_error(error), did=_did(entry))
+            return Value(error=freeze_error(error), did=entry.did())
         return Reply(None, end="error", error=freeze_error(error))
-    if is_function:
-        return Value(freeze(value), did=_did(entry))
+    if is_function:  # what the recorded body did besides another value does not undo
+        return Value(freeze(value), did=entry.did())
     return reply if isinstance(reply, Reply) else _with_body(entry, reply)
-
-
-def _did(entry: Entry) -> Mapping[str, Any]:
-    """What the recorded body did besides: another value does not undo it."""
-    recorded = entry.reply()
-    return recorded.did if isinstance(recorded, Value) else {}
 
 
 def _with_body(entry: Entry, body: Any) -> Reply:

@@ -115,7 +115,7 @@ class Strand:
         """The clock of the cell, where there is one: it looks at the threads that the cell's code
         runs in.
         """
-        return getattr(self.origin.cell, "clock", None)
+        return _clock_of(self.origin)
 
     @contextmanager
     def starting(self) -> Iterator[list[threading.Thread]]:
@@ -149,6 +149,10 @@ class Strand:
                 variable.reset(token)
 
 
+def _clock_of(origin: Origin | None) -> Any | None:
+    return getattr(origin.cell, "clock", None) if origin is not None else None
+
+
 def _ticket(clock: Any | None) -> int:
     """The place among what the cell hands to threads."""
     return 0 if clock is None else int(clock.turns.ticket())
@@ -157,7 +161,7 @@ def _ticket(clock: Any | None) -> int:
 def let_act() -> None:
     """Wait for what another thread makes of what it was given by this one."""
     origin = ORIGIN.get()
-    clock = getattr(origin.cell, "clock", None) if origin is not None else None
+    clock = _clock_of(origin)
     # an event loop is never blocked
     if clock is not None and asyncio.events._get_running_loop() is None:  # noqa: SLF001
         clock.let_act()
@@ -243,7 +247,7 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
-        with _nobodys(), own.starting() as threads:  # it waits until the thread is there
+        with _without_origin(), own.starting() as threads:  # it waits until the thread is there
             original(thread)
             threads.append(thread)
             STARTED.add(thread)
@@ -254,7 +258,7 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
 
 
 @contextmanager
-def _nobodys() -> Iterator[None]:
+def _without_origin() -> Iterator[None]:
     """What runs here is not the program's own doing."""
     token = ORIGIN.set(None)
     try:
@@ -279,7 +283,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
                 return fn(*args, **kwargs)
 
         # The pool may start a worker, which is nobody's: only its items are.
-        with _nobodys(), own.starting() as threads:
+        with _without_origin(), own.starting() as threads:
             future = original(pool, item, *args, **kwargs)
             threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
         _note_work(future, fn)
@@ -295,8 +299,7 @@ def _wait(original: Callable[..., bool]) -> Callable[..., bool]:
     def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
         ended = original(condition, timeout)
         origin = ORIGIN.get()
-        clock = getattr(origin.cell, "clock", None) if origin is not None else None
-        if origin is None or clock is None or SENDING.get():
+        if origin is None or SENDING.get() or (clock := _clock_of(origin)) is None:
             return ended
         item = _running.strand
         # Not with the lock: whoever else waited for it is held as well, or it would be chance which

@@ -125,9 +125,9 @@ async def await_head(play: Play) -> None:
 
 def _shown_before(play: Play) -> range:
     """The groups of what a function showed before its result; none where their places are not known."""
-    count = len(play.effects.groups) if play.effects is not None else 0
+    groups = play.effects.groups if play.effects is not None else ()
     placed = play.gate is not None and play.gate.each
-    return range(count if placed else count == 1)
+    return range(len(groups) if placed or len(groups) == 1 else 0)
 
 
 def _show(play: Play, group: int) -> None:

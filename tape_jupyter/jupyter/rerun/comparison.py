@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.comparison import outputs
-from tape_jupyter.core.call import FunctionCall, Reply, Value, header
+from tape_jupyter.core.call import FunctionCall, Reply, header
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.jupyter.rerun.outputs import Output
@@ -362,8 +362,7 @@ def mingled_tools(run: str, cell: TapedCell) -> list[str]:
     for entry in map(_recorded, cell.cassette.calls):
         if entry.run != run or entry.head().get("kind") != "tool":
             continue
-        reply = entry.reply()
-        group = {entry.id, *(reply.did.get("beside", ()) if isinstance(reply, Value) else ())}
+        group = {entry.id, *entry.did().get("beside", ())}
         if len(group) > 1 and group & played and not group <= played:
             found[entry.title] = None
     return list(found)

@@ -20,7 +20,6 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.core.call import Value
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, plan
 from tape_jupyter.dataflow.restore.rerun import Rerun
@@ -414,11 +413,8 @@ class Rerunner:
             name = str(call.head().get("name", "")) if call.run == entry.run else ""
             if not name or call.head().get("kind") != "tool" or name in found:
                 continue
-            reply = call.reply()
-            did = reply.did if isinstance(reply, Value) else {}
-            if (
-                tracker is not None and asks_for(name, self._now.differing, tracker.variables)
-            ) or found_otherwise(did.get("files", ()), take.root.parent.parent):
+            asks = tracker is not None and asks_for(name, self._now.differing, tracker.variables)
+            if asks or found_otherwise(call.did().get("files", ()), take.root.parent.parent):
                 found[name] = None
         return tuple(found)
 
