@@ -93,5 +93,5 @@ def same(program: Callable[[], Any]) -> Any:
     """The same, where neither has anything to warn of."""
     live, again, recorded, report = replayed(program)
     assert again == live
-    assert not recorded.warnings and not report.warnings
+    assert not recorded.warnings and not report.warnings, (recorded.warnings, report.warnings)
     return live

@@ -324,6 +324,11 @@ class Handovers:
         state = self._here()
         return state is not None and bool(state.held or state.busy - {strand})
 
+    def others_act(self, strand: str) -> bool:
+        """The same, of those that act, without those that wait for their turn."""
+        state = self._here()
+        return state is not None and bool(state.busy - {strand})
+
     @property
     def round(self) -> int | None:
         """The round of the loop that runs here; None where none does that can be watched."""

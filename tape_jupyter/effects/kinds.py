@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
 import gc
 import io
@@ -21,6 +22,7 @@ import sys
 import threading
 import weakref
 import zlib
+from abc import ABCMeta
 from collections import OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
@@ -193,23 +195,46 @@ class NamesKind(Attributes):
 
 
 class CodeHolder(NamesKind):
-    """A class or a module of the user's: its attributes. Of the functions in it only the user's
-    count, and which they are: libraries set others when they please.
+    """A class or a module of the user's: its attributes, and what the class is derived of. Of the
+    functions in it only the user's count, and which they are: libraries set others when they please.
     """
 
     def look(self, value: Any) -> dict[str, Any]:
-        held = vars(value).items()
-        return {n: v for n, v in held if not n.startswith(("__", "_abc_")) and _counts(v)}
+        held = {
+            n: v for n, v in vars(value).items() if not n.startswith("_abc_") and _is_told(n, v)
+        }
+        return held | {"__bases__": value.__bases__} if isinstance(value, type) else held
 
     def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
         yield from ((step, value) for step, value in super().inside(look) if not _is_code(value))
 
 
-class FunctionKind(Attributes):
-    """A function of the user's: its attributes."""
+class WrapperKind(Attributes):
+    """A library's function around one of the user's: its attributes."""
 
     def look(self, value: FunctionType) -> dict[str, Any]:
         return {n: v for n, v in vars(value).items() if not n.startswith("__")}
+
+
+class FunctionKind(WrapperKind):
+    """A function of the user's: its attributes, what its parameters are where nothing is given, and
+    its code.
+    """
+
+    def look(self, value: FunctionType) -> dict[str, Any]:
+        code = {"__code__": own_code(value).__code__}
+        return super().look(value) | {name: getattr(value, name) for name in PARTS} | code
+
+
+PARTS = ("__defaults__", "__kwdefaults__", "__doc__")
+"""Of a function, what a recording sets beside its attributes."""
+
+
+def own_code(function: FunctionType) -> FunctionType:
+    """The function with the code that the user wrote: a taped one has ours where it stands."""
+    swap = vars(function).get("__tape_swap__")
+    body = getattr(getattr(swap, "taped", None), "body", None)
+    return body if isinstance(body, FunctionType) else function
 
 
 class HandlerKind(Attributes):
@@ -288,15 +313,25 @@ def _array_digest(value: Any) -> Any:
     )
 
 
+def _array_look(value: Any) -> Any:
+    return _array_digest(value), value.flags.writeable
+
+
 def _put_array(live: Any, wanted: Any) -> None:
-    if live.shape != wanted.shape:
-        live.resize(wanted.shape, refcheck=False)
-    live[...] = wanted
+    """`wanted` is the values, or a pair of them and False: nobody may write into it any more."""
+    values, writeable = wanted if isinstance(wanted, tuple) else (wanted, True)
+    if live.shape != values.shape:
+        live.resize(values.shape, refcheck=False)
+    if not live.flags.writeable:
+        live.setflags(write=True)
+    live[...] = values
+    live.setflags(write=writeable)
 
 
-def _plain_array(value: Any) -> Any:
-    """Of one that is mapped to a file, or of another class derived of it, its values."""
-    return sys.modules["numpy"].asarray(value)
+def _array_read(value: Any) -> Any:
+    """Of one that is mapped to a file, or of another class derived of it, its values too."""
+    numpy = sys.modules["numpy"]
+    return numpy.asarray(value) if value.flags.writeable else (numpy.array(value), False)
 
 
 def _masked_digest(value: Any) -> Any:
@@ -541,6 +576,34 @@ def _put_rows(live: Any, scratch: Any) -> None:
         cursor.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({places})', rows)  # noqa: S608
 
 
+SQL_CODE = frozenset(
+    {"create_function", "create_aggregate", "create_window_function", "create_collation"}
+)
+"""Methods that give a connection a function, by which nothing in the database changes."""
+
+
+def is_connection(value: Any) -> bool:
+    """Whether it is a connection of the standard library's `sqlite3`."""
+    return kind_of(type(value)) is _CONNECTION
+
+
+def functions_in(connection: Any) -> Any:
+    """How many functions and orders of texts a connection knows; None where it cannot be asked."""
+    try:
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        functions = cursor.execute("SELECT count(*) FROM pragma_function_list").fetchone()[0]
+        return functions + len(cursor.execute("PRAGMA collation_list").fetchall())
+    except Exception:  # closed, or of another thread
+        return None
+
+
+def registered(cls: ABCMeta) -> int:
+    """How many classes were registered with an abstract one; 0 where Python does not tell."""
+    dump = getattr(sys.modules["abc"], "_get_dump", None)
+    return len(dump(cls)[0]) if dump is not None else 0
+
+
 def _put_memory_file(live: Any, wanted: Any) -> None:
     live.seek(0)
     live.truncate()
@@ -588,7 +651,7 @@ _ARRAY_ARRAY = WholeKind(
     lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
     lambda value: value.tobytes(),
 )
-_NDARRAY = WholeKind(_array_digest, _put_array, _plain_array)
+_NDARRAY = WholeKind(_array_look, _put_array, _array_read)
 _FRAME = WholeKind(_frame_digest, _put_frame)
 _RANDOM = WholeKind(_random_state, _put_random, _random_state)
 _GENERATOR = WholeKind(_bits, _put_bits, lambda value: value.bit_generator.state)
@@ -622,6 +685,9 @@ _CACHE = WholeKind(
     _lost("what it keeps cannot be written: what it answered runs again"),
 )
 _CONNECTION = WholeKind(_connection_look, _put_connection, _connection_read)
+_FOREIGN = WholeKind(
+    bytes, _unputtable, _lost("it is memory of C code, which a recording does not write to")
+)
 
 _WHOLE_BY_NAME: dict[
     tuple[str, str], WholeKind
@@ -636,6 +702,9 @@ _WHOLE_BY_NAME: dict[
     ("sqlite3", "Connection"): _CONNECTION,
     ("sqlite3", "Cursor"): _CURSOR,
     ("matplotlib", "Figure"): _FIGURE,
+    **dict.fromkeys(
+        [("_ctypes", name) for name in ("Structure", "Union", "Array", "_SimpleCData")], _FOREIGN
+    ),
 }
 
 SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
@@ -647,7 +716,7 @@ SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
     NamesKind(),
 )
 CLASS, MODULE, FUNCTION, CONTEXT = CodeHolder(), CodeHolder(), FunctionKind(), ContextVariable()
-TRAITS, HANDLER, WRAPPER = TraitsKind(), HandlerKind(), FunctionKind()
+TRAITS, HANDLER, WRAPPER = TraitsKind(), HandlerKind(), WrapperKind()
 
 _BY_TYPE: dict[type, Kind] = {
     list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
@@ -660,6 +729,7 @@ _BY_TYPE: dict[type, Kind] = {
     **dict.fromkeys(NAMES, NAMES_KIND), **dict.fromkeys(iterators.TYPES, _POSITION),
     weakref.WeakSet: SET, weakref.WeakValueDictionary: MAPPING, weakref.WeakKeyDictionary: MAPPING,
     asyncio.Future: _FUTURE, concurrent.futures.Future: _FUTURE,
+    contextlib.ExitStack: ATTRIBUTES, contextlib.AsyncExitStack: ATTRIBUTES,
     threading.local: ATTRIBUTES, threading.Event: _EVENT, asyncio.Event: _EVENT,
     **dict.fromkeys(
         (threading.Semaphore, threading.BoundedSemaphore, asyncio.Semaphore, asyncio.BoundedSemaphore), _SEMAPHORE
@@ -817,8 +887,13 @@ def is_users_function(value: Any) -> bool:
     return isinstance(value, FunctionType) and not is_library_file(value.__code__)
 
 
-def _counts(value: Any) -> bool:
-    return not _is_code(value) or any(True for _ in functions_of(value))
+def _is_told(name: str, value: Any) -> bool:
+    """Whether an attribute of a class or a module is the program's. Python sets many of those that
+    begin with two underscores.
+    """
+    if not name.startswith("__") and not _is_code(value):
+        return True
+    return any(True for _ in functions_of(value))
 
 
 def functions_of(member: Any) -> Iterator[FunctionType]:

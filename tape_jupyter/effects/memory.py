@@ -20,6 +20,7 @@ import gc
 import inspect
 import sys
 import threading
+from abc import ABCMeta
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -112,7 +113,10 @@ class Snapshot:
         self._whole: set[int] = set()  # namespaces of which code may reach any variable
         self._written: set[str] = set()  # names of variables that code uses which writes into some
         self._set: set[str] = set()  # names of attributes that code sets
-        self._libraries: dict[str, ModuleType] = {}
+        self._words: set[str] = set()  # all names that code looks up
+        self._libraries: dict[str, ModuleType | type] = {}
+        self._databases: list[ReachedObject] = []
+        self._registries: list[ReachedObject] = []
         self._unseen: list[str] = []
         self.too_large = False
         for name, value in scope.roots():
@@ -126,7 +130,7 @@ class Snapshot:
         self._visit()
         for node in self._wholes:
             self._first_look(node)
-        self._library_look = self._of_libraries()
+        self._aside = self._look_aside()
 
     # ------------------------------------------------------------ before
 
@@ -145,15 +149,24 @@ class Snapshot:
                 waiting.clear()
                 return
             kind = None if _is_cache(value, above) else _kind(value)
-            if kind is None and isinstance(value, ModuleType):
-                self._libraries[value.__name__] = value
             node = nodes[id(value)] = ReachedObject(value, above, step, kind, placed=placed)
+            self._note(node)
             if kind in (None, kinds.WRAPPER) or isinstance(kind, kinds.WholeKind):
                 waiting += [(inner, node, inner_step) for inner_step, inner in self._linked(value)]
             if isinstance(kind, kinds.WholeKind):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
             elif kind is not None:
                 self._open(node, kind)
+
+    def _note(self, node: ReachedObject) -> None:
+        """Of what is looked at in a way of its own."""
+        value = node.value
+        if node.kind is None and isinstance(value, ModuleType | type):
+            self._libraries[_qualified(value)] = value
+        elif node.kind is kinds.CLASS and isinstance(value, ABCMeta):
+            self._registries.append(node)
+        elif kinds.is_connection(value):
+            self._databases.append(node)
 
     def _open(self, node: ReachedObject, kind: Kind) -> None:
         try:
@@ -178,7 +191,6 @@ class Snapshot:
         if kind is kinds.NAMES_KIND:
             return [(("name", name), inner) for (_, name), inner in inside]
         if kind is kinds.FUNCTION:
-            inside += _of_function(value)
             if value.__closure__:
                 inside.append((("attribute", "__closure__"), self._names.cells_of(value)))
             self._names_of(value)
@@ -233,7 +245,7 @@ class Snapshot:
 
     def _names_of(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
-        original = _own_code(function)
+        original = kinds.own_code(function)
         self._names_of_code(original.__code__, original.__globals__)
 
     def _names_of_suspended(self, value: Any) -> None:
@@ -253,6 +265,7 @@ class Snapshot:
                 *code.co_varnames[: code.co_argcount],
             }
         self._set |= code_names(code).attributes
+        self._words |= code_names(code).words
         variables, named = self._names.variables_of(code, namespace)
         if code_names(code).whole:
             self._whole.add(id(variables))
@@ -269,19 +282,39 @@ class Snapshot:
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
 
-    def _of_libraries(self) -> list[Any]:
-        """What stands in modules of libraries under names that code within reach sets."""
-        return [
-            held.get(name, ABSENT)
-            for held in map(vars, self._libraries.values())
-            for name in self._set
-        ]
+    def _look_aside(self) -> dict[str, Any]:
+        """What cannot be put back, by what is said where it is otherwise afterwards."""
+        found = {
+            f"it set {owner}.{name}, which is a library's": value
+            for owner, name, value in self._of_libraries()
+        }
+        for node in self._registries:
+            found[f"it registered a class with {_said(node)}"] = kinds.registered(node.value)
+        for node in self._databases if self._words & kinds.SQL_CODE else ():
+            said = f"it gave the database {_said(node)} a function, which is code"
+            found[said] = kinds.functions_in(node.value)
+        return found
 
-    def _set_in_libraries(self) -> Iterator[str]:
-        names = (f"{module}.{name}" for module in self._libraries for name in self._set)
-        for name, before, now in zip(names, self._library_look, self._of_libraries(), strict=True):
-            if now is not before:
-                yield f"it set {name}, which is a library's"
+    def _of_libraries(self) -> Iterator[tuple[str, str, Any]]:
+        """What stands in modules and classes of libraries under names that code within reach sets:
+        (of what, under which name, what). Of classes, those that the code names.
+        """
+        for owner, library in [*self._libraries.items()] if self._set else ():
+            held = vars(library)
+            if isinstance(library, ModuleType):
+                parts = ((f"{owner}.{part}", held[part]) for part in self._words & held.keys())
+                named = [(name, vars(each)) for name, each in parts if isinstance(each, type)]
+                holders = [(owner, held), *named]
+            else:
+                holders = [(owner, held)] if library.__name__ in self._words else []
+            for said, attributes in holders:
+                yield from ((said, name, attributes.get(name, ABSENT)) for name in self._set)
+
+    def _changed_aside(self) -> Iterator[str]:
+        now = self._look_aside()
+        for said, before in self._aside.items():
+            if not kinds.is_same_value(before, now.get(said, before)):
+                yield said
 
     def _first_look(self, node: ReachedObject) -> None:
         try:
@@ -353,7 +386,7 @@ class Snapshot:
         writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, found)
-        found.lost += self._set_in_libraries()
+        found.lost += self._changed_aside()
         for other in others:
             other._take_in([node for node, _ in changed])  # noqa: SLF001 - its own kind
         found.place_of = writer.place_of
@@ -377,6 +410,12 @@ class Snapshot:
                     (inner, node, step) for step, inner in self._inside(node, node.kind)
                 ]
         self._visit()
+
+
+def _qualified(value: ModuleType | type) -> str:
+    return (
+        value.__name__ if isinstance(value, ModuleType) else f"{value.__module__}.{value.__name__}"
+    )
 
 
 def _is_cache(value: Any, above: ReachedObject | None) -> bool:
@@ -403,6 +442,13 @@ def _is_cached_view(owner: Any, name: str, value: Any) -> bool:
     parts = [each for each in gc.get_referents(value) if each is not type(value)]
     foreign = [each for each in parts if id(each) not in owners]
     return len(foreign) < len(parts) and all(type(each) in SCALARS for each in foreign)
+
+
+def _is_librarys_object(value: Any) -> bool:
+    """Whether what it keeps under a name with an underscore is the library's affair."""
+    return kinds.is_librarys(type(value)) and not isinstance(
+        value, (type, FunctionType, ModuleType)
+    )
 
 
 def _kind(value: Any) -> Kind | None:
@@ -440,13 +486,6 @@ def _handed(holder: Any, name: str) -> Any:
         return None
 
 
-def _of_function(function: FunctionType) -> Iterator[tuple[Step, Any]]:
-    if function.__defaults__:
-        yield ("attribute", "__defaults__"), function.__defaults__
-    if function.__kwdefaults__:
-        yield ("attribute", "__kwdefaults__"), function.__kwdefaults__
-
-
 def _holds(function: FunctionType) -> bool:
     """Whether a function has something that may change."""
     return bool(
@@ -456,13 +495,6 @@ def _holds(function: FunctionType) -> bool:
 
 def _unseen(node: ReachedObject, error: Exception) -> str:
     return f"{_said(node)} cannot be looked at ({type(error).__name__}: {error})"[:300]
-
-
-def _own_code(function: FunctionType) -> FunctionType:
-    """The function with the code that the user wrote: a taped one has ours where it stands."""
-    swap = vars(function).get("__tape_swap__")
-    body = getattr(getattr(swap, "taped", None), "body", None)
-    return body if isinstance(body, FunctionType) else function
 
 
 def _size(value: Any) -> int:
@@ -628,9 +660,7 @@ class _Writer:
                 continue
             if _is_cached_view(node.value, name, value):
                 continue  # made again when it is asked for
-            own = name.startswith("_") and kinds.is_librarys(
-                type(node.value)
-            )  # what a library keeps for itself
+            own = name.startswith("_") and _is_librarys_object(node.value)
             part = (
                 f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
             )

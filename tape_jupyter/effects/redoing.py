@@ -172,10 +172,19 @@ def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str]
             lambda name, value: type.__setattr__(live, _own(name), value)
         ), lambda name: type.__delattr__(live, name)
     if isinstance(live, (ModuleType, FunctionType)):
-        return vars(live).__setitem__, lambda name: vars(live).pop(name, None)
+        return (lambda name, value: _bind(live, name, value)), lambda name: vars(live).pop(
+            name, None
+        )
     if kinds.is_widget(type(live)):
         return (lambda name, value: _show(live, name, value)), _nothing
     return (lambda name, value: _set(live, name, value, at)), lambda name: _remove(live, name)
+
+
+def _bind(live: ModuleType | FunctionType, name: str, value: Any) -> None:
+    if isinstance(live, FunctionType) and name in kinds.PARTS:
+        setattr(live, name, value)
+    else:
+        vars(live)[_own(name)] = value
 
 
 def _set(live: Any, name: str, value: Any, at: At) -> None:

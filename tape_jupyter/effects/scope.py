@@ -31,7 +31,7 @@ _NOT_THE_USERS = re.compile(r"_.*|In|Out|exit|quit|get_ipython|open")
 """Names that IPython keeps in a notebook's namespace."""
 
 _KEPT_OUT = re.compile(
-    r"^(PATH|LD_|DYLD_|PYTHON|SSL_|REQUESTS_|CURL_|TAPE_)|PROXY|_URL|KEY|TOKEN|SECRET|PASSWORD",
+    r"^(PATH|LD_|DYLD_|PYTHON|SSL_|REQUESTS_|CURL_|TAPE_)|PROXY|_URL|KEY|TOKEN(?!IZER)|SECRET|PASSWORD",
     re.IGNORECASE,
 )
 """A recording may come from anybody."""
@@ -80,13 +80,15 @@ in place only where it is told to says `inplace`.
 
 class CodeNames(NamedTuple):
     """What a code object names: global variables; whether it could write into an array or a table;
-    whether it may reach variables that it does not name; attributes that it sets or deletes.
+    whether it may reach variables that it does not name; attributes that it sets or deletes; all
+    names in it that are looked up, those of attributes among them.
     """
 
     variables: frozenset[str]
     writes: bool
     whole: bool
     attributes: frozenset[str]
+    words: frozenset[str]
 
 
 @lru_cache(maxsize=4096)
@@ -94,6 +96,7 @@ def code_names(code: CodeType) -> CodeNames:
     """Of the code and of the functions defined inside it."""
     variables: set[str] = set()
     attributes: set[str] = set()
+    words = {*code.co_names}
     writes = not _WRITERS.isdisjoint(code.co_names)
     whole = not _WHOLE_BY.isdisjoint(code.co_names)
     for instruction in dis.get_instructions(code):
@@ -107,13 +110,16 @@ def code_names(code: CodeType) -> CodeNames:
             inner = code_names(constant)
             variables |= inner.variables
             attributes |= inner.attributes
+            words |= inner.words
             writes, whole = writes or inner.writes, whole or inner.whole
         elif isinstance(constant, tuple):
             writes = writes or not _WRITERS.isdisjoint(
                 each for each in constant if isinstance(each, str)
             )
     whole = whole or not WHOLE_NAMESPACE.isdisjoint(variables)
-    return CodeNames(frozenset(variables), writes or whole, whole, frozenset(attributes))
+    return CodeNames(
+        frozenset(variables), writes or whole, whole, frozenset(attributes), frozenset(words)
+    )
 
 
 def _is_in_place(instruction: dis.Instruction) -> bool:
@@ -182,6 +188,11 @@ class ClosureCells:
         del self.cells[name].cell_contents
 
 
+def is_kept_out(name: str) -> bool:
+    """Whether an environment variable leads programs elsewhere or holds a key: no recording sets it."""
+    return _KEPT_OUT.search(name) is not None
+
+
 class Environment:
     """The environment variables; those that lead programs elsewhere or hold keys are nobody's
     effect.
@@ -194,15 +205,13 @@ class Environment:
             os.environ, "_data", None
         )  # compared as it is: decoding every name costs more than most tools
         if raw is None or raw != Environment._seen[0]:
-            found = {
-                name: value for name, value in os.environ.items() if not _KEPT_OUT.search(name)
-            }
+            found = {name: value for name, value in os.environ.items() if not is_kept_out(name)}
             Environment._seen = (dict(raw) if raw is not None else None), found
         return Environment._seen[1]
 
     def set(self, name: str, value: Any) -> None:
         """Raises CassetteError for a name that no recording may set."""
-        if _KEPT_OUT.search(name) or not isinstance(value, str):
+        if is_kept_out(name) or not isinstance(value, str):
             raise CassetteError(f"the environment variable {name} is not set by a recording")
         os.environ[name] = value
 

@@ -177,7 +177,7 @@ class RecorderBase:
         """
         if self._order is None or not self.places:
             return 0
-        together = not self._order.turn() or self._order.is_busy(self.where.lineage)
+        together = not self._order.turn() or self._order.others_act(self.where.lineage)
         return self._order.note(self, self.where.lineage, together=together)
 
     def give_place_back(self, count: int) -> bool:

@@ -7,7 +7,8 @@ What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
     path, warnings     {"splice": [head, tail], "put": [...]}: what stands between the first and the last ones
     pandas, matplotlib, numpy      the options that changed
     logging            {"disable": 0, "loggers": {"agent": [10, false, true]}}: level, disabled, propagate
-    decimal, locale, csv, process, time zone  as they are now
+    decimal, locale, csv, time zone  as they are now
+    process            numbers by the name of the setting (process_settings.py)
 """
 
 from __future__ import annotations
@@ -28,10 +29,8 @@ from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.user_classes import find_class, name_of
 from tape_jupyter.encoding.values.walker import CannotFreeze, need
 from tape_jupyter.errors import CassetteError
-
-_PROCESS = ("recursion limit", "garbage collection", "socket timeout", "switch interval")
-_DEEPEST = 100_000
-"""The greatest recursion limit that a recording may set."""
+from tape_jupyter.session import process_settings
+from tape_jupyter.session.process_settings import ProcessSettings
 
 _CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
@@ -41,13 +40,16 @@ class ToolSettings:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder, self._before = folder, _take()
+        self._process = ProcessSettings()
 
     def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
         """The changed parts as structure; and in words, what could not be written. `is_placed`: of
         an object, whether what became of it is told elsewhere.
         """
         told: dict[str, Any] = {}
-        lost: list[str] = []
+        process, lost = self._process.changes()
+        if process:
+            told["process"] = process
         for name, change in ambient.changes(self._before, _take()).items():
             try:
                 if name == "cwd":
@@ -67,6 +69,8 @@ def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
         try:
             if name == "cwd":
                 os.chdir((folder or Path()) / _below(str((folder or Path()) / structure), folder))
+            elif name == "process":
+                process_settings.put(need(structure, dict, None))
             else:
                 _PARTS[name].put(structure)
         except Exception as why:  # of a library, or of a tape that somebody edited
@@ -260,19 +264,6 @@ def _put_decimal(told: Mapping[str, Any]) -> None:
     decimal.setcontext(decimal.Context(**given))
 
 
-def _write_process(before: tuple[Any, ...], now: tuple[Any, ...]) -> dict[str, Any]:
-    if before[4:] != now[4:]:
-        raise ValueError("how SIGTERM is taken")
-    return {name: new for name, old, new in zip(_PROCESS, before, now, strict=False) if old != new}
-
-
-def _put_process(told: Mapping[str, Any]) -> None:
-    now = dict(zip(_PROCESS, ambient.PARTS["process"].take(), strict=False)) | dict(told)
-    if not 50 <= now["recursion limit"] <= _DEEPEST:
-        raise CassetteError(f"no recursion limit of {now['recursion limit']}")
-    ambient.put("process", tuple(now[name] for name in _PROCESS))
-
-
 def _by_set_again(_told: Any) -> None:
     """The working directory is set by `set_again`, which knows the notebook's folder."""
 
@@ -308,5 +299,4 @@ _PARTS: Mapping[str, _Part] = {
     "locale": _Part(_now, lambda told: ambient.put("locale", told)),
     "csv": _Part(_now, lambda told: ambient.put("csv", told)),
     "time zone": _Part(_zone_name, _put_zone),
-    "process": _Part(_write_process, _put_process),
 }

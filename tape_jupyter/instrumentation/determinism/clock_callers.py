@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from tape_jupyter.core.context import ORIGIN, SENDING, Origin
+from tape_jupyter.determinism.order import is_body
 from tape_jupyter.instrumentation.concurrency.threads import settle
 
 PLUMBING = frozenset({
@@ -69,7 +70,7 @@ def notes_order(clock: Any) -> bool:
     """Whether it is recorded when a timer of this code goes off; not of a tool's body, which does
     not run in replay.
     """
-    return clock.order is not None and "/" not in strand_here()
+    return clock.order is not None and not is_body(strand_here())
 
 
 def _clock_of(origin: Origin) -> Any | None:

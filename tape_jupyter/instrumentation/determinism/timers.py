@@ -25,6 +25,7 @@ from contextvars import Context
 from functools import partial
 from typing import Any
 
+from tape_jupyter.determinism.order import is_body
 from tape_jupyter.instrumentation.determinism import clock_callers
 from tape_jupyter.instrumentation.patching import swap, undoing
 
@@ -112,7 +113,7 @@ def _clock() -> Any | None:
     not the tape's.
     """
     clock = clock_callers.clock_here()
-    if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
+    if clock is None or not (clock.sleeps or clock.order is not None):
         return None
     module = clock_callers.module_of(2)
     return (
@@ -171,14 +172,16 @@ def _ordered_timer(
 
 
 class _Told:
-    """What the loop calls in place of a timer's callback."""
+    """What the loop calls in place of a timer's callback. A tool's body does not run in replay: its
+    timers wait their turn, and have no name in the order.
+    """
 
     __slots__ = ("args", "callback", "loop", "name", "order", "strand", "timer")
 
     def __init__(self, order: Any, loop: Any, callback: Any, args: tuple[Any, ...]) -> None:
         self.order, self.loop, self.callback, self.args = order, loop, callback, args
         self.strand = clock_callers.strand_here()
-        self.name = order.timer(self.strand)
+        self.name = "" if is_body(self.strand) else order.timer(self.strand)
         self.timer: Any = None
 
     def __call__(self) -> None:
@@ -187,13 +190,17 @@ class _Told:
         if self.order.is_busy(self.strand) or self.order.runs_on():
             self.order.hold(self.later)
         else:
-            self.order.note(self.name, self.strand)
+            self._note(together=False)
             self.callback(*self.args)
+
+    def _note(self, *, together: bool) -> None:
+        if self.name:
+            self.order.note(self.name, self.strand, together=together)
 
     def later(self, rested: bool) -> bool:
         if self.timer.cancelled() or self.loop.is_closed():
             return False
-        self.order.note(self.name, self.strand, together=not rested)
+        self._note(together=not rested)
         # its own
         self.loop.call_soon(self.callback, *self.args, context=self.timer._context)  # noqa: SLF001
         return True
