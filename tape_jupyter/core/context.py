@@ -44,6 +44,13 @@ class Origin:
         )
 
 
+def is_body(strand: str) -> bool:
+    """Whether a strand (Origin.lineage) is a tool's body, which does not run in replay: what comes to
+    it has no place in the order of hand-overs.
+    """
+    return "/" in strand
+
+
 ORIGIN: ContextVar[Origin | None] = ContextVar("tape_origin", default=None)
 """The strand this code runs in; None outside taped cells."""
 

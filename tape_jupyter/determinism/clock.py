@@ -30,9 +30,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from tape_jupyter.core.context import is_body
 from tape_jupyter.determinism.clock_readings import Notes, Readings
 from tape_jupyter.determinism.idle_detection import Quiet, others_time
-from tape_jupyter.determinism.order import Handovers, RecordedOrder, Signal, Turns, is_body
+from tape_jupyter.determinism.order import Handovers, RecordedOrder, Signal, Turns
 from tape_jupyter.determinism.scheduler import Deadline, Order, Schedule
 
 Kind = Literal["wall", "monotonic", "perf"]

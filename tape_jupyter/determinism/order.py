@@ -399,13 +399,6 @@ class Handovers:
             return {**told, "timers": dict(sorted(self._timers.items()))} if self._timers else told
 
 
-def is_body(strand: str) -> bool:
-    """Whether it is a tool's body, which does not run in replay: what comes to it has no place in
-    the order.
-    """
-    return "/" in strand
-
-
 def _written(run: _Run) -> str:
     name = run.what if isinstance(run.what, str) else run.what.id
     return f"{'+' if run.together else ''}{name}{f'*{run.count}' if run.count > 1 else ''}"

@@ -23,7 +23,7 @@ from tape_jupyter.cassette.records import Head, moment
 from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core import large_body
 from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where
-from tape_jupyter.determinism.order import is_body
+from tape_jupyter.core.context import is_body
 from tape_jupyter.encoding.http.body import TerminalWatch
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import CassetteError

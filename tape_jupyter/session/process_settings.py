@@ -17,7 +17,6 @@ import os
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -27,8 +26,6 @@ from tape_jupyter.core.user_code import is_users
 from tape_jupyter.effects.scope import is_kept_out
 from tape_jupyter.encoding.values.walker import need
 from tape_jupyter.errors import CassetteError
-
-Numbers = tuple[int, ...]
 
 _DEEPEST = 100_000
 """The greatest recursion limit that a recording may set."""
@@ -124,10 +121,6 @@ def _put_switch_interval(told: Any) -> None:
 
 def _put_digits(told: Any) -> None:
     sys.set_int_max_str_digits(need(told, int, None))
-
-
-def _put_stack_size(told: Any) -> None:
-    threading.stack_size(need(told, int, None))
 
 
 _STATUS = Path("/proc/self/status")
@@ -243,9 +236,6 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     ),
     "digits": ProcessSetting(
         "how many digits a number in a text may have", sys.get_int_max_str_digits, _put_digits
-    ),
-    "stack size": ProcessSetting(
-        "the size of a thread's stack", threading.stack_size, _put_stack_size
     ),
     "umask": ProcessSetting("the permissions of new files", _umask, _put_umask),
     "signals": ProcessSetting("how a signal is handled", _signal_handlers),

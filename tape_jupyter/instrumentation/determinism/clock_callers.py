@@ -14,8 +14,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from tape_jupyter.core.context import ORIGIN, SENDING, Origin
-from tape_jupyter.determinism.order import is_body
+from tape_jupyter.core.context import ORIGIN, SENDING, Origin, is_body
 from tape_jupyter.instrumentation.concurrency.threads import settle
 
 PLUMBING = frozenset({

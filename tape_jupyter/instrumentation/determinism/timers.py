@@ -25,7 +25,7 @@ from contextvars import Context
 from functools import partial
 from typing import Any
 
-from tape_jupyter.determinism.order import is_body
+from tape_jupyter.core.context import is_body
 from tape_jupyter.instrumentation.determinism import clock_callers
 from tape_jupyter.instrumentation.patching import swap, undoing
 

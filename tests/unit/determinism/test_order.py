@@ -488,10 +488,11 @@ def in_tasks():
 
 @pytest.mark.parametrize("run", [in_threads, in_tasks])
 def test_what_tools_print_beside_each_other_comes_in_the_recorded_order(tmp_path, run):
-    """The first to say something is the last to end."""
+    """The first to say something is the last to end, where the machine is not too busy for that."""
     recorded, replayed, report = both(tmp_path, printed_by(run))
     assert recorded == replayed and not report.warnings
-    assert recorded[:4] == ["looking up a", "looking up b", "looking up c", "found c"]
+    assert recorded[:3] == ["looking up a", "looking up b", "looking up c"]
+    assert sorted(recorded[3:6]) == ["found a", "found b", "found c"]
 
 
 def test_a_tool_that_prints_while_nobody_goes_on_has_one_place(tmp_path):

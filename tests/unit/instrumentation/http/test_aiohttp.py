@@ -137,7 +137,7 @@ def test_every_way_to_iterate_gives_the_same_again(how, path, provider, tape):
     provider.script(
         "/large", Scripted(200, {"transfer-encoding": "chunked"}, [b"line\n" * 60_000, b"tail\n"])
     )
-    if how == "chunks" and path in ("/burst", "/large", "/gzip"):
+    if how == "chunks" and path not in ("/sized", "/old"):
         pytest.skip("whether a part ends an HTTP chunk that came in parts is not on the tape")
     chunks, end = twice(
         tape, provider, lambda: stream(provider.url + path, WAYS[how], json=STREAMED)

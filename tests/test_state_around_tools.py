@@ -1,0 +1,428 @@
+"""What a tool does to functions, classes, arrays and to the process is done again in replay, or is named.
+
+Each case gives a tool, a look at what it changed, and a way back to how that was before.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import atexit
+import contextlib
+import copyreg
+import ctypes
+import decimal
+import gc
+import json
+import os
+import signal
+import socket
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import tape_jupyter as tape
+
+Case = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+# ---- done again
+
+
+def defaults_of_a_function() -> Case:
+    def price(amount=1, *, tax=0):
+        """Old."""
+        return amount + tax
+
+    def tool():
+        price.__defaults__, price.__kwdefaults__, price.__doc__ = (5,), {"tax": 2}, "New."
+
+    def back():
+        price.__defaults__, price.__kwdefaults__, price.__doc__ = (1,), {"tax": 0}, "Old."
+
+    return tool, lambda: (price(), price.__doc__), back
+
+
+def an_array_nobody_may_write_to() -> Case:
+    table = numpy.arange(3)
+
+    def tool():
+        table[0] = 9
+        table.setflags(write=False)
+
+    def back():
+        table.setflags(write=True)
+        table[0] = 0
+
+    return tool, lambda: (table.tolist(), table.flags.writeable), back
+
+
+def permissions_of_new_files() -> Case:
+    before = os.umask(0o022)
+    os.umask(before)
+
+    def look():
+        now = os.umask(before)
+        os.umask(now)
+        return now
+
+    return lambda: os.umask(before | 0o077), look, lambda: os.umask(before)
+
+
+def how_the_interpreter_works() -> Case:
+    def tool():
+        sys.setrecursionlimit(3210)
+        sys.setswitchinterval(0.01)
+        sys.set_int_max_str_digits(9999)
+        gc.set_threshold(1234, 11, 12)
+        socket.setdefaulttimeout(7.5)
+
+    asked = (
+        sys.getrecursionlimit, sys.getswitchinterval, sys.get_int_max_str_digits, gc.get_threshold,
+        socket.getdefaulttimeout,
+    )  # fmt: skip
+    limit, interval, digits, thresholds, timeout = (ask() for ask in asked)
+
+    def back():
+        sys.setrecursionlimit(limit)
+        sys.setswitchinterval(interval)
+        sys.set_int_max_str_digits(digits)
+        gc.set_threshold(*thresholds)
+        socket.setdefaulttimeout(timeout)
+
+    return tool, lambda: [ask() for ask in asked], back
+
+
+AGAIN = [
+    defaults_of_a_function,
+    an_array_nobody_may_write_to,
+    permissions_of_new_files,
+    how_the_interpreter_works,
+]
+
+
+@pytest.mark.parametrize("case", AGAIN, ids=lambda case: case.__name__)
+def test_it_is_done_again(case):
+    tool, look, back = case()
+    call = tape.tool(tool)
+    try:
+        with tape.recording("a.tape.yaml") as block:
+            call()
+        changed = look()
+        assert not block.report.warnings, block.report.warnings
+        back()
+        assert look() != changed
+        with tape.replaying("a.tape.yaml") as block:
+            call()
+        assert look() == changed
+        assert not block.report.warnings, block.report.warnings
+    finally:
+        back()
+
+
+def test_a_recording_takes_no_protection_from_new_files():
+    """It may come from anybody."""
+    before = os.umask(0o077)
+    try:
+
+        @tape.tool
+        def open_all():
+            os.umask(0)
+
+        with tape.recording("a.tape.yaml"):
+            open_all()
+        os.umask(0o077)
+        with tape.replaying("a.tape.yaml") as block:
+            open_all()
+        assert os.umask(0o077) == 0o077
+        assert any("gives no one more rights" in each for each in block.report.warnings)
+    finally:
+        os.umask(before)
+
+
+# ---- named
+
+
+def a_functions_code() -> Case:
+    def old():
+        return "old"
+
+    def new():
+        return "new"
+
+    code = old.__code__
+
+    def tool():
+        old.__code__ = new.__code__
+
+    return tool, old, lambda: setattr(old, "__code__", code)
+
+
+def a_method_of_pythons_own() -> Case:
+    class Cart:
+        pass
+
+    def tool():
+        Cart.__len__ = lambda _self: 3
+
+    return (
+        tool,
+        lambda: hasattr(Cart, "__len__"),
+        lambda: hasattr(Cart, "__len__") and delattr(Cart, "__len__"),
+    )
+
+
+def a_private_attribute_of_a_class() -> Case:
+    class Cart:
+        _made_by = None
+
+    def tool():
+        Cart._made_by = lambda: 3
+
+    return tool, lambda: Cart._made_by is None, lambda: setattr(Cart, "_made_by", None)
+
+
+def what_a_class_is_derived_of() -> Case:
+    class One:
+        pass
+
+    class Other:
+        pass
+
+    class Cart(One):
+        pass
+
+    def tool():
+        Cart.__bases__ = (Other,)
+
+    return tool, lambda: Cart.__bases__, lambda: setattr(Cart, "__bases__", (One,))
+
+
+def a_registered_class() -> Case:
+    held: dict[str, Any] = {}
+
+    def back():
+        class Shape(abc.ABC):
+            pass
+
+        held["Shape"] = Shape
+
+    class Square:
+        pass
+
+    back()
+    return (
+        lambda: held["Shape"].register(Square) and None,
+        lambda: issubclass(Square, held["Shape"]),
+        back,
+    )
+
+
+def a_librarys_class() -> Case:
+    default = json.JSONEncoder.default
+
+    def tool():
+        json.JSONEncoder.default = lambda _self, value: str(value)
+
+    return (
+        tool,
+        lambda: json.JSONEncoder.default is default,
+        lambda: setattr(json.JSONEncoder, "default", default),
+    )
+
+
+def a_function_of_sql() -> Case:
+    held: dict[str, Any] = {}
+
+    def tool():
+        held["db"].create_function("twice", 1, lambda value: 2 * value)
+
+    def look():
+        try:
+            return held["db"].execute("SELECT twice(2)").fetchone()
+        except sqlite3.OperationalError as error:
+            return str(error)
+
+    def back():
+        if "db" in held:
+            held["db"].close()
+        held["db"] = sqlite3.connect(":memory:")
+
+    back()
+    return tool, look, back
+
+
+def memory_of_c() -> Case:
+    class Point(ctypes.Structure):
+        _fields_ = (("x", ctypes.c_int),)
+
+    point = Point(1)
+    return lambda: setattr(point, "x", 5), lambda: point.x, lambda: setattr(point, "x", 1)
+
+
+def what_a_stack_closes() -> Case:
+    held: dict[str, Any] = {}
+    closed: list[int] = []
+
+    def look():
+        held["stack"].close()
+        return list(closed)
+
+    def back():
+        closed.clear()
+        held["stack"] = contextlib.ExitStack()
+
+    back()
+    return lambda: held["stack"].callback(closed.append, 1) and None, look, back
+
+
+def a_signal() -> Case:
+    def handler(*_):
+        """Do nothing."""
+
+    def tool():
+        signal.signal(signal.SIGUSR1, handler)
+
+    return (
+        tool,
+        lambda: signal.getsignal(signal.SIGUSR1) is handler,
+        lambda: signal.signal(signal.SIGUSR1, signal.SIG_DFL),
+    )
+
+
+def what_runs_at_exit() -> Case:
+    def bye():
+        """Do nothing."""
+
+    count = [0]
+
+    def back():
+        atexit.unregister(bye)
+        count[0] = atexit._ncallbacks()
+
+    back()
+    return lambda: atexit.register(bye) and None, lambda: atexit._ncallbacks() - count[0], back
+
+
+def how_a_class_is_pickled() -> Case:
+    class Point:
+        pass
+
+    def tool():
+        copyreg.pickle(Point, lambda _point: (Point, ()))
+
+    return (
+        tool,
+        lambda: Point in copyreg.dispatch_table,
+        lambda: copyreg.dispatch_table.pop(Point, None),
+    )
+
+
+def the_policy_of_event_loops() -> Case:
+    class Policy(type(asyncio.get_event_loop_policy())):
+        pass
+
+    before = asyncio.get_event_loop_policy()
+
+    def tool():
+        asyncio.set_event_loop_policy(Policy())
+
+    return (
+        tool,
+        lambda: type(asyncio.get_event_loop_policy()) is Policy,
+        lambda: asyncio.set_event_loop_policy(before),
+    )
+
+
+def every_new_decimal_context() -> Case:
+    def tool():
+        decimal.DefaultContext.prec = 7
+
+    return (
+        tool,
+        lambda: decimal.DefaultContext.prec,
+        lambda: setattr(decimal.DefaultContext, "prec", 28),
+    )
+
+
+def a_variable_no_recording_sets() -> Case:
+    def tool():
+        os.environ["AGENT_URL"] = "https://example.org"
+
+    return tool, lambda: os.environ.get("AGENT_URL"), lambda: os.environ.pop("AGENT_URL", None)
+
+
+def what_finds_modules() -> Case:
+    class Finder:
+        def find_spec(self, *_):
+            return None
+
+    finder = Finder()
+
+    def back():
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+
+    return lambda: sys.meta_path.append(finder), lambda: finder in sys.meta_path, back
+
+
+NAMED = {
+    a_functions_code: "old",
+    a_method_of_pythons_own: "Cart.__len__",
+    a_private_attribute_of_a_class: "Cart._made_by",
+    what_a_class_is_derived_of: "Cart",
+    a_registered_class: "it registered a class with",
+    a_librarys_class: "it set json.JSONEncoder.default, which is a library's",
+    a_function_of_sql: "a function, which is code",
+    memory_of_c: "memory of C code",
+    what_a_stack_closes: "stack",
+    a_signal: "how a signal is handled",
+    what_runs_at_exit: "what is called at exit",
+    how_a_class_is_pickled: "how a class is pickled",
+    the_policy_of_event_loops: "the policy of event loops",
+    every_new_decimal_context: "decimal.DefaultContext",
+    a_variable_no_recording_sets: "AGENT_URL, which no recording sets",
+    what_finds_modules: "what finds modules",
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "word"), NAMED.items(), ids=lambda case: getattr(case, "__name__", "")
+)
+def test_it_is_named(case, word):
+    tool, look, back = case()
+    call = tape.tool(tool)
+    before = look()
+    back()
+    try:
+        with tape.recording("a.tape.yaml"):
+            call()
+        assert look() != before
+        back()
+        with tape.replaying("a.tape.yaml") as block:
+            call()
+        assert any(word in each for each in block.report.warnings), block.report.warnings
+    finally:
+        back()
+
+
+def test_a_tool_that_imports_something_for_itself_lacks_nothing():
+    @tape.tool
+    def imports():
+        import colorsys
+
+        return colorsys.rgb_to_hsv(0, 0, 0)[0]
+
+    sys.modules.pop("colorsys", None)
+    with tape.recording("a.tape.yaml") as block:
+        imports()
+    assert not block.report.warnings
