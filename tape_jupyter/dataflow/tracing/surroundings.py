@@ -12,7 +12,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, bag
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes
-from tape_jupyter.dataflow.static.names import names_of, texts_of
+from tape_jupyter.dataflow.static.names import Statement, names_of, texts_of
 from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing.ambient import (
     ENVIRONMENT,
@@ -103,6 +103,7 @@ class Surroundings:
     def __init__(self, seen: Seen) -> None:
         self.seen = seen
         self._reached_whole = seen.ran.whole_builtins
+        self._claimants: dict[str, list[Statement]] = {}
 
     def add(self, draft: Draft) -> None:
         self._files(draft)
@@ -164,10 +165,7 @@ class Surroundings:
             if not self._claims(draft, path):
                 continue
             literal = self._literal(path)
-            alone = (
-                sum(self._claims_by(s.texts, path) for s in self.seen.cell.statements) == 1
-                or len(self.seen.cell.statements) == 1
-            )
+            alone = len(self._claimants_of(path)) == 1 or len(self.seen.cell.statements) == 1
             if path in touched.replaced and alone and literal and self._done(draft):
                 draft.strong.add(f"file:{path}")
             else:
@@ -230,9 +228,16 @@ class Surroundings:
         """Whether a statement names this file; every one that acts, where none does."""
         if self._claims_by(draft.statement.texts, path):
             return True
-        return self._acts(draft) and not any(
-            self._claims_by(s.texts, path) for s in self.seen.cell.statements
-        )
+        return self._acts(draft) and not self._claimants_of(path)
+
+    def _claimants_of(self, path: str) -> list[Statement]:
+        """The statements of the cell that name this file."""
+        found = self._claimants.get(path)
+        if found is None:
+            statements = self.seen.cell.statements
+            found = [each for each in statements if self._claims_by(each.texts, path)]
+            self._claimants[path] = found
+        return found
 
     @staticmethod
     def _claims_by(texts: frozenset[str], path: str) -> bool:
@@ -242,9 +247,7 @@ class Surroundings:
     def _literal(self, path: str) -> bool:
         """Whether the path stands in the text of the cell, or of a function that ran."""
         ran = (texts_of(code) for _, code in self.seen.ran.codes)
-        return any(
-            self._claims_by(t, path) for t in (*(s.texts for s in self.seen.cell.statements), *ran)
-        )
+        return bool(self._claimants_of(path)) or any(self._claims_by(t, path) for t in ran)
 
     # ---------------------------------------------------------------- libraries
     def _libraries(self, draft: Draft) -> None:
