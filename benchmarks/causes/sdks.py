@@ -149,7 +149,7 @@ SDKS = [
     sdk(
         "the-fallback-is-quicker", "timing",
         [LATER, 'async def first(*asked):\n    done, late = await asyncio.wait([asyncio.create_task(say(a)) for a in asked], return_when=asyncio.FIRST_COMPLETED)\n'
-         '    for task in late:\n        task.cancel()\n    return done.pop().result()\nchosen = await first("Ask the large one", "Ask the small one")',
+         '    best = done.pop().result()\n    await asyncio.gather(*late)\n    return best\nchosen = await first("Ask the large one", "Ask the small one")',
          'large = chosen.startswith("Large")'],
         {"large one": ("Large says so", "Large says so", 0.05, 0.6), "small one": ("Small says so", "Small says so", 0.6, 0.05)},
         "large", [["clock:3"]],
