@@ -81,8 +81,8 @@ class TrialProcess:
             if _fork is None or _fork() == 0:
                 self._serve(number, sources)
         self._cells(sources, self.job["last"])
-        told = {"imports": imported(self.modules), "digest": self._digest()}
-        self._say(self.channels[-1], {**self._result(), **told, "seconds": _clock() - started})
+        told = {**self._result(), "imports": imported(self.modules)}
+        self._say(self.channels[-1], {**told, "seconds": _clock() - started})
         _exit(0)
 
     def _serve(self, number: int, sources: list[str]) -> NoReturn:
@@ -143,7 +143,7 @@ class TrialProcess:
         if child == 0:
             os.close(reading)
             with os.fdopen(writing, "wb") as told:
-                told.write(_LINE(self._tried(sources, trial, started)).encode())
+                told.write(f"{_LINE(self._tried(sources, trial, started))}\n".encode())
             _exit(0)
         os.close(writing)
         said = _read(reading, started + self.job["seconds"])
@@ -166,7 +166,7 @@ class TrialProcess:
             sources = [trial["sources"].get(str(i), own) for i, own in enumerate(sources)]
             self._compose(trial)
             self._cells(sources, self.job["last"])
-            told = {**self._result(), "digest": self._digest()}
+            told = self._result()
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             if not isinstance(error, TapeError):
@@ -205,7 +205,9 @@ class TrialProcess:
             self.ended = ends(shown, may_raise=self.job["may_raise"][number])
 
     def _result(self) -> dict[str, Any]:
-        """What the check says of it, and what was asked that is not on the tape."""
+        """What the check says of it, and what was asked that is not on the tape; with a digest of
+        that and of all that the cells showed.
+        """
         check = Check(**self.job["check"])
         shown = self.shown + [[]] * (len(self.job["sources"]) - self.ran)
         cells = [
@@ -215,12 +217,10 @@ class TrialProcess:
         answer = answered(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
         run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_settled())
         wanted = _wanted(self.cell) if run.verdict == "unresolved" and run.asked else None
-        return {**run.record(), "wanted": wanted}
-
-    def _digest(self) -> str:
-        """Of all that the cells showed, and of what the check says of it."""
-        told = [self.shown, {**self._result(), "wanted": None}]
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+        whole = json.dumps([self.shown, run.record()], sort_keys=True, default=str)
+        return {
+            **run.record(), "wanted": wanted, "digest": hashlib.sha256(whole.encode()).hexdigest(),
+        }  # fmt: skip
 
     def _is_settled(self) -> bool:
         """Whether what the check reads can no longer change, though a later cell was refused: it
@@ -238,14 +238,16 @@ class TrialProcess:
 
 
 def _read(pipe: int, until: float) -> bytes | None:
-    """All that comes until the other end is closed; None where it is not, in time."""
+    """A line, or what comes until the other end is closed; None where neither comes in time. What a
+    cell started may hold the other end open.
+    """
     parts: list[bytes] = []
     with os.fdopen(pipe, "rb", buffering=0) as end:
         while _select([end], [], [], max(0.0, until - _clock()))[0]:
             part = end.read(65536)
-            if not part:
-                return b"".join(parts)
             parts.append(part)
+            if not part or part.endswith(b"\n"):
+                return b"".join(parts)
     return None
 
 
