@@ -86,6 +86,7 @@ def record_override(notebook: Path, _url: str) -> None:
     )
     tape(notebook, "override", recorded[0], "--text", " negative", "--take", TAKE)
     tape(notebook, "rerun", "--take", TAKE, "--on-divergence", "live")
+    tape(notebook, "sample", recorded[0], "-k", "10", "--check", "mood", "--max-calls", "10")
     shown = {cell.id: cell.get("outputs") for cell in nbformat.read(notebook, as_version=4).cells}
     for cell in whole.cells:
         if cell.cell_type == "code":

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -244,3 +245,34 @@ def test_the_traced_run_is_imported_as_the_notebook_says(tmp_path):
         for name in ("new.ipynb", f"{TRACED}.ipynb")
     )
     assert [cell.source for cell in made] == [cell.source for cell in saved]
+
+
+def shown(words, folder):
+    """What a command prints in a folder with no key and nothing else of this machine."""
+    env = {**clean_env(folder), "HOME": str(folder)}
+    line = [sys.executable, "-m", "tape_jupyter", *words]
+    done = subprocess.run(line, cwd=folder, env=env, capture_output=True, text=True, timeout=500)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def fenced(page, word):
+    """The lines of a page's block that begins with this."""
+    return next(block for block in page.split("```\n") if block.startswith(word)).splitlines()
+
+
+def test_the_samples_of_the_real_model_are_played_without_it(tmp_path):
+    folder = copied("02_override_and_rerun", tmp_path / "ex")
+    page = (ROOT / "docs" / "how-to" / "sample.md").read_text().split("## A real model")[1]
+    words = fenced(page, "tape sample")[0].split()[1:]
+    printed = shown(words, folder)
+    assert all(line in printed for line in fenced(page, "mood")), printed
+
+
+@pytest.mark.timeout(600)
+def test_the_three_candidates_come_out_as_the_example_says(tmp_path):
+    folder = copied("05_why", tmp_path / "ex")
+    last = nbformat.read(folder / "05_why.ipynb", 4).cells[-1].source
+    command, *table = fenced(last, "tape try")
+    printed = shown(shlex.split(command)[1:], folder)
+    assert len(table) == 4 and all(line in printed for line in table), printed

@@ -1,6 +1,6 @@
 """Records the planted causes: `python -m benchmarks.causes.make [NAME...]`.
 
-Each case (cases.py, others.py, aside.py) is a notebook that is recorded twice, in a good world and in a bad one: the model and the tools
+Each case (cases.py, others.py, aside.py, sdks.py) is a notebook that is recorded twice, in a good world and in a bad one: the model and the tools
 say what the world makes them say. Each recording is made in a fork of a process that has imported everything, by the
 extension itself. What lies in the folders is what a person would have: a notebook, two cassettes, and the known answer.
 """
@@ -19,6 +19,7 @@ import nbformat
 from benchmarks.causes.aside import ASIDE
 from benchmarks.causes.cases import CASES, Case
 from benchmarks.causes.others import OTHERS
+from benchmarks.causes.sdks import SDKS
 
 HERE = Path(__file__).parent
 WORLDS = ("good", "bad")
@@ -36,10 +37,13 @@ def ask(text, history=()):
 
 
 class Model(BaseHTTPRequestHandler):
-    """Answers by the last words that a person said, in the world of now."""
+    """Answers by the last words that a person said, in the world of now, as Anthropic's or OpenAI's host does. An
+    answer that has `once` comes the first time only; then it is those words.
+    """
 
     case: Case = None
     world = "good"
+    answered: set = set()
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
@@ -48,6 +52,12 @@ class Model(BaseHTTPRequestHandler):
         told, seconds = self.case.answer(asked, self.world)
         time.sleep(seconds)
         told = told if isinstance(told, dict) else {"text": told}
+        if "once" in told and asked in self.answered:
+            told = {"text": told["once"]}
+        self.answered.add(asked)
+        if self.path.endswith("/chat/completions"):
+            self.send(told.get("status", 200), "application/json", completion(told))
+            return
         text = told["text"]
         body = {
             "id": f"msg_{os.urandom(4).hex()}",
@@ -61,14 +71,37 @@ class Model(BaseHTTPRequestHandler):
         }
         streams = request.get("stream")
         data = b"".join(events(body)) if streams else json.dumps(body).encode()
-        self.send_response(told.get("status", 200))
-        self.send_header("content-type", "text/event-stream" if streams else "application/json")
+        kind = "text/event-stream" if streams else "application/json"
+        self.send(told.get("status", 200), kind, data)
+
+    def send(self, status, kind, data):
+        self.send_response(status)
+        self.send_header("content-type", kind)
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
     def log_message(self, *_):
         pass
+
+
+def completion(told):
+    """What OpenAI's host answers: a text, or calls of tools (`tool_calls`: names with arguments)."""
+    made = [
+        {"id": f"call_{os.urandom(4).hex()}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for name, given in told.get("tool_calls", ())
+    ]  # fmt: skip
+    message = {
+        "role": "assistant",
+        "content": told["text"],
+        **({"tool_calls": made} if made else {}),
+    }
+    body = {
+        "id": f"chatcmpl-{os.urandom(4).hex()}", "object": "chat.completion", "created": 1, "model": "gpt-4o-2024-08-06",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18},
+    }  # fmt: skip
+    return json.dumps(body).encode()
 
 
 def events(body):
@@ -170,6 +203,7 @@ def made(case: Case) -> None:
         check = "" if case.clocks else case.check
         for _ in range(40):
             tape.unlink(missing_ok=True)
+            Model.answered.clear()
             if recorded(notebook, sources, world, check):
                 break
         else:
@@ -226,7 +260,7 @@ def main() -> None:
     import tape_jupyter.jupyter.magics  # noqa: F401
 
     wanted = sys.argv[1:]
-    for case in [*CASES, *OTHERS, *ASIDE]:
+    for case in [*CASES, *OTHERS, *ASIDE, *SDKS]:
         if wanted and case.name not in wanted:
             continue
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

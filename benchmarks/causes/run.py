@@ -7,6 +7,7 @@ needed; where `unshare -rn` works, the command has none.
 
 import argparse
 import json
+import math
 import shlex
 import subprocess
 import sys
@@ -68,7 +69,14 @@ def row_of(case, known, told, seconds):
         "seconds": round(seconds, 2),
         "told": told,
         "known": known["minimal"],
+        "within 4 n log2 n": _bound(told),
     }
+
+
+def _bound(told):
+    """Whether the trials are no more than 4 n log2 n; None where the tool tells no n (or it is 1: that allows none)."""
+    n, trials = told.get("differing") or 0, told.get("trials")
+    return None if n < 2 or trials is None else trials <= 4 * n * math.log2(n)
 
 
 def cut():
@@ -106,6 +114,7 @@ def main():
                 "exact": sum(row["exact"] for row in rows),
                 "of": len(rows),
                 "trials": sum(row["told"].get("trials") or 0 for row in rows),
+                "over 4 n log2 n": sum(row["within 4 n log2 n"] is False for row in rows),
                 "network": "cut off" if prefix else "open",
             }
         )

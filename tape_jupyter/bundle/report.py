@@ -95,14 +95,14 @@ _WORDS = {
 _BAD_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def goal(path: Path, kind: str) -> Path:
+def goal(path: Path, kind: str, page: str = "--report") -> Path:
     """The path, if a report of a kind ("html" or "xml") may be written there; asked before anything
-    runs.
+    runs. `page` is the option that names a page.
 
     Raises TapeUsageError for a name of another kind, a folder that is not there, and a file that is
     no such report.
     """
-    option, mark = ("--report", MADE) if kind == "html" else ("--junit", JUNIT)
+    option, mark = (page, MADE) if kind == "html" else ("--junit", JUNIT)
     if path.suffix.lower() != f".{kind}":
         raise TapeUsageError(
             f"{option} {path}: the report is written to a file that ends in .{kind}"

@@ -101,7 +101,7 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
     goals = {junit: "xml", page: "html"}
     for path, kind in goals.items():
         if path is not None:
-            bundle_report.goal(path, kind)
+            bundle_report.goal(path, kind, "--html")
     if out is not None and out.exists():
         raise TapeUsageError(f"{out} is there already, and is not overwritten; name another file")
     tried = [candidate.read(file) for file in files]

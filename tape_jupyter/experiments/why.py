@@ -22,6 +22,7 @@ from tape_jupyter.experiments.causes.asking import Asker, TrialLimits, require_l
 from tape_jupyter.experiments.causes.parts import Differences, differences, require_in_common
 from tape_jupyter.experiments.causes.search import Search, Tried, require_difference
 from tape_jupyter.experiments.causes.sides import Side, SideSources, side
+from tape_jupyter.experiments.causes.tool_call_ids import with_ids_of
 from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.ddmin import Outcome
 from tape_jupyter.experiments.recorded_job import job_of, saved_cells
@@ -100,6 +101,7 @@ def _differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Side) -
             f"--bad {bad.name} is no other recording of {path.name} than --good {good.name}"
         )
     require_in_common(good, bad)
+    good = with_ids_of(good, bad)
     code = (SideSources(path, good), SideSources(path, bad))
     found = differences(
         good, bad, [cell.source for cell in saved], [cell.id for cell in saved], code

@@ -12,6 +12,14 @@ from tests.browser.viewing import record, shown, sidebar_of
 THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
 
 
+def in_theme(page, name):
+    page.evaluate(THEME, f"JupyterLab {name}")
+    page.wait_for_function(
+        "theme => document.body.dataset.jpThemeName === theme", arg=f"JupyterLab {name}"
+    )
+    expect(page.locator("#jupyterlab-splash")).to_have_count(0)
+
+
 @pytest.mark.timeout(600)
 def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, provider):
     page.set_viewport_size({"width": 1400, "height": 900})
@@ -33,9 +41,19 @@ def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, prov
     expect(card.get_by_label("It holds with")).to_have_value("patient")
     page.keyboard.press("Enter")
     expect(card.get_by_role("alert")).to_contain_text("say what must hold")
-    card.get_by_role("button", name="Find the cause…").click()
+    pictures = os.environ.get("TAPE_PICTURES")
+    card.get_by_role("button", name="Find the cause…").press("Enter")
+    page.keyboard.type("nobody > 1")
+    page.keyboard.press("Enter")
+    expect(card).to_contain_text("the check raised NameError", timeout=240_000)
+    if pictures:
+        in_theme(page, "Dark")
+        page.screenshot(path=f"{pictures}/cause-failed-dark.png")
+        in_theme(page, "Light")
+    card.get_by_role("button", name="Find the cause…").press("Enter")
+    page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("mood == 'calm'")
-    if pictures := os.environ.get("TAPE_PICTURES"):
+    if pictures:
         page.screenshot(path=f"{pictures}/cause-asked.png")
     page.keyboard.press("Enter")
     expect(card.get_by_role("status")).to_contain_text(
@@ -43,12 +61,7 @@ def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, prov
     )
     if pictures:
         for scheme, width in (("light", 1400), ("dark", 1400), ("light", 700)):
-            page.evaluate(THEME, f"JupyterLab {scheme.title()}")
-            page.wait_for_function(
-                "theme => document.body.dataset.jpThemeName === theme",
-                arg=f"JupyterLab {scheme.title()}",
-            )
-            expect(page.locator("#jupyterlab-splash")).to_have_count(0)
+            in_theme(page, scheme.title())
             page.set_viewport_size({"width": width, "height": 900})
             page.screenshot(path=f"{pictures}/cause-{scheme}-{width}.png")
         page.set_viewport_size({"width": 1400, "height": 900})

@@ -108,7 +108,7 @@ def differences(
     pairs = _same_cells(good, cells)
     swapped, unswapped = _around(good, bad, pairs, alike, code)
     parts = _named([*replies, *swapped, *_unrecorded_code(cells, pairs, code[0])])
-    return Differences(parts, _added(good, asked_by_good, pairs), tuple(cells), unswapped)
+    return Differences(parts, _added(good, bad, asked_by_good, pairs), tuple(cells), unswapped)
 
 
 def _named(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -214,13 +214,16 @@ def _by_place(cell: Cell, run: RecordedRun, good: Side) -> bool:
 
 
 def _added(
-    good: Side, entries: Sequence[Entry], pairs: Sequence[tuple[Cell, RecordedRun]]
+    good: Side, bad: Side, entries: Sequence[Entry], pairs: Sequence[tuple[Cell, RecordedRun]]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """By the bad side's run of the same cell; what is of no cell of it is left out."""
+    """By the bad side's run of the same cell. A cell that asked nothing there has no run: its calls
+    are with the newest, which answers for it.
+    """
     same = {run.id: cell.run.id for cell, run in pairs if cell.run is not None}
+    newest = bad.recorded[-1].id if bad.recorded else None
     secrets, found = Secrets(), dict[str, list[Mapping[str, Any]]]()
     for entry in entries:
-        run = same.get(good.parent(entry.run))
+        run = same.get(good.parent(entry.run), newest)
         if run is not None:
             told = {
                 "head": {**entry.head(), "call": entry.id, "match": entry.match},

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,20 @@ _GIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What it was called, its file, and the runs that a replay of it uses."""
+    """What it was called, its file, and the runs that a replay of it uses. `renamed`: calls, by
+    their names, that are read otherwise than they are recorded.
+    """
 
     name: str
     cassette: Cassette
     runs: Sequence[RecordedRun]
+    renamed: Mapping[str, Entry] = field(default_factory=dict)
 
     @property
     def calls(self) -> list[Entry]:
         used = {run.id for run in self.runs}
-        return [entry for entry in self.cassette.calls if entry.run in used]
+        calls = [entry for entry in self.cassette.calls if entry.run in used]
+        return [self.renamed.get(entry.name, entry) for entry in calls]
 
     @property
     def recorded(self) -> list[RecordedRun]:

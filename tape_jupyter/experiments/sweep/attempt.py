@@ -6,9 +6,12 @@ the row is given back.
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,8 +150,22 @@ def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
         return _bundle(job, wanted, check, recorded, limits)
     notebook = Path(job.at)
     saved = headless_run.read(notebook)
-    node = _changed(saved, wanted, notebook, recorded)
-    tapes = paths.folder(notebook)
+    node = _changed(job, saved, wanted, notebook, recorded)
+    files = _takes(job, saved, wanted, recorded)
+    python = environments.changed(wanted.packages) if wanted.packages else None
+    options = ReplayOptions(
+        asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
+    )  # fmt: skip
+    return checked_run.replayed(notebook, check, options)
+
+
+def _takes(
+    job: Attempt, saved: NotebookNode, wanted: Candidate, recorded: _Recorded
+) -> dict[Path, bytes]:
+    """The takes that hold what the candidate answers, as they would lie beside the notebook's
+    recordings.
+    """
+    tapes = paths.folder(Path(job.at))
     with scratch("try") as folder:
         own = folder / tapes.name
         shutil.copytree(tapes, own, ignore=shutil.ignore_patterns(takes_files.DELETED))
@@ -156,12 +173,28 @@ def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
         _answer(job, own, saved, wanted, recorded)
         made = [file for file in own.rglob("*") if file not in before and file.is_file()]
         made = [file for file in made if file.suffix != ".lock"]
-        files = {tapes / file.relative_to(own): file.read_bytes() for file in made}
-    python = environments.changed(wanted.packages) if wanted.packages else None
-    options = ReplayOptions(
-        asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
-    )  # fmt: skip
-    return checked_run.replayed(notebook, check, options)
+        return {tapes / file.relative_to(own): file.read_bytes() for file in made}
+
+
+def write_pages(job: Attempt) -> None:
+    """What a report shows of an attempt whose row is there already; nothing runs. What cannot be
+    made is left out.
+    """
+    from tape_jupyter.bundle import replay as bundle_replay
+    from tape_jupyter.bundle.archive import opened
+
+    wanted, recorded = candidates.of_record(job.candidate), _Recorded()
+    with suppress(Exception):
+        if job.kind != "bundle":
+            saved = headless_run.read(Path(job.at))
+            _changed(job, saved, wanted, Path(job.at), recorded)
+            _takes(job, saved, wanted, recorded)
+            return
+        with opened(job.at) as bundle, scratch("try") as folder:
+            session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
+            saved = headless_run.read(session)
+            _changed(job, saved, wanted, None, recorded)
+            _answer(job, paths.folder(session), saved, wanted, recorded)
 
 
 def _bundle(
@@ -183,7 +216,7 @@ def _bundle(
         bundle_replay.runnable(bundle, want)
         session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
         saved = headless_run.read(session)
-        node = _changed(saved, wanted, None, recorded)
+        node = _changed(job, saved, wanted, None, recorded)
         session.write_text(nbformat.writes(node), encoding="utf-8")  # type: ignore[no-untyped-call]
         answered = _answer(job, paths.folder(session), saved, wanted, recorded)
         if wanted.packages:
@@ -210,17 +243,34 @@ def _bundle(
 
 
 def _changed(
-    saved: NotebookNode, wanted: Candidate, notebook: Path | None, recorded: _Recorded
+    job: Attempt, saved: NotebookNode, wanted: Candidate, notebook: Path | None, recorded: _Recorded
 ) -> NotebookNode:
-    """The notebook with the candidate's cells; as it is where its rules fit none of them."""
+    """The notebook with the candidate's cells; as it is where its rules fit none of them. How they
+    differ is kept for the report, where there is one.
+    """
     try:
         node = wanted.changed(saved, notebook)
     except candidates.FitsNothing:
         return saved
-    pairs = zip(saved.cells, node.cells, strict=True)
-    recorded.fits += sum(old.source != new.source for old, new in pairs)
+    recorded.fits += sum(
+        old.source != new.source for old, new in zip(saved.cells, node.cells, strict=True)
+    )
+    if job.page and (told := "\n".join(_code_difference(saved, node))):
+        RowStore(job.results).put(f"pages/{job.key}.diff", told.encode())
     recorded.fits += len(wanted.packages)
     return node
+
+
+def _code_difference(saved: NotebookNode, node: NotebookNode) -> Iterator[str]:
+    """A unified diff of each code cell that is another."""
+    code = [headless_run.runs(cell) for cell in saved.cells]
+    for number, (old, new) in enumerate(
+        itertools.compress(zip(saved.cells, node.cells, strict=True), code), 1
+    ):
+        names = f"cell {number} as recorded", f"cell {number} as tried"
+        yield from difflib.unified_diff(
+            old.source.splitlines(), new.source.splitlines(), *names, lineterm=""
+        )
 
 
 # ---------------------------------------------------------------- recordings
@@ -305,4 +355,4 @@ def _write_page(job: Attempt, book: Cassette) -> None:
     RowStore(job.results).put(f"pages/{job.key}.html", text.encode())
 
 
-__all__ = ["Attempt", "RowNotKept", "attempt", "lost"]
+__all__ = ["Attempt", "RowNotKept", "attempt", "lost", "write_pages"]

@@ -20,7 +20,9 @@ _HEAD = """<!doctype html>
 {made}
 <title>Candidates over recorded runs</title><style>"""
 _MORE = """table { width: 100%; } td.passes { color: var(--good); } td.fails, td.unresolved { color: var(--bad); }
-td.number { text-align: right; font-variant-numeric: tabular-nums; } table a { color: inherit; }"""
+td.number { text-align: right; font-variant-numeric: tabular-nums; } table a { color: inherit; }
+td pre { margin: .4em 0 0; white-space: pre-wrap; } td summary { cursor: pointer; margin: .4em 0 0; }
+.added { color: var(--good); } .removed { color: var(--bad); }"""
 
 
 def lines(sweep: Sweep) -> Iterator[str]:
@@ -60,7 +62,9 @@ def junit(sweep: Sweep) -> Iterator[str]:
 
 
 def html(sweep: Sweep, out: Path) -> Iterator[str]:
-    """The page; a run's name leads to its calls in the viewer, where they were written."""
+    """The page; a run's name leads to its calls in the viewer, where they were written, and what a
+    candidate has otherwise in the run's code stands below it.
+    """
     summary = sweep.summary
     yield f"{_HEAD.format(made=MADE)}{STYLE}{_MORE}</style></head><body><main>\n"
     good = "good" if summary.good else "bad"
@@ -106,11 +110,25 @@ def _row(sweep: Sweep, row: Row, out: Path) -> str:
     run = f'<a href="{escape(page)}">{place}</a>' if page else place
     verdict = row["end"] or row["verdict"]
     return (
-        f"<tr><td>{run}</td><td>{escape(row['candidate'])}</td>"
+        f"<tr><td>{run}</td><td>{escape(row['candidate'])}{_code(sweep, row['key'])}</td>"
         f'<td class="{row["verdict"]}">{escape(verdict)}</td><td>{escape(row["why"])}</td>'
         f'<td class="number">{row["calls"] if row["calls"] is not None else ""}</td>'
         f'<td class="number">{row["seconds"]:.1f}</td></tr>\n'
     )
+
+
+def _code(sweep: Sweep, key: str) -> str:
+    """The difference of its code, to be opened; "" where there is none."""
+    name = f"pages/{key}.diff"
+    if not sweep.store.has(name):
+        return ""
+    made = []
+    for line in sweep.store.get(name).decode("utf-8", "replace").splitlines():
+        kind = {"+": "added", "-": "removed"}.get(line[:1], "")
+        text = escape(line)
+        made.append(f'<span class="{kind}">{text}</span>' if kind else text)
+    lines = "\n".join(made)
+    return f"<details><summary>its code</summary><pre>{lines}</pre></details>"
 
 
 def _page(results: str, key: str, out: Path) -> str:

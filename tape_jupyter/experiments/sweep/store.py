@@ -73,6 +73,12 @@ class RowStore:
             return data
         return Path(self.place, name).read_bytes()
 
+    def has(self, name: str) -> bool:
+        if locations.is_url(self.place):
+            files, path = store_of(f"{self.place.rstrip('/')}/{name}")
+            return bool(files.exists(path))
+        return Path(self.place, name).is_file()
+
     def _listed(self) -> list[str]:
         if locations.is_url(self.place):
             files, path = store_of(f"{self.place.rstrip('/')}/rows")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tape_jupyter.bundle.archive import locations
 from tape_jupyter.experiments.sweep.candidate import AS_RECORDED
 from tape_jupyter.experiments.sweep.store import Row
 
@@ -47,6 +48,8 @@ class SweepSummary:
     names: Sequence[str]
     verdicts: dict[str, Counter[str]] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)
+    first_end: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Of each kind of end, the place and the reason of the first row that had it."""
     fits: Counter[str] = field(default_factory=Counter)
     cold: set[str] = field(default_factory=set)
     calls: int = 0
@@ -64,7 +67,9 @@ class SweepSummary:
         name, place = row["candidate"], row["place"]
         self.rows += 1
         self.verdicts.setdefault(name, Counter())[row["verdict"]] += 1
-        self.ends[row["end"]] += bool(row["end"])
+        if row["end"]:
+            self.ends[row["end"]] += 1
+            self.first_end.setdefault(row["end"], (place, row["why"]))
         self.fits[name] += row["fits"] > 0
         self.calls += row["calls"] or 0
         self.live += row["live"]
@@ -119,6 +124,11 @@ class SweepSummary:
         tried = [name for name in self.names if name != AS_RECORDED] or list(self.names)
         return all(len(self._passes.get(name, set())) == self.runs for name in tried)
 
+    def _ended(self, end: str, count: int) -> str:
+        place, why = self.first_end[end]
+        name = locations.shown(place)
+        return f"! {count} rows: {end} ({why if name in why else f'{name}: {why}'})"
+
     def record(self) -> dict[str, Any]:
         told = [
             {
@@ -161,7 +171,7 @@ class SweepSummary:
         if self.cold:
             count = f"{len(self.cold)} of {self.runs}"
             made.append(f"! cold cases: {count} runs lack what a replay needs (tape gaps)")
-        made += [f"! {count} rows: {end}" for end, count in self.ends.items() if count]
+        made += [self._ended(end, count) for end, count in self.ends.items()]
         return [*made, *(f"! {name} changes nothing in any of these runs" for name in self.unfit)]
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +21,7 @@ from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.sampling.budget import Budget
 from tape_jupyter.experiments.sweep import asking, engine, limits, places
 from tape_jupyter.experiments.sweep import candidate as candidates
-from tape_jupyter.experiments.sweep.attempt import Attempt
+from tape_jupyter.experiments.sweep.attempt import Attempt, write_pages
 from tape_jupyter.experiments.sweep.candidate import AS_RECORDED, Candidate
 from tape_jupyter.experiments.sweep.engine import Workers
 from tape_jupyter.experiments.sweep.places import TriedPlace
@@ -164,7 +164,17 @@ def sweep(
         _require_answer(options.check, summary)
         asking.ask(found, tried, store, budget, tell)
         run(recorded=False)
+    if options.pages:
+        _write_missing_pages(jobs.values(), store, tell)
     return Sweep(store, {key: job.place for key, job in jobs.items()}, summary, had)
+
+
+def _write_missing_pages(jobs: Iterable[Attempt], store: RowStore, tell: Tell) -> None:
+    """Of rows that were made when nobody asked for a report."""
+    missing = [job for job in jobs if not store.has(f"pages/{job.key}.html")]
+    for number, job in enumerate(missing, 1):
+        write_pages(job)
+        tell("pages written", number, len(missing))
 
 
 def _require_answer(check: str, summary: SweepSummary) -> None:

@@ -47,6 +47,7 @@ def begin() -> None:
     def end(_number: int, _frame: FrameType | None) -> None:
         if not _Process.busy:
             os._exit(_ENDED)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what libraries say of being cut off
         raise KeyboardInterrupt
 
     with suppress(ValueError):  # not the main thread

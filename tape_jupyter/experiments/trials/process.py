@@ -7,10 +7,14 @@ run, the folder is put back to what it was there, and what the trial does is gon
 Channel n (a socket) is of the n-th such process: a trial comes in as a line of JSON, its result
 goes out as one. The last channel gets the result of the run itself. Without `fork`, or once a cell
 left threads behind, trials begin at an earlier cell, at the latest before the first.
+
+Modules that the cells import are imported in the waiting process, once and not in each trial
+(trials/preloaded.py), where the recording then comes out as without.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -25,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from tape_jupyter.comparison import outputs
@@ -34,8 +39,14 @@ from tape_jupyter.errors import TapeError
 from tape_jupyter.experiments.check import Check, ShownCell, answered, ends, judged
 from tape_jupyter.experiments.trials.composed import ComposedCassette
 from tape_jupyter.experiments.trials.folder_state import WatchedFolder
+from tape_jupyter.experiments.trials.preloaded import import_modules, imported
 from tape_jupyter.session.cell import TapedCell
 
+WORTH = 20
+"""Modules from which on it is worth to import them once, not in each trial."""
+_UNCHANGED: Mapping[str, Any] = MappingProxyType(
+    {"answers": (), "added": {}, "held": {}, "sources": {}}
+)
 _LINE = json.JSONEncoder().encode  # bound now: cells patch what they like later
 _clock, _select, _fork, _exit = time.monotonic, select.select, getattr(os, "fork", None), os._exit
 
@@ -55,6 +66,8 @@ class TrialProcess:
     """A cell ended the run: it raised, or was refused what it asked."""
     cell: TapedCell | None = None
     """The taped cell that ran last."""
+    modules: frozenset[str] = field(default_factory=lambda: frozenset(sys.modules))
+    """What was imported before the first cell."""
 
     def run(self) -> NoReturn:
         """Run the cells, leaving a waiting process before each stop; then tell how it came out."""
@@ -68,7 +81,8 @@ class TrialProcess:
             if _fork is None or _fork() == 0:
                 self._serve(number, sources)
         self._cells(sources, self.job["last"])
-        self._say(self.channels[-1], {**self._result(), "seconds": _clock() - started})
+        told = {**self._result(), "imports": imported(self.modules)}
+        self._say(self.channels[-1], {**told, "seconds": _clock() - started})
         _exit(0)
 
     def _serve(self, number: int, sources: list[str]) -> NoReturn:
@@ -78,41 +92,75 @@ class TrialProcess:
         state = self.folder.state()
         lines = self.channels[number].makefile("r", encoding="utf-8")
         self._say(self.channels[number], {"ready": self.ran})
+        preloads = _fork is not None
         for line in lines:
             trial = json.loads(line)
             started = _clock()
             self.folder.put_back(state)
             if _fork is None:
-                self._trial(number, sources, trial, started)
-            self._forked(number, sources, trial, started)
+                self._say(self.channels[number], self._tried(sources, trial, started))
+                _exit(0)
+            if preloads:
+                preloads = False
+                self._preload(sources, trial)
+                self.folder.put_back(state)
+            self._say(self.channels[number], self._forked(sources, trial, started))
         _exit(0)
 
+    def _preload(self, sources: list[str], trial: Mapping[str, Any]) -> None:
+        """Go on in a process that has imported what the cells import, where the recording comes out
+        there as it did; else, and where little is to be imported, in this one.
+        """
+        missing = [name for name in trial["imports"] if name not in sys.modules]
+        if len(missing) < WORTH:
+            return
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(writing)
+            with os.fdopen(reading, "rb") as told:
+                goes_on = told.read() == b"as recorded"
+            if goes_on:
+                os.waitpid(child, 0)
+                _exit(0)
+            os.waitpid(child, 0)
+            return
+        os.close(reading)
+        import_modules(missing)
+        unchanged = {**_UNCHANGED, "options": trial.get("options") or {}}
+        found = self._forked(sources, unchanged, _clock()) if _can_fork() else {}
+        if found.get("digest") != trial["digest"]:
+            _exit(0)
+        os.write(writing, b"as recorded")
+        os.close(writing)
+
     def _forked(
-        self, number: int, sources: list[str], trial: Mapping[str, Any], started: float
-    ) -> None:
+        self, sources: list[str], trial: Mapping[str, Any], started: float
+    ) -> dict[str, Any]:
+        """What a fork of this process says of the trial, in the time that it has."""
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reading)
-            self._trial(number, sources, trial, started)
+            with os.fdopen(writing, "wb") as told:
+                told.write(f"{_LINE(self._tried(sources, trial, started))}\n".encode())
+            _exit(0)
         os.close(writing)
-        late = not _select([reading], [], [], self.job["seconds"])[0]
-        os.close(reading)
-        if late:
+        said = _read(reading, started + self.job["seconds"])
+        if said is None:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        if status:
-            why = f"took longer than {self.job['seconds']:g} s" if late else "ended the process"
-            failed = {
-                "verdict": "unresolved",
-                "why": f"the trial {why}",
-                "seconds": _clock() - started,
-            }
-            self._say(self.channels[number], failed)
+        if said and not status:
+            found: dict[str, Any] = json.loads(said)
+            return found
+        why = f"took longer than {self.job['seconds']:g} s" if said is None else "ended the process"
+        return {
+            "verdict": "unresolved", "why": f"the trial {why}", "seconds": _clock() - started,
+        }  # fmt: skip
 
-    def _trial(
-        self, number: int, sources: list[str], trial: Mapping[str, Any], started: float
-    ) -> NoReturn:
+    def _tried(
+        self, sources: list[str], trial: Mapping[str, Any], started: float
+    ) -> dict[str, Any]:
         try:
             self._continue(trial.get("options") or {})
             sources = [trial["sources"].get(str(i), own) for i, own in enumerate(sources)]
@@ -124,8 +172,7 @@ class TrialProcess:
             if not isinstance(error, TapeError):
                 why = f"{why} ({traceback.extract_tb(error.__traceback__)[-1]})"
             told = {"verdict": "unresolved", "why": why}
-        self._say(self.channels[number], {**told, "seconds": _clock() - started})
-        _exit(0)
+        return {**told, "seconds": _clock() - started}
 
     def _continue(self, options: Mapping[str, Any]) -> None:
         """Go on in place of the process that this is a fork of."""
@@ -158,7 +205,9 @@ class TrialProcess:
             self.ended = ends(shown, may_raise=self.job["may_raise"][number])
 
     def _result(self) -> dict[str, Any]:
-        """What the check says of it, and what was asked that is not on the tape."""
+        """What the check says of it, and what was asked that is not on the tape; with a digest of
+        that and of all that the cells showed.
+        """
         check = Check(**self.job["check"])
         shown = self.shown + [[]] * (len(self.job["sources"]) - self.ran)
         cells = [
@@ -168,7 +217,10 @@ class TrialProcess:
         answer = answered(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
         run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_settled())
         wanted = _wanted(self.cell) if run.verdict == "unresolved" and run.asked else None
-        return {**run.record(), "wanted": wanted}
+        whole = json.dumps([self.shown, run.record()], sort_keys=True, default=str)
+        return {
+            **run.record(), "wanted": wanted, "digest": hashlib.sha256(whole.encode()).hexdigest(),
+        }  # fmt: skip
 
     def _is_settled(self) -> bool:
         """Whether what the check reads can no longer change, though a later cell was refused: it
@@ -183,6 +235,20 @@ class TrialProcess:
     def _say(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
         with suppress(OSError):
             channel.sendall((_LINE(told) + "\n").encode())
+
+
+def _read(pipe: int, until: float) -> bytes | None:
+    """A line, or what comes until the other end is closed; None where neither comes in time. What a
+    cell started may hold the other end open.
+    """
+    parts: list[bytes] = []
+    with os.fdopen(pipe, "rb", buffering=0) as end:
+        while _select([end], [], [], max(0.0, until - _clock()))[0]:
+            part = end.read(65536)
+            parts.append(part)
+            if not part or part.endswith(b"\n"):
+                return b"".join(parts)
+    return None
 
 
 def _is_plain(value: Any) -> bool:

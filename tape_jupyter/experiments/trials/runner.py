@@ -36,6 +36,8 @@ SECONDS = 120.0
 STOPS = 16
 """Cells before which a process waits, at most."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_ABOUT = ("imports", "digest")
+"""What the process tells of the recording besides how it comes out, for it to hear with each trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,9 @@ class Trial:
     options: Mapping[str, Any] = field(default_factory=dict)
     first: int = 0
 
-    def line(self) -> bytes:
+    def line(self, **more: Any) -> bytes:
         told = {
+            **more,
             "answers": list(self.answers), "added": dict(self.added), "held": dict(self.held),
             "sources": {str(cell): source for cell, source in self.sources.items()},
             "options": dict(self.options),
@@ -107,7 +110,7 @@ class TrialResult:
 
     @classmethod
     def of(cls, told: Mapping[str, Any], **changed: Any) -> TrialResult:
-        known = {key: value for key, value in told.items() if key != "wanted"}
+        known = {key: value for key, value in told.items() if key not in ("wanted", *_ABOUT)}
         return cls(CheckedRun(**{**known, **changed}), told.get("wanted"))
 
 
@@ -125,6 +128,7 @@ class TrialRunner:
         """
         self._stack = ExitStack()
         self._stops: dict[int, _Channel] = {}
+        self._about: dict[str, Any] = {"imports": [], "digest": ""}
 
     def __enter__(self) -> Self:
         try:
@@ -150,7 +154,8 @@ class TrialRunner:
         stop = max((stop for stop in self._stops if stop <= trial.first), default=-1)
         if stop < 0:
             raise TapeError(f"{self.job.notebook.name}: no trial could begin: the process ended")
-        return TrialResult.of(self._stops[stop].asked(trial.line(), self.job.seconds + START))
+        line = trial.line(**self._about)
+        return TrialResult.of(self._stops[stop].asked(line, self.job.seconds + START))
 
     def _start(self) -> None:
         from tape_jupyter.headless.folders import run_folder
@@ -168,6 +173,7 @@ class TrialRunner:
         }
         forks, line = hasattr(os, "fork"), Trial().line()
         recording = channels[-1].told(patience) if forks else channels[0].asked(line, patience)
+        self._about |= {key: recording[key] for key in _ABOUT if key in recording}
         self.recording = TrialResult.of(recording, seconds=time.perf_counter() - began)
 
 

@@ -10,11 +10,12 @@ import tape_jupyter as tape
 from tests.notebook import ROOT
 from tests.support import digest
 
-PLANTED = ROOT / "benchmarks" / "causes" / "planted"
+CAUSES = ROOT / "benchmarks" / "causes"
 NAMES = (
     "an-agent-with-history", "three-parts-of-a-code", "a-tool-or-two-replies", "appended-by-threads",
     "the-second-search-is-stale", "rounded-then-asked", "a-file-between-cells", "clock-at-midnight",
     "a-sample-of-documents", "a-changed-prompt", "a-changed-threshold",
+    "sdks/the-right-city-read-wrongly", "sdks/the-good-run-asks-a-second-time",
 )  # fmt: skip
 
 
@@ -22,7 +23,7 @@ NAMES = (
 def planted(tmp_path, monkeypatch):
     def copied(name):
         folder = tmp_path / name
-        shutil.copytree(PLANTED / name, folder)
+        shutil.copytree(CAUSES / (name if "/" in name else f"planted/{name}"), folder)
         monkeypatch.chdir(folder)
         return folder, json.loads((folder / "cause.json").read_text())
 

@@ -104,9 +104,14 @@ def test_a_candidate_is_tried_offline_and_the_rows_count_again(path, tmp_path):
     page = Path("r.html").read_text()
     links = [part.split('"')[0] for part in page.split('href="')[1:]]
     assert len(links) == 3 and all("<html" in Path(link).read_text()[:200] for link in links)
+    assert "+said = ask(&quot;What mood?&quot;)" in page and page.count("<details>") == 1
     assert {file: digest(file) for file in before} == before
     again = run("try", path, "-c", fix, "-c", ask, "--workers", "1")
     assert "3 were there already" in again.stdout, again.output
+    shutil.rmtree("tape-try/pages")  # as where nobody asked for a page before
+    run("try", path, "-c", fix, "-c", ask, "--workers", "1", "--html", "r.html")
+    page = Path("r.html").read_text()
+    assert page.count('href="tape-try/pages/') == 3 and page.count("<details>") == 1
     frame = tape.try_candidates(path, [fix, ask], workers=ThreadPoolExecutor(1)).frame()
     assert list(frame["verdict"]) == ["fails", "passes", "unresolved"]
 
