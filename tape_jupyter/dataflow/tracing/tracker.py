@@ -36,7 +36,7 @@ from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
-from tape_jupyter.dataflow.tracing.files import FileWatch, permissions
+from tape_jupyter.dataflow.tracing.files import FileWatch, permissions, times
 from tape_jupyter.dataflow.tracing.observations import Seen
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.unwatched import Unwatched
@@ -403,9 +403,7 @@ class Tracker:
         }
         entry.files = touched.changes()
         seen = self._seen(running, result, ran, touched, frozenset(changes), mention)
-        seen.attributes = frozenset(
-            f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins"
-        )
+        seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
         self.variables.ever.update(
             k for k in patches["builtins"].after
         ) if "builtins" in patches else None
@@ -420,6 +418,11 @@ class Tracker:
             f"{ambient.MODE}{path}": Change(before, now)
             for path, before in touched.modes.items()
             if (now := permissions(path)) is not None and now != before
+        }
+        entry.ambient |= {
+            f"{ambient.TIMES}{path}": Change(was, told)
+            for path, was in touched.times.items()
+            if (told := times(path)) is not None and told[1] != was[1]
         }
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
