@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.core.user_code import MACHINERY
+from tape_jupyter.core.user_code import MACHINERY, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
 from tape_jupyter.dataflow.history import (
     EVERYTHING,
@@ -597,8 +597,17 @@ def _notes(processes: list[str], crowded: str) -> Iterable[str]:
 
 
 def _alive() -> set[threading.Thread]:
-    """The threads that are not ours."""
-    return {thread for thread in threading.enumerate() if not thread.name.startswith("tape ")}
+    """The threads that are neither ours nor the kernel's: JupyterLab has it begin a subshell's thread
+    between cells.
+    """
+    return {
+        thread
+        for thread in threading.enumerate()
+        if not thread.name.startswith("tape ") and root_module(type(thread)) not in _OF_KERNELS
+    }
+
+
+_OF_KERNELS = MACHINERY | {"_pydevd_bundle", "debugpy"}
 
 
 def _depth() -> int:
