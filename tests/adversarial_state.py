@@ -1419,6 +1419,45 @@ LIBRARY_OBJECTS = {
 }
 
 IN = "if r == 'a':\n    "
+HANDLERS = {
+    "handler called with options": (
+        [
+            "log = []\ndef f(x): log.append(x); return 1\ndef g(x, **k): log.append(-x); return 2\nH = {'a': f, 'b': g}\nargs = {'x': 1}",
+            "r = ask()",
+            "y = H[r](**args)",
+            "print(y, log)",
+            "args['x'] = 7",
+            "print(log)",
+        ],
+    ),
+    "handler called with options, in a function": (
+        [
+            "log = []\ndef f(x): log.append(x); return 1\ndef g(x): log.append(-x); return 2\nH = {'a': f, 'b': g}\n"
+            "def run(n, *a, **k): return H[n](*a, **k)",
+            "r = ask()",
+            "y = run(r, x=5)",
+            "print(y, log)",
+        ],
+    ),
+    "handler changes what it is handed": (
+        [
+            "def f(box): box.append(1)\ndef g(box): box.clear()\nH = {'a': f, 'b': g}; b = [9]; options = {'box': b}",
+            "r = ask()",
+            "H[r](**options)",
+            "print(b)",
+            "n = len(b)",
+        ],
+    ),
+    "handler binds a name": (
+        [
+            "n = 0\ndef f(**k):\n    global n\n    n += 1\ndef g(**k):\n    global n\n    n += 10\nH = dict(a=f, b=g)",
+            "r = ask()",
+            "H[r](**{'z': 1})",
+            "print(n)",
+            "m = n * 2",
+        ],
+    ),
+}
 UNUSUAL = {
     "umask": (["import os", "r = ask()", "old = os.umask(0o077 if r == 'a' else 0o022)", "cur = os.umask(0o022)", "print(cur)"],),
     "umask, a file made later": (["import os", "r = ask()", IN + "_ = os.umask(0o077)", "open('f', 'w').close()\nprint(oct(os.stat('f').st_mode))", "_ = os.umask(0o022)"],),
@@ -1472,6 +1511,7 @@ NOTEBOOKS = {
     **ANNOTATIONS,
     **CONTROL,
     **UNUSUAL,
+    **HANDLERS,
 }
 
 SAID = {
