@@ -115,7 +115,7 @@ def leaves(path: Path, elsewhere: Path):
     moved = elsewhere / "moved"
     moved.mkdir()
     (moved / bundle.name).write_bytes(bundle.read_bytes())
-    code, said = tape(moved, "replay", bundle.name)
+    code, said = tape(moved, "replay", bundle.name, "--yes", "--here")
     assert code == 0, said
     pinned = path.with_name("test_orders.py")
     assert pinned.read_text().count('    ("model", "claude-sonnet-5"),') == 7
