@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.browser.test_wrong_order import CELLS, RIGHT, SCRIPT, SET_UP
 from tests.notebook import Kernel, notebook
 from tests.scripted_model import ScriptedModel
+from tests.wrong_order import CELLS, RIGHT, SCRIPT, SET_UP
 
 SUBSHELL = """import ipykernel.subshell, threading
 stop = threading.Event()
