@@ -1418,6 +1418,84 @@ LIBRARY_OBJECTS = {
     ),
 }
 
+IN = "if r == 'a':\n    "
+HANDLERS = {
+    "handler called with options": (
+        [
+            "log = []\ndef f(x): log.append(x); return 1\ndef g(x, **k): log.append(-x); return 2\nH = {'a': f, 'b': g}\nargs = {'x': 1}",
+            "r = ask()",
+            "y = H[r](**args)",
+            "print(y, log)",
+            "args['x'] = 7",
+            "print(log)",
+        ],
+    ),
+    "handler called with options, in a function": (
+        [
+            "log = []\ndef f(x): log.append(x); return 1\ndef g(x): log.append(-x); return 2\nH = {'a': f, 'b': g}\n"
+            "def run(n, *a, **k): return H[n](*a, **k)",
+            "r = ask()",
+            "y = run(r, x=5)",
+            "print(y, log)",
+        ],
+    ),
+    "handler changes what it is handed": (
+        [
+            "def f(box): box.append(1)\ndef g(box): box.clear()\nH = {'a': f, 'b': g}; b = [9]; options = {'box': b}",
+            "r = ask()",
+            "H[r](**options)",
+            "print(b)",
+            "n = len(b)",
+        ],
+    ),
+    "handler binds a name": (
+        [
+            "n = 0\ndef f(**k):\n    global n\n    n += 1\ndef g(**k):\n    global n\n    n += 10\nH = dict(a=f, b=g)",
+            "r = ask()",
+            "H[r](**{'z': 1})",
+            "print(n)",
+            "m = n * 2",
+        ],
+    ),
+}
+UNUSUAL = {
+    "umask": (["import os", "r = ask()", "old = os.umask(0o077 if r == 'a' else 0o022)", "cur = os.umask(0o022)", "print(cur)"],),
+    "umask, a file made later": (["import os", "r = ask()", IN + "_ = os.umask(0o077)", "open('f', 'w').close()\nprint(oct(os.stat('f').st_mode))", "_ = os.umask(0o022)"],),
+    "abc registration": (
+        ["import abc\nclass Base(abc.ABC): pass\nclass K: pass", "r = ask()", IN + "_ = Base.register(K)", "x = isinstance(K(), Base)", "print(x)"],
+    ),
+    "an object's class assigned": (["class A: x = 1\nclass B: x = 2\nos_ = [A(), A()]", "r = ask()", IN + "os_[1].__class__ = B", "print([o.x for o in os_])"],),
+    "a mask where there was none": (["import numpy as np\nm = np.ma.array([1, 2, 3])", "r = ask()", IN + "m[1] = np.ma.masked", "print(m, repr(m))"],),
+    "a ctypes buffer": (["import ctypes\nb = ctypes.create_string_buffer(b'abc')", "r = ask()", IN + "ctypes.memmove(b, b'xyz', 3)", "print(b.value)"],),
+    "a ctypes array": (["import ctypes\na = (ctypes.c_int * 3)(1, 2, 3)", "r = ask()", IN + "a[1] = 50", "print(list(a))"],),
+    "a query asks for a variable": (["import pandas as pd\ndf = pd.DataFrame({'x': [1, 2, 3]}); t = 1", "r = ask()", IN + "t = 2", "print(df.query('x > @t'))"],),
+    "a query in a function": (
+        ["import pandas as pd\ndf = pd.DataFrame({'x': [1, 2, 3]}); t = 1\ndef q(): return df.query('x > @t')", "r = ask()", IN + "t = 2", "print(len(q()))"],
+    ),
+    "times of a file": (["import os\nopen('f', 'w').write('x'); os.utime('f', (1, 1))", "r = ask()", IN + "os.utime('f', (5, 5))", "print(os.stat('f').st_mtime)"],),
+    "signal handler": (["import signal", "r = ask()", IN + "signal.signal(signal.SIGUSR1, print)", "print(signal.getsignal(signal.SIGUSR1))"],),
+    "decimal's default context": (["import decimal", "r = ask()", IN + "decimal.DefaultContext.prec = 5", "print(decimal.Context().prec)"],),
+    "name of a level": (["import logging", "r = ask()", IN + "logging.addLevelName(35, 'NOTE')", "print(logging.getLevelName(35))"],),
+    "first day of the week": (["import calendar", "r = ask()", IN + "calendar.setfirstweekday(6)", "print(calendar.firstweekday())"],),
+    "code of a function": (["def f(): return 1\ndef g(): return 2", "r = ask()", IN + "f.__code__ = g.__code__", "print(f())"],),
+    "xml tree": (["import xml.etree.ElementTree as E\nt = E.fromstring('<a><b/></a>')", "r = ask()", IN + "t.append(E.Element('c')); t[0].set('k', '1')", "print(E.tostring(t))"],),
+    "hash that is fed": (["import hashlib\nh = hashlib.sha256()", "r = ask()", IN + "h.update(b'x')", "print(h.hexdigest()[:8])"],),
+    "shared memory": (
+        ["from multiprocessing import shared_memory as sm\ns = sm.SharedMemory(create=True, size=4)", "r = ask()", IN + "s.buf[0] = 7", "print(s.buf[0])", "s.close(); s.unlink(); del s"],
+    ),
+    "a process that is talked to": (
+        [
+            "import subprocess, sys\nbody = 'n = 0\\nwhile True:\\n input()\\n n += 1\\n print(n, flush=True)'\n"
+            "p = subprocess.Popen([sys.executable, '-uc', body], stdin=-1, stdout=-1, text=True)\n"
+            "def say():\n    p.stdin.write('x\\n'); p.stdin.flush(); return p.stdout.readline()",
+            "r = ask()",
+            IN + "_ = say()",
+            "print(say())",
+            "p.kill(); _ = p.wait(); p.stdin.close(); p.stdout.close(); del p",
+        ],
+    ),
+}  # fmt: skip
+
 NOTEBOOKS = {
     **LIBRARY_OBJECTS,
     **ORDERS,
@@ -1432,33 +1510,34 @@ NOTEBOOKS = {
     **LIBRARIES,
     **ANNOTATIONS,
     **CONTROL,
+    **UNUSUAL,
+    **HANDLERS,
 }
 
 SAID = {
+    "subclasses of a class": (
+        [
+            "class P: pass",
+            "r = ask()",
+            IN + "class K(P): pass",
+            "print([k.__name__ for k in P.__subclasses__()])",
+        ],
+    ),
+    "a pipe": (
+        [
+            "import os\na, b = os.pipe()",
+            "r = ask()",
+            IN + "_ = os.write(b, b'xy')",
+            "_ = os.write(b, b'z'); print(os.read(a, 10))",
+            "os.close(a); os.close(b); del a, b",
+        ],
+    ),
     "builtin patched": (
         [
             "import builtins\norig = builtins.len",
             "r = ask()",
             "if r == 'a': builtins.T_flag = 1",
             "import builtins\nx = hasattr(builtins, 'T_flag')",
-            "print(x)",
-        ],
-    ),
-    "umask": (
-        [
-            "import os",
-            "r = ask()",
-            "old = os.umask(0o077 if r == 'a' else 0o022)",
-            "cur = os.umask(0o022)",
-            "print(cur)",
-        ],
-    ),
-    "abc registration": (
-        [
-            "import abc\nclass Base(abc.ABC): pass\nclass K: pass",
-            "r = ask()",
-            "if r == 'a': _ = Base.register(K)",
-            "x = isinstance(K(), Base)",
             "print(x)",
         ],
     ),

@@ -47,35 +47,56 @@ def test_outputs_land_in_their_cells_and_the_kernel_keeps_its_variables(
         '("negative" -> "positive")' in said and "mood: 'negative' -> another value there" in said
     ), said
     assert (
-        "This kernel's own variables are as they were" in said
+        "This kernel's own variables and files are as they were" in said
         and "%tape takes default angry" in said
     )
-    assert "not written to the take" in said and "all cells ran in a fresh process" in said
+    assert "all cells ran in a fresh process" in said
     assert page.execute("print(mood)").stdout == "negative\n"
     assert provider.requests == [] and digest(base) == recorded
 
 
-def test_at_a_divergence_it_ends_with_the_diff_and_changes_nothing(page, recorded, base, provider):
+def test_at_a_divergence_it_waits_for_a_person_with_the_diff(page, recorded, base, provider):
     before = {cell: page.text(cell) for cell in CELLS}
     said = fresh(page)
+    assert "a call of it is not on the tape; the re-run waits here" in said, said
+    assert "negative" in said and "positive" in said and "skip" not in said
+    assert {cell: page.text(cell) for cell in CELLS} == before
+    assert provider.requests == [] and digest(base) == recorded
     assert (
-        "[4]: a call of it is not on the tape, and a fresh process cannot wait for an answer"
-        in said
-    ), said
-    assert "choose stale" in said and "negative" in said and "positive" in said
-    assert "Nothing was put into the notebook" in said
-    assert (
-        {cell: page.text(cell) for cell in CELLS} == before
-        and provider.requests == []
-        and digest(base) == recorded
-    )
+        "leaves no cell out" in (ran := page.execute("%tape rerun --on-divergence skip")).stdout
+    ), ran
+    page.execute("%tape rerun --cancel", "cancels")
+    assert "everything is as it was" in page.text("cancels") + page.text("asks")
+    assert {cell: page.text(cell) for cell in CELLS} == before
 
 
-def test_nothing_can_go_live_there(page, recorded, provider):
-    said = page.execute("%tape rerun angry --fresh --on-divergence live")
-    assert not said.ok and "a fresh run has no network" in said.evalue
-    assert "tape rerun NB --on-divergence live" in said.evalue
-    assert provider.requests == []
+def test_what_a_person_writes_there_is_in_the_take(page, recorded, base, provider):
+    fresh(page)
+    page.execute("%tape rerun --write 'You are welcome.'", "writes")
+    wait(page)
+    said = page.text("writes")
+    wait(page)
+    assert page.text("answer") == "answer: You are welcome.\n", said + page.text("writes")
+    assert page.text("report").startswith("report: positive/You are welcome.")
+    assert provider.requests == [] and digest(base) == recorded
+    assert "not on the tape" not in fresh(page), "the take replays without asking"
+
+
+def test_what_goes_live_there_is_in_the_take(page, recorded, base, provider):
+    fresh(page)
+    page.execute("%tape rerun --on-divergence live", "goes")
+    wait(page)
+    assert "all cells ran in a fresh process" in page.text("goes"), page.text("goes")
+    assert len(provider.requests) == 1 and "positive" in str(provider.requests[0])
+    assert "the last of them 'positive'" in page.text("answer")
+    assert "not on the tape" not in fresh(page) and len(provider.requests) == 1
+    assert page.execute("print(mood)").stdout == "negative\n" and digest(base) == recorded
+
+
+def test_all_of_it_may_go_live_from_the_first(page, recorded, base, provider):
+    fresh(page, "%tape rerun angry --fresh --on-divergence live")
+    assert len(provider.requests) == 1 and "the last of them 'positive'" in page.text("answer")
+    assert digest(base) == recorded
 
 
 def test_a_cell_that_fails_ends_it_and_what_follows_keeps_its_outputs(page, base, provider):

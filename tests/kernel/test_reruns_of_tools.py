@@ -56,7 +56,7 @@ def test_an_earlier_turn_of_a_cell_that_ran_three_times_is_overridden(tmp_path):
 
 
 def test_cells_that_a_proof_named_are_adopted_with_a_word(tmp_path):
-    cells, *_ = adversarial_state.SAID["abc registration"]
+    cells, *_ = adversarial_state.SAID["copyreg and pickles"]
     taped = [f"%%tape record\n{cell}" if "ask()" in cell else cell for cell in cells]
     lines = ["%tape rerun new", "%tape rerun new --adopt"]
     *_, said, compared = changed(tmp_path / "live", taped, "b", lines=lines)

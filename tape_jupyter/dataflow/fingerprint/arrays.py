@@ -104,7 +104,8 @@ def _numpy(value: Any) -> ArrayTable | None:
     numpy = sys.modules["numpy"]
     if isinstance(value, numpy.ma.MaskedArray):
         parts = (numpy.ma.getdata(value, subok=False), numpy.asarray(numpy.ma.getmaskarray(value)))
-        return _joined("masked", [_array(each) for each in parts], ())
+        bare = value._mask is numpy.ma.nomask  # noqa: SLF001 - numpy shows one without a mask otherwise
+        return _joined(f"masked {bare}", [_array(each) for each in parts], ())
     if isinstance(value, numpy.ndarray):
         table = _array(value)
         return table if value.flags.writeable else replace(table, head=f"{table.head} read-only")

@@ -10,6 +10,7 @@ import decimal
 import functools
 import gc
 import io
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -80,6 +81,8 @@ HELD = (
     types.MethodType,
     types.GeneratorType,
 )
+ABC: Any = sys.modules["_abc"]
+"""Where abstract classes keep what was registered with them; it has no other face."""
 _FILES = frozenset(
     {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 )
@@ -148,6 +151,8 @@ def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> Non
     for base in value.__bases__:
         if base is not object:
             walk.go(base, depth, foreign=False)
+    if "_abc_impl" in vars(value):
+        walk.say(f"registered {sorted(each.__qualname__ for each in registered(value))}")
     inside = sorted(type.__dict__["__dict__"].__get__(value).items())
     for name, each in inside:
         if name not in _SKIPPED and not _is_generated(name, each):
@@ -158,6 +163,11 @@ def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> Non
         if _is_generated(name, each):
             walk.go(each, depth, foreign=False)
     walk.ids, walk.opaque = ids, opaque
+
+
+def registered(abstract: type) -> list[type]:
+    """The classes that an abstract one was told to take for its own (`Abstract.register(...)`)."""
+    return [kind for ref in ABC._get_dump(abstract)[0] if (kind := ref()) is not None]  # noqa: SLF001
 
 
 def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
@@ -202,6 +212,9 @@ def _beneath(walk: Walk, value: Any, depth: int) -> bool:
         if isinstance(value, base):
             walk.go(bare(value), depth, foreign=False)
             return True
+    if any(base.__module__ == "_ctypes" for base in type.__dict__["__mro__"].__get__(type(value))):
+        walk.go(bytes(value), depth, foreign=False)
+        return True
     if (table := arrays.beneath(value)) is None:
         return False
     of_table(walk, value, table, root_module(type(value)), depth)

@@ -37,16 +37,20 @@ AWAY = "TAPE_AWAY"
 COPIED = 200 << 20
 """Bytes of a folder that are copied where it cannot be layered over."""
 _LAYER = 1 << 30
-_UNSHARE = ("--user", "--map-root-user", "--net", "--mount", "--kill-child", "--fork")
+_UNSHARE = ("--user", "--map-root-user", "--mount", "--kill-child", "--fork")
 
 _SCRIPT = r"""
 set -e
 path=$PATH; PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin
-layers=$1; shift; size=$1; shift
-while read -r _ _ _ _ place _; do
-  case $place in /proc*|/sys*|/dev*) ;; *) mount -o remount,bind,ro "$place" 2>/dev/null || true ;; esac
-done < /proc/self/mountinfo
+layers=$1; shift; size=$1; shift; kept=$1; shift
 mount -t tmpfs -o "size=$size" tmpfs "$layers"
+if [ -n "$kept" ]; then mkdir "$layers/kept"; mount --bind "$kept" "$layers/kept"; exec 9<"$layers/kept"; fi
+while read -r _ _ _ _ place _; do
+  case $place in
+    /proc*|/sys*|/dev*|"$layers"|"$layers"/*) ;;
+    *) mount -o remount,bind,ro "$place" 2>/dev/null || true ;;
+  esac
+done < /proc/self/mountinfo
 n=0
 while [ "$1" != -- ]; do
   n=$((n+1)); mkdir "$layers/u$n" "$layers/w$n"
@@ -54,6 +58,7 @@ while [ "$1" != -- ]; do
   shift
 done
 shift
+if [ -n "$kept" ]; then mount -c --bind /proc/self/fd/9 "$kept"; exec 9<&-; fi
 cd "$1"; shift
 PATH=$path
 exec "$@"
@@ -81,6 +86,10 @@ class ReplayJob:
     """`sys.path` before the history; None: as it is here."""
     in_kernel: bool = False
     """Whether its cells run in a kernel's shell."""
+    kept: str = ""
+    """The folder whose writes stay, where there is one: that of the take."""
+    network: bool = False
+    """Whether calls may go live. Else it has no network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,8 @@ class EntryOutcome:
     opaque: frozenset[str] = frozenset()
     files: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What the job's setup says of it (`worker.FreshShell.tells`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +261,9 @@ def replay(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
         return _converse(moved, _plain, [str(folder)], told, "copy")
 
 
-def _in_layers() -> list[str]:
-    return [program("unshare"), *_UNSHARE, program("sh"), "-c", _SCRIPT, "sh"]
+def _in_layers(*, network: bool = False) -> list[str]:
+    alone = () if network else ("--net",)
+    return [program("unshare"), *_UNSHARE, *alone, program("sh"), "-c", _SCRIPT, "sh"]
 
 
 @functools.cache
@@ -263,7 +275,7 @@ def _layers() -> bool:
         low, layers = folder / "low", folder / "layers"
         low.mkdir()
         layers.mkdir()
-        asked = [*_in_layers(), str(layers), "1m", str(low), "--", str(low), program("true")]
+        asked = [*_in_layers(), str(layers), "1m", "", str(low), "--", str(low), program("true")]
         # ours
         return subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603
 
@@ -294,7 +306,7 @@ def _layered(job: ReplayJob, scratch: str, roots: list[str]) -> Command:
         roots, key=lambda root: str(layers).startswith(root + os.sep)
     )  # what hides the layers comes last
     return lambda command: [
-        *_in_layers(), str(layers), str(_LAYER), *roots, "--", job.cwd, *command
+        *_in_layers(network=job.network), str(layers), str(_LAYER), job.kept, *roots, "--", job.cwd, *command
     ]  # fmt: skip
 
 
@@ -342,7 +354,7 @@ def _converse(
             **{k: v for k, v in os.environ.items() if k not in job.environment},
             **{k: v for k, v in job.environment.items() if v is not None},
             "IPYTHONDIR": tempfile.gettempdir(),
-            **({AWAY: "1"} if away == "layers" else {}),
+            **({AWAY: "1"} if away == "layers" and not job.network else {}),
             **job.env,
         },
         start_new_session=True,
@@ -389,7 +401,8 @@ def _give(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) -> Non
         "sources": job.sources,
         "cwd": job.cwd,
         "setup": job.setup,
-        "roots": roots,
+        "roots": [*roots, *([job.kept] if job.kept else [])],
+        "network": job.network,
         "names": job.names,
         "in_kernel": job.in_kernel,
         "path": [each for each in (sys.path if job.path is None else job.path) if each is not None],

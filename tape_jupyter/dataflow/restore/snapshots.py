@@ -38,7 +38,7 @@ from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import items_of
-from tape_jupyter.dataflow.fingerprint.instances import LOCK
+from tape_jupyter.dataflow.fingerprint.instances import ABC, LOCK, registered
 from tape_jupyter.dataflow.identity import identity
 
 NODES = 100_000
@@ -376,7 +376,12 @@ class _Walk:
                     type.__setattr__(what, name, value)
 
         self.memento.puts.append(put)
-        return [*held.values(), *what.__bases__]
+        if "_abc_impl" in vars(what):
+            known = registered(what)
+            self.memento.puts.append(lambda: _put_registered(what, known))
+        bases = what.__bases__
+        self.memento.puts.append(lambda: _put_bases(what, bases))
+        return [*held.values(), *bases]
 
     def _iterator(self, what: Any) -> Iterable[Any]:
         return self._lost(what)
@@ -415,11 +420,15 @@ class _Walk:
         self.memento.size += held.nbytes
 
         writeable = what.flags.writeable
+        nomask = sys.modules["numpy"].ma.nomask
+        bare = getattr(what, "_mask", None) is nomask
 
         def put() -> None:
             what.flags.writeable = True
             what[...] = held
             what.flags.writeable = writeable
+            if bare:
+                what._mask = nomask  # noqa: SLF001 - there is no other way back to it
 
         self.memento.puts.append(put)
         self.memento.checks.append(lambda: what.shape == held.shape and _may_write(what))
@@ -463,12 +472,29 @@ class _Walk:
             return ()
         if top in _KEPT_OUT and not (top == "asyncio" and name in _ASYNC_VALUES):
             return () if name.endswith(("EventLoop", "Shell")) else self._lost(what)
+        if _is_memory(type(what)):
+            return self._memory(what)
         held = self._attributes(what)
         if not held and type(what).__flags__ & _HEAP == 0:
             return self._lost(what)
+        if is_users(module):
+            self.memento.puts.append(functools.partial(_put_class, what, type(what)))
         if not held and not any("__slots__" in vars(base) for base in type(what).__mro__):
             self.memento.dark.append(_type(what))
         return [*held, *((type(what),) if is_users(module) else ())]
+
+    def _memory(self, what: Any) -> Iterable[Any]:
+        """A value of ctypes: the bytes at its place."""
+        ctypes = sys.modules["ctypes"]
+        held, place = bytes(what), ctypes.addressof(what)
+        self.memento.size += len(held)
+
+        def put() -> None:
+            if bytes(what) != held:
+                ctypes.memmove(place, held, len(held))
+
+        self.memento.puts.append(put)
+        return ()
 
     def _attributes(self, what: Any) -> list[Any]:
         """Its `__dict__` and slots; of a plain container, nothing."""
@@ -511,6 +537,28 @@ def _may_write(array: Any) -> bool:
     """Whether an array can be written to, or made so: a view of one that cannot is not."""
     flags = array.flags
     return bool(flags.writeable or flags.owndata)
+
+
+def _is_memory(kind: type) -> bool:
+    return any(base.__module__ == "_ctypes" for base in kind.__mro__)
+
+
+def _put_class(what: Any, kind: type) -> None:
+    if type(what) is not kind:
+        object.__setattr__(what, "__class__", kind)
+
+
+def _put_registered(abstract: type, known: list[type]) -> None:
+    if registered(abstract) != known:
+        ABC._reset_registry(abstract)  # noqa: SLF001
+        ABC._reset_caches(abstract)  # noqa: SLF001
+        for each in known:
+            ABC._abc_register(abstract, each)  # noqa: SLF001
+
+
+def _put_bases(what: type, bases: tuple[type, ...]) -> None:
+    if what.__bases__ != bases:
+        what.__bases__ = bases
 
 
 def _put_slot(what: Any, slot: str, value: Any) -> None:

@@ -163,6 +163,8 @@ def _names(code: CodeType, *, own: bool) -> Code:
         elif kind == "star":
             star = True
     words = set(code.co_names)
+    if not words.isdisjoint(_ASKED_BY_TEXT):
+        reads.update(*(_AT_NAME.findall(text) for text in texts_of(code)))
     later_reads: set[str] = set()
     later_stores: set[str] = set()
     for inner in _nested(code):
@@ -180,6 +182,11 @@ def _names(code: CodeType, *, own: bool) -> Code:
         frozenset(reads), frozenset(stores), frozenset(deletes), frozenset(later_reads), frozenset(later_stores),
         frozenset(words), imports, star,
     )  # fmt: skip
+
+
+_ASKED_BY_TEXT = frozenset({"query", "eval"})
+"""Methods of a frame whose text may ask for variables: `df.query("x > @least")`."""
+_AT_NAME = re.compile(r"@([A-Za-z_]\w*)")
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

@@ -202,6 +202,7 @@ def _logging() -> tuple[Any, ...]:
     return (
         logging.root.manager.disable,
         tuple((*told, tuple(e.handlers)) for e in loggers if (told := _told(e))),
+        logging.getLevelNamesMapping(),
     )
 
 
@@ -213,8 +214,9 @@ def _told(logger: logging.Logger) -> tuple[Any, ...]:
 
 
 def _put_logging(value: tuple[Any, ...]) -> None:
-    disable, told = value
+    disable, told, names = value
     logging.disable(disable)
+    _put_level_names(names)
     states = {name: state for name, *state in told}
     known = (
         each
@@ -230,6 +232,18 @@ def _put_logging(value: tuple[Any, ...]) -> None:
         logger.handlers[:] = handlers
 
 
+def _put_level_names(names: dict[str, int]) -> None:
+    """No function of `logging` forgets a name."""
+    by_level, by_name = logging._levelToName, logging._nameToLevel  # noqa: SLF001
+    for name in set(by_name) - set(names):
+        level = by_name.pop(name)
+        if by_level.get(level) == name:
+            del by_level[level]
+    for name, level in names.items():
+        if by_level.get(level) not in names or names[by_level[level]] != level:
+            logging.addLevelName(level, name)
+
+
 def _warnings() -> list[Any]:
     return list(warnings.filters)
 
@@ -243,8 +257,12 @@ def _put_warnings(value: list[Any]) -> None:
 def _process() -> tuple[Any, ...]:
     return (
         sys.getrecursionlimit(), gc.isenabled(), socket.getdefaulttimeout(), sys.getswitchinterval(),
-        str(signal.getsignal(signal.SIGTERM)),
+        {number: signal.getsignal(number) for number in _SIGNALS},
     )  # fmt: skip
+
+
+_SIGNALS = sorted(signal.valid_signals() - {signal.SIGINT})
+"""SIGINT is the kernel's, which sets it anew for each cell."""
 
 
 def _put_process(value: tuple[Any, ...]) -> None:
@@ -252,18 +270,50 @@ def _put_process(value: tuple[Any, ...]) -> None:
     (gc.enable if value[1] else gc.disable)()
     socket.setdefaulttimeout(value[2])
     sys.setswitchinterval(value[3])
+    for number, handler in value[4].items():
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
-def _put_decimal(value: decimal.Context) -> None:
-    decimal.setcontext(value.copy())
+def _put_decimal(value: tuple[decimal.Context, decimal.Context]) -> None:
+    decimal.setcontext(value[0].copy())
+    for name in ("prec", "rounding", "Emin", "Emax", "capitals", "clamp"):
+        setattr(decimal.DefaultContext, name, getattr(value[1], name))
+    decimal.DefaultContext.traps.update(value[1].traps)
 
 
 def _decimal() -> Any:
-    return decimal.getcontext().copy()
+    return decimal.getcontext().copy(), decimal.DefaultContext.copy()
+
+
+def _umask() -> int:
+    """Where the system tells it, it is not set meanwhile: another thread may make a file."""
+    try:
+        with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - for each cell
+            for line in status:
+                if line.startswith(b"Umask:"):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _same_decimal(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
+
+
+def _weekday() -> int:
+    return int(sys.modules["calendar"].firstweekday())
+
+
+def _put_weekday(value: int) -> None:
+    sys.modules["calendar"].setfirstweekday(value)
+
+
+def _put_umask(value: int) -> None:
+    os.umask(value)
 
 
 def _put_locale(value: str) -> None:
@@ -294,6 +344,14 @@ PARTS: dict[str, AmbientPart] = {
     "path": AmbientPart("`sys.path`", lambda: list(sys.path), _put_path),
     "decimal": AmbientPart("the decimal context", _decimal, _put_decimal),
     "locale": AmbientPart("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
+    "umask": AmbientPart("the umask", _umask, _put_umask, by=bag("os posix nt")),
+    "calendar": AmbientPart(
+        "the first day of the week of `calendar`",
+        _weekday,
+        _put_weekday,
+        "calendar",
+        bag("calendar"),
+    ),
     "csv": AmbientPart("the field size limit of `csv`", csv.field_size_limit, _put_csv, "csv"),
     "time zone": AmbientPart(
         "the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone
@@ -353,13 +411,17 @@ _OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
 
 def put(name: str, value: Any) -> None:
     """Put a part back, as `take` gave it; of "module math", these attributes; of "mode /a/file", its
-    permissions. Raises what the library raises.
+    permissions; of "times /a/file", when it was read and written (ns). Raises what the library
+    raises.
     """
     if name.startswith(MODULE):
         _put_attributes(holder(name.removeprefix(MODULE)), value)
     elif name.startswith(MODE):
         with suppress(OSError):  # it is gone
             os.chmod(name.removeprefix(MODE), value)  # noqa: PTH101 - a text
+    elif name.startswith(TIMES):
+        with suppress(OSError):
+            os.utime(name.removeprefix(TIMES), ns=value)
     else:
         PARTS[name].put(value)
 
@@ -427,6 +489,7 @@ ABSENT = _Absent()
 MODULE = "module "
 MODE = "mode "
 """Of a file: who may read, write and run it."""
+TIMES = "times "
 _OF_THE_SHELL = frozenset({"_", "get_ipython", "display", "exit", "quit"})
 
 

@@ -102,6 +102,8 @@ class Touched:
     """Links that were made."""
     modes: dict[str, int] = field(default_factory=dict)
     """Of files whose permissions were set: those that they had before."""
+    times: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Of files whose times were set (`os.utime`): those that they had before, ns."""
     processes: list[str] = field(default_factory=list)
     crowded: str = ""
     """A folder with more in it than is looked at, where a process was started: what that wrote is
@@ -126,6 +128,15 @@ def permissions(path: str) -> int | None:
         return os.stat(path).st_mode & 0o777  # noqa: PTH116 - as in _note
     except OSError:
         return None
+
+
+def times(path: str) -> tuple[int, int] | None:
+    """When a file was read and written, ns; None where there is none."""
+    try:
+        told = os.stat(path)  # noqa: PTH116 - as in _note
+    except OSError:
+        return None
+    return told.st_atime_ns, told.st_mtime_ns
 
 
 def is_watched(path: str) -> bool:
@@ -251,8 +262,8 @@ class FileWatch:
             path = _below(args, 0, _ONE[event])
             if event == "shutil.rmtree":
                 self._moved(path)
-            if event == "os.chmod":
-                self._permitted(path)
+            if event in ("os.chmod", "os.utime"):
+                self._marked(event, path)
             self._note(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
         elif event in _TWO:
             self._led(event, *(_below(args, at, _TWO[event] + at) for at in (0, 1)))
@@ -263,11 +274,16 @@ class FileWatch:
         elif event.startswith(_PROCESS):
             self._starts(_command(event, args))
 
-    def _permitted(self, path: Any) -> None:
-        if isinstance(path, str | bytes | os.PathLike):
-            full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note
-            if (mode := permissions(full)) is not None and is_watched(full):
-                self.touched.modes.setdefault(full, mode)
+    def _marked(self, event: str, path: Any) -> None:
+        if not isinstance(path, str | bytes | os.PathLike):
+            return
+        full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note
+        if (mode := permissions(full)) is None or not is_watched(full):
+            return
+        if event == "os.chmod":
+            self.touched.modes.setdefault(full, mode)
+        elif told := times(full):
+            self.touched.times.setdefault(full, told)
 
     def _led(self, event: str, path: Any, other: Any) -> None:
         """From one path to another."""

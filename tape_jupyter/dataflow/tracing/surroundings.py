@@ -29,14 +29,25 @@ SETTING: dict[str, frozenset[str]] = {
     "environment": frozenset({"putenv", "unsetenv", "load_dotenv", "set_env", "env"}),
     "cwd": frozenset({"chdir", "fchdir", "cd", "pushd", "popd"}),
     "random": bag("seed setstate shuffle choice choices sample randint uniform gauss randrange"),
-    "decimal": frozenset({"getcontext", "setcontext", "prec", "localcontext"}),
+    "decimal": frozenset({"getcontext", "DefaultContext", "setcontext", "prec", "localcontext"}),
     "locale": frozenset({"setlocale"}),
     "csv": frozenset({"field_size_limit"}),
+    "umask": frozenset({"umask"}),
+    "calendar": frozenset({"setfirstweekday"}),
     "time zone": frozenset({"tzset"}),
-    "logging": bag("setLevel basicConfig disable addHandler removeHandler dictConfig fileConfig"),
+    "logging": bag(
+        "addLevelName setLevel basicConfig disable addHandler removeHandler dictConfig fileConfig"
+    ),
     "warnings": frozenset({"filterwarnings", "simplefilter", "resetwarnings"}),
     "process": frozenset(
-        {"setrecursionlimit", "setswitchinterval", "setdefaulttimeout", "excepthook", "displayhook"}
+        {
+            "signal",
+            "setrecursionlimit",
+            "setswitchinterval",
+            "setdefaulttimeout",
+            "excepthook",
+            "displayhook",
+        }
     ),
     "numpy": frozenset({"set_printoptions", "seterr"}),
     "pandas": frozenset({"set_option", "reset_option", "options"}),
@@ -435,7 +446,7 @@ class Surroundings:
             for r in draft.reads
             if r.startswith("library:")
         }
-        found = {"process"} if self._acts(draft) else set()
+        found = {"process", "umask"} if self._acts(draft) else set()
         found |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
         if draft.statement.code.imports or "importlib" in packages:
             found.add("path")
@@ -512,6 +523,7 @@ _LOOKED_UP = {"library:sys.path": "ambient:path", "library:warnings.filters": "a
 _READERS: dict[str, frozenset[str]] = {
     "decimal": frozenset({"decimal"}),
     "csv": frozenset({"csv"}),
+    "calendar": frozenset({"calendar"}),
     "locale": frozenset({"locale", "time", "datetime", "calendar", "pandas"}),
     "time zone": frozenset({"time", "datetime", "calendar", "zoneinfo", "pandas"}),
     "logging": frozenset({"logging"}),

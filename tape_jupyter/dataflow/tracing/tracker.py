@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.core.user_code import MACHINERY
+from tape_jupyter.core.user_code import MACHINERY, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
 from tape_jupyter.dataflow.history import (
     EVERYTHING,
@@ -36,7 +36,7 @@ from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
-from tape_jupyter.dataflow.tracing.files import FileWatch, permissions
+from tape_jupyter.dataflow.tracing.files import FileWatch, permissions, times
 from tape_jupyter.dataflow.tracing.observations import Seen
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.unwatched import Unwatched
@@ -403,9 +403,7 @@ class Tracker:
         }
         entry.files = touched.changes()
         seen = self._seen(running, result, ran, touched, frozenset(changes), mention)
-        seen.attributes = frozenset(
-            f"{m}.{k}" for m, c in patches.items() for k in c.after if m != "builtins"
-        )
+        seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
         self.variables.ever.update(
             k for k in patches["builtins"].after
         ) if "builtins" in patches else None
@@ -420,6 +418,11 @@ class Tracker:
             f"{ambient.MODE}{path}": Change(before, now)
             for path, before in touched.modes.items()
             if (now := permissions(path)) is not None and now != before
+        }
+        entry.ambient |= {
+            f"{ambient.TIMES}{path}": Change(was, told)
+            for path, was in touched.times.items()
+            if (told := times(path)) is not None and told[1] != was[1]
         }
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
@@ -594,8 +597,17 @@ def _notes(processes: list[str], crowded: str) -> Iterable[str]:
 
 
 def _alive() -> set[threading.Thread]:
-    """The threads that are not ours."""
-    return {thread for thread in threading.enumerate() if not thread.name.startswith("tape ")}
+    """The threads that are neither ours nor the kernel's: JupyterLab has it begin a subshell's thread
+    between cells.
+    """
+    return {
+        thread
+        for thread in threading.enumerate()
+        if not thread.name.startswith("tape ") and root_module(type(thread)) not in _OF_KERNELS
+    }
+
+
+_OF_KERNELS = MACHINERY | {"_pydevd_bundle", "debugpy"}
 
 
 def _depth() -> int:

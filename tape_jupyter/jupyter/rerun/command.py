@@ -5,7 +5,7 @@ the Rerunner, gives text; prints only what comes of a re-run while it goes on.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from tape_jupyter.dataflow.plan import Plan, PlanCell
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import rerunner
 from tape_jupyter.jupyter.rerun.comparison import Comparison
-from tape_jupyter.jupyter.rerun.isolated import NO_NETWORK
 from tape_jupyter.jupyter.rerun.rerunner import Rerunner, RerunRequest
 from tape_jupyter.reports.cell_summary import money
 from tape_jupyter.session.options import HELP, PACES, LineParser
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
 PLAN_USAGE = "%tape plan [TAKE]"
 CHOICES = (
     "Now: %tape rerun --on-divergence live (ask anew), --on-divergence stale (keep the recorded reply), "
-    "--write TEXT (your own), --on-divergence skip (leave this cell out), or --cancel"
+    "--write TEXT (your own){}, or --cancel"
 )
+SKIP = ", --on-divergence skip (leave this cell out)"
 POLICIES = ("stop", "live", "stale", "skip")
 
 
@@ -76,8 +76,6 @@ def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) ->
         runner.adopt(files.name_of(take.path))
     made = runner.plan(take)
     fresh = said.fresh or made.hermetic is not None
-    if fresh and said.on_divergence == "live":
-        raise TapeUsageError(NO_NETWORK)
     if said.fresh and said.cells:
         raise TapeUsageError("--fresh runs every cell: leave out --cells")
     say("\n".join([*_elsewhere(root, take), plan_text(made)]))
@@ -96,9 +94,11 @@ def _going_on(runner: Rerunner, said: Any, tell: rerunner.Tell) -> Callable[[], 
     parked = runner.parked
     assert parked is not None
     if said.write is not None:
-        return lambda: runner.resolve(parked.divergence.id, "write", said.write, tell=tell)
+        return lambda: runner.resolve(parked.question.id, "write", said.write, tell=tell)
     if said.on_divergence in (None, "stop"):
-        raise TapeUsageError(f"a re-run waits at a divergence; say what becomes of it. {CHOICES}")
+        raise TapeUsageError(
+            f"a re-run waits at a divergence; say what becomes of it. {_choices(parked.question.told)}"
+        )
     return lambda: runner.resolve_all(said.on_divergence, tell=tell)
 
 
@@ -129,7 +129,7 @@ def _told(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
         if about == "diverged":
             fields = [line for each in told["fields"][:3] for line in _field(each)]
             title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
-            below("\n".join([title, *fields, CHOICES]))
+            below("\n".join([title, *fields, _choices(told)]))
         elif about == "done" and runner.compared is not None:
             told_of = runner.compared.proof.text if closed else runner.compared.text()
             below("\n".join([told_of, *_to_adopt(runner.compared)]))
@@ -138,6 +138,11 @@ def _told(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
             below("cancelled: everything is as it was before the re-run")
 
     return tell
+
+
+def _choices(told: Mapping[str, Any]) -> str:
+    """What may become of a call."""
+    return CHOICES.format(SKIP if "skip" in told["choices"] else "")
 
 
 def _to_adopt(compared: Comparison) -> list[str]:

@@ -368,6 +368,20 @@ def mingled_tools(run: str, cell: TapedCell) -> list[str]:
     return list(found)
 
 
+def gave_recorded(title: str, tool: str, asked: Collection[str]) -> str:
+    """That a tool gave its recorded value, though variables that it asks for are otherwise."""
+    names = ", ".join(f"`{each}`" for each in sorted(asked))
+    return f"{title} {tool} gave its recorded value, but {names}, which it reads, differs now"
+
+
+def beside_others(title: str, tool: str) -> str:
+    """That what a mingled tool changed is not known."""
+    return (
+        f"{title}: what {tool} changed is not told apart from what ran beside it when it was recorded, and "
+        "not all of that is as it was"
+    )
+
+
 def calls_of_take(take: Cassette, runs: Collection[str]) -> list[SpanChange]:
     """The calls of these recordings, each beside what the take answers in its place."""
     return [_pair(_recorded(entry), entry) for entry in take.calls if entry.run in runs]

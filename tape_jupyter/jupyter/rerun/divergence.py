@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.match_key import json_value
@@ -24,31 +25,79 @@ from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session.cell import Divergence
 from tape_jupyter.session.summary_rows import row_of_entry
 
-if TYPE_CHECKING:
-    from tape_jupyter.dataflow import history
-
 MOST = 100_000
 """Characters of a section that are told."""
 
 
-def write(take: Cassette, cell: history.Execution, divergence: Divergence, text: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A divergence as a person is asked about it, wherever its cell ran. `told`: as protocol.ts has
+    it, but for its cell; `nearest`: the recorded call in whose wire form a reply is written.
+    """
+
+    match: str
+    is_tool: bool
+    told: Mapping[str, Any]
+    nearest: Entry | None = None
+
+    @property
+    def id(self) -> str:
+        """As the divergence's own."""
+        return str(self.told["id"])
+
+    @classmethod
+    def of(cls, divergence: Divergence) -> Question:
+        is_tool = isinstance(divergence.call, FunctionCall)
+        return cls(divergence.match, is_tool, told(divergence), divergence.nearest)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON, to be told to another process."""
+        near = self.nearest
+        return asdict(replace(self, nearest=None)) | {
+            "nearest": None if near is None else [near.run, near.id]
+        }
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any], take: Cassette) -> Question:
+        """Of another process that played this take: it cannot leave a cell out."""
+        known = {(entry.run, entry.id): entry for entry in take.calls}
+        nearest = known.get(tuple(record["nearest"] or ()))
+        asked = record["told"]
+        choices = [each for each in asked["choices"] if each != "skip"]
+        return cls(record["match"], record["is_tool"], {**asked, "choices": choices}, nearest)
+
+    def answer(self, text: str) -> Reply | Value:
+        """The reply that a text stands for. Raises TapeUsageError where nothing recorded shows its
+        wire form.
+        """
+        if self.nearest is not None:
+            return edits.answer_of(self.nearest, edit_of(self.nearest, text))
+        if self.is_tool:
+            return edits.value_of(text)
+        raise TapeUsageError(
+            "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go "
+            "live, or skip the cell"
+        )
+
+
+def write(take: Cassette, cell: str, divergence: Divergence, text: str) -> None:
     """Commit to the take what a person wrote as the reply of this call. Raises TapeUsageError,
     CassetteError.
 
     `text`: JSON of the message or of the tool's value, else plain text; in the wire form of the
     nearest recorded call.
     """
-    reply = answer(divergence, text)
+    reply = Question.of(divergence).answer(text)
     secrets = Secrets()
     secrets.learn_environment(os.environ)
     at = moment(datetime.now(UTC))
     base = take.by_run.get(divergence.repeats, {})
-    told: dict[str, Any] = {
+    head_of: dict[str, Any] = {
         key: base[key] for key in ("cell", "source", "session", "title", "ignore") if key in base
     }
-    told.setdefault("cell", cell.cell)
+    head_of.setdefault("cell", cell)
     run = take.start_run(
-        {"mode": "replay", **told, "at": at, "parent": divergence.repeats}, {}, secrets
+        {"mode": "replay", **head_of, "at": at, "parent": divergence.repeats}, {}, secrets
     )
     is_http = isinstance(divergence.call, Request) and isinstance(reply, Reply)
     # is_http
@@ -60,20 +109,6 @@ def write(take: Cassette, cell: history.Execution, divergence: Divergence, text:
     )  # fmt: skip
     take.append_call(head, divergence.call, reply, secrets)
     take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)
-
-
-def answer(divergence: Divergence, text: str) -> Reply | Value:
-    """The reply that a text stands for. Raises TapeUsageError where nothing recorded shows its wire
-    form.
-    """
-    if divergence.nearest is not None:
-        return edits.answer_of(divergence.nearest, edit_of(divergence.nearest, text))
-    if isinstance(divergence.call, FunctionCall):
-        return edits.value_of(text)
-    raise TapeUsageError(
-        "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go live, "
-        "or skip the cell"
-    )
 
 
 def fault(divergence: Divergence, name: str, options: Mapping[str, Any]) -> Reply | Value:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import title_of
@@ -24,6 +24,8 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison import outputs
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated import end_state, process, verify
+from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.tracing.variables import Variables
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation import network_guard
 from tape_jupyter.jupyter import labextension
@@ -32,25 +34,21 @@ from tape_jupyter.jupyter.rerun.comparison import (
     Comparison,
     RerunProof,
     VariableChange,
+    beside_others,
     calls_of_take,
+    gave_recorded,
     outputs_changed,
     shorts,
 )
+from tape_jupyter.jupyter.rerun.divergence import Question
+from tape_jupyter.jupyter.rerun.followed import Orders
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
-from tape_jupyter.session.options import Word
-
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    from tape_jupyter.jupyter.cell_runner import CellRunner
-    from tape_jupyter.session.cell import TapedCell
 
 _LOADED = (
     "The tape_jupyter extension is already loaded. To reload it, use:\n  %reload_ext tape_jupyter\n"
 )
 """What IPython says where the cell that loads the tape runs again in the same kernel."""
-LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +107,15 @@ def prove(case: ProofCase) -> RerunProof:
         "a fresh replay of all cells came out the same", "proved in a fresh kernel"
     )
     if verdict.state == "proved" and case.unsure:
-        more = f" (and {len(case.unsure) - 1} more)" if len(case.unsure) > 1 else ""
         now = f"Now: %tape rerun {case.take} --on-divergence live, or %tape replay --live tool:NAME"
-        return RerunProof("not provable", f"{case.unsure[0]}{more}. {now}")
+        return _unsure(case.unsure, now)
     adopt = tuple(dict.fromkeys(_cell(case.history, index) for index in verdict.cells))
     return RerunProof(verdict.state, text, adopt)
+
+
+def _unsure(doubts: Sequence[str], now: str) -> RerunProof:
+    more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+    return RerunProof("not provable", f"{doubts[0]}{more}. {now}")
 
 
 def _unsteady(case: ProofCase) -> set[int]:
@@ -126,46 +128,13 @@ def _job(history: History, case: ProofCase, take: str) -> process.ReplayJob:
     env = {"TAPE_MODE": "replay", "TAPE_OPTIONS": f"--take {take}"}
     if case.notebook is not None:
         env["TAPE_NOTEBOOK"] = str(case.notebook)
-    return process.job(history, env=env, setup=setup(case.turns))
+    return process.job(history, env=env, setup=Orders(case.turns).setup())
 
 
 def turns_of(history: History, take: Cassette) -> tuple[str, ...]:
     """By entry the recording that it plays, where its cell was run again since ("" where not)."""
     newer = Current(map(run_of, take.runs)).newer
     return tuple(entry.run if entry.run in newer else "" for entry in history)
-
-
-def setup(turns: Sequence[str]) -> str:
-    """What a fresh process begins with."""
-    own = f"from {__name__} import play_turns; play_turns(get_ipython(), {turns!r}); del play_turns"
-    return f"{LOAD}\n{own}" if any(turns) else LOAD
-
-
-def play_turns(shell: InteractiveShell, turns: Sequence[str]) -> None:
-    """Let the n-th cell from here on play the n-th of these recordings."""
-    from tape_jupyter.jupyter import magics
-
-    cells, first = magics.loaded(shell), shell.execution_count
-    assert cells is not None
-
-    def turn() -> _Turn | None:
-        at = shell.execution_count - first - 1
-        return _Turn(cells, turns[at]) if 0 <= at < len(turns) and turns[at] else None
-
-    cells.planned = turn
-
-
-@dataclass(slots=True)
-class _Turn:
-    """A cell that plays an earlier turn's recording (cell_runner.PlannedCell)."""
-
-    cells: CellRunner
-    run: str
-    cell: TapedCell | None = None
-
-    def word(self, line: str | None, raw: str) -> Word | None:
-        own = self.cells.own_word(line, raw)
-        return own and replace(own, options={**own.options, "repeats": self.run})
 
 
 def _cell(history: History, index: int) -> str:
@@ -216,40 +185,69 @@ Tell = Callable[[str, dict[str, Any]], None]
 SECONDS = 3600.0
 """How long everything may take; a person can end it at any time."""
 DIVERGED = "UnmatchedCall"
-NO_NETWORK = (
-    "a fresh run has no network, so nothing can go live there. Now: choose stop or stale, or run it whole and live in "
-    "a new kernel: tape rerun NB --on-divergence live --output NEW.ipynb"
-)
+
+
+@dataclass(frozen=True, slots=True)
+class FreshPage:
+    """What the notebook shows and holds: the outputs it is compared with, and where they land."""
+
+    displayed: Displayed
+    parents: Parents
+    namespace: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FreshHearer:
+    """Who hears of it, on the kernel's main thread: `asks` where a call waits for a person, `over`
+    once, at its end, with the comparison, or None where it was cancelled.
+    """
+
+    tell: Tell
+    asks: Callable[[Execution, Question], None]
+    over: Callable[[Comparison | None], None]
 
 
 @dataclass(slots=True)
 class FreshRun:
-    """One run of everything. `history` and what is `displayed` are compared with; `over` is called
-    once, at its end, on the kernel's main thread, with the comparison, or None where it was
-    cancelled.
+    """Runs of everything, one after another until none waits for a person: what was decided or
+    written at a call is in the orders, or in the take, of the next. `current` is the kernel's own
+    history, which may grow meanwhile.
     """
 
     history: History
-    displayed: Displayed
-    parents: Parents
-    namespace: Mapping[str, Any]
+    current: History
+    page: FreshPage
     take: Cassette
     notebook: Path | None
     policy: str
-    tell: Tell
-    over: Callable[[Comparison | None], None]
+    hears: FreshHearer
     why: str = ""
     pace: str = ""
+    variables: Variables | None = None
     leash: process.Leash = field(default_factory=process.Leash)
     asked: Message = field(default_factory=dict)
+    decided: dict[str, str] = field(default_factory=dict)
+    """What becomes of calls that are not on the tape, by match key."""
+    written: dict[str, str] = field(default_factory=dict)
+    """Replies of a person that are not in the take yet, by match key."""
+    thread: threading.Thread | None = None
 
-    def begin(self, current: History) -> threading.Thread:
-        """Start it. `current`: the kernel's own history, which may grow meanwhile. Raises
-        TapeUsageError.
-        """
+    def begin(self) -> None:
+        """Start it. Raises TapeUsageError."""
         self._require()
-        self.asked = self.parents.now()
+        self.asked = self.page.parents.now()
+        self._start()
 
+    def go_on(self, question: Question, choice: str, reply: str | None, *, tell: Tell) -> None:
+        """Run again with what a person decided of the call at which it ended."""
+        if choice == "write" and reply is not None:
+            self.written[question.match] = reply
+        else:
+            self.decided[question.match] = choice
+        self.hears = replace(self.hears, tell=tell)
+        self._start()
+
+    def _start(self) -> None:
         def run() -> None:
             with network_guard.unwatched():  # the fresh process has a wall of its own
                 try:
@@ -259,21 +257,21 @@ class FreshRun:
                 except Exception as error:
                     why = f"the fresh process did not start: {type(error).__name__}: {error}"
                     replayed = process.Replayed((), why)
-            labextension.on_main(lambda: self._ended(replayed, current))
+            labextension.on_main(lambda: self._ended(replayed))
 
-        thread = threading.Thread(target=run, name="tape fresh", daemon=True)
-        contextvars.Context().run(thread.start)  # no cell's thread
-        return thread
+        self.thread = threading.Thread(target=run, name="tape fresh", daemon=True)
+        contextvars.Context().run(self.thread.start)  # no cell's thread
 
     def cancel(self) -> None:
-        """End the process, from whatever thread; nothing was changed."""
+        """End it, from whatever thread; nothing was changed but what went live into the take."""
+        waits = self.thread is not None and not self.thread.is_alive()
         self.leash.pull()
+        if waits:
+            self.hears.over(None)
 
     # ------------------------------------------------------------ before
 
     def _require(self) -> None:
-        if self.policy == "live":
-            raise TapeUsageError(NO_NETWORK)
         if self.notebook is None:
             raise TapeUsageError(
                 "the notebook's path is not known, so a fresh process would not find the recording. Now: set "
@@ -285,15 +283,24 @@ class FreshRun:
             )
 
     def _job(self) -> process.ReplayJob:
-        policy = " --on-divergence stale" if self.policy == "stale" else ""
+        policy = f" --on-divergence {self.policy}" if self.policy != "stop" else ""
         pace = f" --pace {self.pace}" if self.pace else ""
         env = {
             "TAPE_MODE": "replay",
             "TAPE_OPTIONS": f"--take {self.name}{policy}{pace}",
             "TAPE_NOTEBOOK": str(self.notebook),
         }
-        turns = turns_of(self.history, self.take)
-        return process.job(self.history, env=env, setup=setup(turns), seconds=SECONDS)
+        orders = Orders(
+            turns_of(self.history, self.take),
+            tuple(entry.run for entry in self.history),
+            self.decided,
+            self.written,
+            str(self.take.root),
+            self.name,
+        )
+        made = process.job(self.history, env=env, setup=orders.setup(), seconds=SECONDS)
+        live = "live" in (self.policy, *self.decided.values())
+        return replace(made, kept=str(self.take.root.parent), network=live)
 
     @property
     def name(self) -> str:
@@ -313,29 +320,42 @@ class FreshRun:
             "cell": self._cell_id(entry),
             "state": "running",
         }
-        self.tell("progress", {**told, "title": title_of(entry.source)})
+        self.hears.tell("progress", {**told, "title": title_of(entry.source)})
 
     def _ends(self, ran: process.EntryOutcome) -> bool:
         """At the first cell that fails and did not before."""
         return ran.error is not None and self.history[ran.index].outcome != "error"
 
     def _cell_id(self, entry: Execution) -> str:
-        return self.parents.cell_id(entry.index) or entry.cell
+        return self.page.parents.cell_id(entry.index) or entry.cell
 
     # ------------------------------------------------------------ the end
 
-    def _ended(self, replayed: process.Replayed, current: History) -> None:
+    def _ended(self, replayed: process.Replayed) -> None:
         if self.leash.pulled:
-            self.over(None)
+            self.hears.over(None)
+            return
+        if self.take.base is not None:  # it may have grown
+            self.take = Cassette.open(self.take.root).take(self.name)
+        if asked := replayed.ran[-1].told.get("asks") if replayed.ran else None:
+            self._ask(self.history[replayed.ran[-1].index], asked)
             return
         stopped, whole = self._stopped(replayed)
         outputs = {ran.index: [dict(each) for each in ran.outputs] for ran in replayed.ran}
-        cells = self._cells(outputs, current)
+        cells = self._cells(outputs)
         changed = [index for index, cell in cells.items() if not cell.same]
         placed = self._put(changed, outputs) if whole else set()
-        self.over(
+        self.hears.over(
             self._comparison(replayed, cells, stopped, self._note(changed, placed, whole=whole))
         )
+
+    def _ask(self, entry: Execution, asked: Mapping[str, Any]) -> None:
+        """A person, unless it was answered: that is in the take now."""
+        if "written" in asked:
+            self.written.pop(asked["written"], None)
+            self._start()
+        else:
+            self.hears.asks(entry, Question.read(asked, self.take))
 
     def _stopped(self, replayed: process.Replayed) -> tuple[str | None, bool]:
         """Why it ended early, as a sentence, and whether what ran before counts."""
@@ -356,12 +376,8 @@ class FreshRun:
                 f"{entry.title} raised an error: the cells after it were not run, and show what they showed",
                 True,
             )
-        said = f"{entry.title}: a call of it is not on the tape, and a fresh process cannot wait for an answer. "
-        choose = (
-            "Now: choose stale (keep the recorded reply), or live, which is for this kernel or tape rerun NB, since "
-            "a fresh process has no network"
-        )
-        return f"{said}{choose}.\n{error.get('evalue', '')}".rstrip(), False
+        said = f"{entry.title}: a call of it is not on the tape."
+        return f"{said}\n{error.get('evalue', '')}".rstrip(), False
 
     def _missing(self, ran: process.EntryOutcome) -> str:
         """The name that a cell did not find and that no cell of the history made."""
@@ -369,16 +385,14 @@ class FreshRun:
         made = any(found[1] in entry.strong for entry in self.history) if found else True
         return found[1] if found and not made else ""
 
-    def _cells(
-        self, outputs: Mapping[int, list[Output]], current: History
-    ) -> dict[int, CellChange]:
+    def _cells(self, outputs: Mapping[int, list[Output]]) -> dict[int, CellChange]:
         """The cells that were compared, by entry: the newest run of each whose outputs are known."""
         found = {}
         for index, after in outputs.items():
             entry = self.history[index]
-            newest = not entry.cell or current.of_cell(entry.cell)[-1].index == index
-            if newest and self.displayed.knows(index):
-                change = outputs_changed(self.displayed.of(index), after)
+            newest = not entry.cell or self.current.of_cell(entry.cell)[-1].index == index
+            if newest and self.page.displayed.knows(index):
+                change = outputs_changed(self.page.displayed.of(index), after)
                 found[index] = CellChange(
                     self._cell_id(entry), entry.number, title_of(entry.source), change
                 )
@@ -388,13 +402,13 @@ class FreshRun:
         """Show them in their cells; what nobody listens to any more, below the cell that asked.
         Gives the former.
         """
-        placed = {index for index in changed if self.parents.listens(index)}
+        placed = {index for index in changed if self.page.parents.listens(index)}
         for index in changed:
-            self.displayed.keep(index, CellOutputs.of(outputs[index]))
+            self.page.displayed.keep(index, CellOutputs.of(outputs[index]))
             if index in placed:
-                self.parents.show(index, outputs[index])
+                self.page.parents.show(index, outputs[index])
             else:
-                self.parents.show_below(
+                self.page.parents.show_below(
                     self.asked, f"{self.history[index].title}\n", outputs[index]
                 )
         return placed
@@ -404,13 +418,11 @@ class FreshRun:
         if not whole:
             return " ".join([*said, "Nothing was put into the notebook."])
         said.append(
-            "This kernel's own variables are as they were. To have those of this run: %tape takes default "
+            "This kernel's own variables and files are as they were. To have those of this run: %tape takes default "
             f"{self.name}, restart the kernel, and Run All in replay (%tape replay; cells marked record ask anew)."
         )
         if away := [self.history[index].title for index in changed if index not in placed]:
             said.append(f"Not shown in place, since the page was loaded again: {', '.join(away)}.")
-        if self.policy == "stale":
-            said.append("Replies that were kept for a changed request are not written to the take.")
         return " ".join(said)
 
     def _comparison(
@@ -422,8 +434,12 @@ class FreshRun:
     ) -> Comparison:
         runs = {self.history[ran.index].run for ran in replayed.ran} - {""}
         names = verify.variables_differing(self.history, replayed)
-        before = shorts(self.namespace, names)
+        before = shorts(self.page.namespace, names)
         proof = RerunProof("proved", "all cells ran in a fresh process")
+        if doubts := self._doubts(replayed):
+            proof = _unsure(
+                doubts, "Now: %tape replay --live tool:NAME, or record those cells again"
+            )
         return Comparison(
             take=self.name,
             ran=len(replayed.ran),
@@ -436,3 +452,18 @@ class FreshRun:
             note=note,
             proof=RerunProof("not provable", "it did not run to its end") if stopped else proof,
         )
+
+    def _doubts(self, replayed: process.Replayed) -> list[str]:
+        """What recorded tools gave that a run with their bodies may not give."""
+        found, differing = [], set[str]()
+        for ran in replayed.ran:
+            entry = self.history[ran.index]
+            for name in dict.fromkeys(ran.told.get("tools", ())):
+                asked = self.variables and asks_for(name, differing, self.variables)
+                found += [gave_recorded(entry.title, name, asked)] if asked else []
+            found += [beside_others(entry.title, name) for name in ran.told.get("mingled", ())]
+            found += [f"{entry.title}: {each}" for each in ran.told.get("doubts", ())]
+            for name in entry.changed | ran.changed:
+                same = entry.after.get(name) == ran.after.get(name)
+                (differing.discard if same else differing.add)(name)
+        return found

@@ -33,14 +33,16 @@ from tape_jupyter.jupyter.rerun.comparison import (
     Comparison,
     RerunProof,
     SpanChange,
+    beside_others,
     calls_changed,
+    gave_recorded,
     mingled_tools,
     outputs_changed,
     played_tools,
     shorts,
     variables_changed,
 )
-from tape_jupyter.jupyter.rerun.isolated import FreshRun, ProofCase
+from tape_jupyter.jupyter.rerun.isolated import FreshHearer, FreshPage, FreshRun, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import CellRoute, Here, Message, Parents, State
 from tape_jupyter.jupyter.rerun.routes import route as best_route
@@ -125,11 +127,11 @@ class RunningCell:
 
 @dataclass(slots=True)
 class ParkedRerun:
-    """A re-run that waits at a divergence."""
+    """A re-run that waits for a person. `divergence`: None where the cell ran in another process."""
 
     entry: Execution
-    divergence: Divergence
-    left: tuple[Divergence, ...] = ()
+    question: rerun_divergence.Question
+    divergence: Divergence | None = None
 
 
 @dataclass(slots=True)
@@ -156,7 +158,7 @@ class Rerunner:
         self.proving: threading.Thread | None = None
         self.parked: ParkedRerun | None = None
         self.fresh: FreshRun | None = None
-        self.freshening: threading.Thread | None = None
+        self._freshest: FreshRun | None = None
         self.learned: set[int] = set()
         self._machine: Rerun | None = None
         self._ask: RerunRequest | None = None
@@ -233,6 +235,11 @@ class Rerunner:
     @property
     def running(self) -> bool:
         return self._machine is not None or self.fresh is not None
+
+    @property
+    def freshening(self) -> threading.Thread | None:
+        """What the last fresh process is heard on."""
+        return self._freshest.thread if self._freshest is not None else None
 
     @property
     def teller(self) -> Tell:
@@ -343,25 +350,30 @@ class Rerunner:
         def over(compared: Comparison | None) -> None:
             self.fresh = None
             if compared is None:
-                tell("cancelled", {})
+                self._tell("cancelled", {})
             else:
                 self.compared = compared
-                tell("done", compared.record())
+                self._tell("done", compared.record())
 
+        def asks(entry: Execution, question: rerun_divergence.Question) -> None:
+            self.parked = ParkedRerun(entry, question)
+            self._ask_person(self.parked)
+
+        tracker = self.cells.deck.tracker
         fresh = FreshRun(
             was,
-            self.displayed,
-            self.parents,
-            self.shell.user_ns,
+            history,
+            FreshPage(self.displayed, self.parents, self.shell.user_ns),
             ask.take,
             notebook,
             ask.on_divergence,
-            tell,
-            over,
+            FreshHearer(tell, asks, over),
             why,
             ask.pace,
+            variables=tracker.variables if tracker is not None else None,
         )
-        self.freshening, self.fresh = fresh.begin(history), fresh
+        fresh.begin()
+        self.parked, self.fresh, self._freshest = None, fresh, fresh
 
     def _then(self, step: Callable[[], None]) -> None:
         """Steps run one after another, however deep they are asked for."""
@@ -456,21 +468,13 @@ class Rerunner:
         beside them, is otherwise now.
         """
         tracker = self.cells.deck.tracker
-        told = [
-            f"{entry.title}: what {name} changed is not told apart from what ran beside it when it was recorded, and "
-            "not all of that is as it was"
-            for name in mingled_tools(entry.run, cell)
-        ]
+        told = [beside_others(entry.title, name) for name in mingled_tools(entry.run, cell)]
         told += [f"{entry.title}: {each}" for each in (*cell.doubts, *cell.unheld)]
         if tracker is None or not planned.differing:
             return told
         for name in dict.fromkeys(played_tools(cell)):
-            asked = asks_for(name, planned.differing, tracker.variables)
-            if asked:
-                names = ", ".join(f"`{each}`" for each in sorted(asked))
-                told.append(
-                    f"{entry.title} {name} gave its recorded value, but {names}, which it reads, differs now"
-                )
+            if asked := asks_for(name, planned.differing, tracker.variables):
+                told.append(gave_recorded(entry.title, name, asked))
         return told
 
     def _drop(self, outcome: Execution, *, ended: bool) -> None:
@@ -482,16 +486,19 @@ class Rerunner:
     # ------------------------------------------------------------ a divergence
 
     def _park(self, entry: Execution, divergences: list[Divergence]) -> None:
-        self.parked = ParkedRerun(entry, divergences[0], tuple(divergences[1:]))
+        question = rerun_divergence.Question.of(divergences[0])
+        self.parked = ParkedRerun(entry, question, divergences[0])
         without = [
             output for output in self.displayed.last.outputs if output["output_type"] != "error"
         ]
         self.parents.show(
             entry.index, without
         )  # it is a question now: its traceback would say less
-        self._tell(
-            "diverged", diverged(self.parked, self.parents.cell_id(entry.index) or entry.cell)
-        )
+        self._ask_person(self.parked)
+
+    def _ask_person(self, parked: ParkedRerun) -> None:
+        entry = parked.entry
+        self._tell("diverged", diverged(parked, self.parents.cell_id(entry.index) or entry.cell))
 
     def resolve(
         self, divergence: str, choice: Choice, reply: str | None = None, *, tell: Tell | None = None
@@ -500,11 +507,16 @@ class Rerunner:
         to it.
         """
         parked = self.check(divergence, choice, reply)
+        if self.fresh is not None:
+            self.parked, self._tell = None, tell or self._tell
+            self.fresh.go_on(parked.question, choice, reply, tell=self._tell)
+            return
         assert self._ask is not None
+        assert parked.divergence is not None
         if choice == "write" and reply is not None:
-            rerun_divergence.write(self._ask.take, parked.entry, parked.divergence, reply)
+            rerun_divergence.write(self._ask.take, parked.entry.cell, parked.divergence, reply)
         elif choice in ("live", "stale"):
-            self._decided.setdefault(parked.entry.index, {})[parked.divergence.match] = choice
+            self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
         self.parked, self._tell = None, tell or self._tell
         self._then(
             lambda: self._skip(parked.entry) if choice == "skip" else self._run(parked.entry)
@@ -513,24 +525,31 @@ class Rerunner:
     def check(self, divergence: str, choice: Choice, reply: str | None = None) -> ParkedRerun:
         """Whether `resolve` takes this answer. Raises TapeUsageError, and changes nothing."""
         parked = self.parked
-        if parked is None or parked.divergence.id != divergence:
+        if parked is None or parked.question.id != divergence:
             raise TapeUsageError(f"no re-run waits at divergence {divergence[:20]!r}")
         if choice == "write":
             if reply is None:
                 raise TapeUsageError("a reply of your own needs a text")
-            rerun_divergence.answer(parked.divergence, reply)
-        if choice == "stale" and parked.divergence.nearest is None:
+            parked.question.answer(reply)
+        if choice == "stale" and parked.question.nearest is None:
             raise TapeUsageError("nothing like this call is recorded, so there is no reply to keep")
+        if choice == "skip" and self.fresh is not None:
+            raise TapeUsageError(
+                "a fresh run leaves no cell out, since those after it need what it makes. Now: live, stale, --write "
+                "TEXT, or --cancel"
+            )
         return parked
 
     def resolve_all(self, policy: str, *, tell: Tell | None = None) -> None:
         """Go on with a policy for this divergence and those that follow: live, stale or skip."""
-        if self.parked is None or self._ask is None:
+        if self.parked is None:
             raise TapeUsageError("no re-run waits at a divergence")
-        if policy != "skip":
+        if policy != "skip" and self.fresh is not None:
+            self.fresh.policy = policy
+        elif policy != "skip" and self._ask is not None:
             self._ask.on_divergence = policy
         choice: Choice = "skip" if policy == "skip" else "live" if policy == "live" else "stale"
-        self.resolve(self.parked.divergence.id, choice, tell=tell)
+        self.resolve(self.parked.question.id, choice, tell=tell)
 
     def _skip(self, entry: Execution) -> None:
         """The cell keeps what it made and showed before."""
@@ -549,6 +568,7 @@ class Rerunner:
         if not self.running:
             raise TapeUsageError("no re-run is on")
         if self.fresh is not None:
+            self._tell, self.parked = tell or self._tell, None
             self.fresh.cancel()
             return
         self._cancelling, self._tell = True, tell or self._tell
@@ -712,7 +732,7 @@ def forget(cells: CellRunner) -> None:
 def diverged(parked: ParkedRerun, cell: str) -> dict[str, Any]:
     """As protocol.ts has it."""
     return {
-        **rerun_divergence.told(parked.divergence),
+        **parked.question.told,
         "cell": cell,
         "title": title_of(parked.entry.source),
     }

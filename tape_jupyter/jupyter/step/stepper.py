@@ -390,7 +390,7 @@ class Stepper:
             return divergence.fault(
                 told, str(message.get("name", "")), message.get("options") or {}
             )
-        return divergence.answer(told, str(message.get("text", "")))
+        return divergence.Question.of(told).answer(str(message.get("text", "")))
 
     def _turn_aside(self, waiter: Waiter) -> None:
         """The first edit of a recording: what happened until here stays in it, and what follows

@@ -16,7 +16,6 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter import labextension
 from tape_jupyter.jupyter.rerun import rerunner
-from tape_jupyter.jupyter.rerun.isolated import NO_NETWORK
 from tape_jupyter.jupyter.rerun.rerunner import CHOICES, Rerunner, RerunRequest
 from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
 
@@ -58,8 +57,6 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise TapeUsageError("a re-run is on already")
     _require_idle(runner)
     fresh = bool(message.get("fresh"))
-    if policy == "live" and (fresh or made.hermetic):
-        raise TapeUsageError(NO_NETWORK)
     ask = RerunRequest(
         made, take, frozenset(entries) if entries is not None else None, policy, fresh
     )

@@ -60,17 +60,13 @@ def call(
     called = reckoning.base(node.func, frame)
     args = [_given(reckoning, each, frame) for each in node.args]
     named = {k.arg: _given(reckoning, k.value, frame) for k in node.keywords}
-    if None in named or any(isinstance(each, ast.Starred) for each in node.args):
-        return _outside(
-            reckoning,
-            node,
-            called,
-            [*args, *named.values()],
-            frame,
-            dropped=dropped,
-            on=called.bound,
-        )
     function = called.obj
+    if None in named or any(isinstance(each, ast.Starred) for each in node.args):
+        given = [*args, *named.values()]
+        known = function.functions() if isinstance(function, Several) else [function]
+        if known and all(_is_users_function(each) for each in known):
+            return _spread(reckoning, known, called, given, frame)
+        return _outside(reckoning, node, called, given, frame, dropped=dropped, on=called.bound)
     if isinstance(function, Several) and (several := function.functions()):
         return _one_of(reckoning, several, called, args, named, frame)
     if isinstance(function, types.FunctionType | type) and is_users(function.__module__ or ""):
@@ -81,6 +77,54 @@ def call(
             reckoning, function, [called.bound, *args] if _is_method(called) else args, named, frame
         )
     return _library(reckoning, node, called, [*args, *named.values()], frame, dropped=dropped)
+
+
+def _is_users_function(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and is_users(value.__module__ or "")
+
+
+def _spread(
+    reckoning: Reckoning,
+    functions: Sequence[types.FunctionType],
+    called: OutcomeValue,
+    given: list[OutcomeValue],
+    frame: OutcomeFrame,
+) -> OutcomeValue:
+    """A call of one of some functions of the user's with `*args` or `**options`: any of its
+    parameters may be any of what is handed.
+    """
+    _is_that(reckoning, called)
+    deps = reckoning.all_of(given)
+    whatever = OutcomeValue(
+        deps, refs=frozenset(r for each in given for r in (*each.refs, *each.inside))
+    )
+    before = frame.control
+    frame.control = before | called.all
+    reckoning.may_raise(frame, deps | called.all)
+    found = []
+    for function in functions:
+        tree = source_of(code_of(function))
+        spec = tree.args if tree is not None else None
+        if spec is None or _is_method(called):
+            raise Unclear
+        every = [
+            *spec.posonlyargs,
+            *spec.args,
+            *spec.kwonlyargs,
+            *filter(None, (spec.vararg, spec.kwarg)),
+        ]
+        handed = {each.arg: whatever for each in every}
+        found.append(_enter(reckoning, function, (), {}, frame, handed=handed))
+    frame.control = before
+    return _either(called, found)
+
+
+def _either(called: OutcomeValue, found: Sequence[OutcomeValue]) -> OutcomeValue:
+    """What one of some functions gave."""
+    deps = called.all.union(*(each.all for each in found))
+    return OutcomeValue(
+        deps, refs=frozenset(r for each in found for r in (*each.refs, *each.inside))
+    )
 
 
 def _library(
@@ -261,10 +305,7 @@ def _one_of(
     frame.control = before | called.all
     found = [_enter(reckoning, each, args, named, frame) for each in several]
     frame.control = before
-    deps = called.all.union(*(each.all for each in found))
-    return OutcomeValue(
-        deps, refs=frozenset(r for each in found for r in (*each.refs, *each.inside))
-    )
+    return _either(called, found)
 
 
 def _make(
@@ -297,8 +338,12 @@ def _enter(
     args: Sequence[Any],
     named: _Named,
     frame: OutcomeFrame,
+    *,
+    handed: dict[str, OutcomeValue] | None = None,
 ) -> OutcomeValue:
-    """A call of a function of the user's: what it does is done here."""
+    """A call of a function of the user's: what it does is done here. `handed`: what its parameters
+    are, where the call does not say it one by one.
+    """
     tree = source_of(code_of(function))
     if (
         tree is None
@@ -308,7 +353,7 @@ def _enter(
     ):
         raise Unclear
     place = _place(reckoning, function)
-    names = _handed(function, tree, args, named)
+    names = _handed(function, tree, args, named) if handed is None else handed
     inner = OutcomeFrame(place, names, frozenset(shared_names(tree)), control=frame.control)
     reckoning.told.codes.add(code_of(function))
     reckoning.depth += 1

@@ -44,7 +44,7 @@ def test_it_tells_what_is_asked_what_was_recorded_and_what_it_may_cost(path, pro
 
 def test_a_written_message_replays_in_the_wire_form_that_was_recorded(path, provider):
     divergence = diverged(path, lambda: ask(provider, "say: positive"))
-    write(tape.open(path).take("mine"), CELL, divergence, "How lovely.")
+    write(tape.open(path).take("mine"), CELL.cell, divergence, "How lovely.")
     provider.requests.clear()
     with tape.replaying(path, take="mine"):
         assert ask(provider, "say: positive") == "How lovely."
@@ -54,7 +54,7 @@ def test_a_written_message_replays_in_the_wire_form_that_was_recorded(path, prov
 
 def test_a_tools_value_can_be_written(path):
     divergence = diverged(path, lambda: lookup("r_2"))
-    write(tape.open(path).take("mine"), CELL, divergence, '{"order": "lost"}')
+    write(tape.open(path).take("mine"), CELL.cell, divergence, '{"order": "lost"}')
     with tape.replaying(path, take="mine"):
         assert lookup("r_2") == {"order": "lost"}
 
@@ -67,5 +67,5 @@ def test_what_has_no_like_has_no_wire_form(path, provider):
     divergence = diverged(path, other)
     if divergence.nearest is None:
         with pytest.raises(TapeUsageError, match="no wire form"):
-            write(tape.open(path).take("mine"), CELL, divergence, "1")
+            write(tape.open(path).take("mine"), CELL.cell, divergence, "1")
         assert told(divergence)["choices"] == ["live", "skip"]

@@ -1,0 +1,114 @@
+"""Within the fresh process of a re-run or a proof (jupyter/rerun/isolated.py): which recording each
+cell plays, what a person decided of its calls, and what there is to tell of each cell that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
+from tape_jupyter.jupyter.rerun.comparison import mingled_tools, played_tools
+from tape_jupyter.session.cell import Divergence, TapedCell
+from tape_jupyter.session.options import Word
+
+if TYPE_CHECKING:
+    from tape_jupyter.dataflow.isolated.worker import FreshShell
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+
+LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a fresh process follows. `turns`: by entry the recording that it plays ("": its
+    newest); `runs`: by entry its own recording ("": it ran untaped); `decided` and `written`: by
+    match key, "live" or "stale", and the reply of a person, for the take at `root`.
+    """
+
+    turns: Sequence[str]
+    runs: Sequence[str] = ()
+    decided: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    root: str = ""
+    take: str = ""
+
+    def setup(self) -> str:
+        """What a fresh process begins with."""
+        own = f"from {__name__} import follow; follow(get_ipython(), {asdict(self)!r}); del follow"
+        return f"{LOAD}\n{own}"
+
+
+def follow(shell: FreshShell, orders: Mapping[str, Any]) -> None:
+    """Let the n-th cell from here on do as is ordered, and tell of it."""
+    from tape_jupyter.jupyter import magics
+
+    cells = magics.loaded(shell)
+    assert cells is not None
+    followed = _Followed(cells, Orders(**orders), shell.execution_count)
+    cells.deck.session_options["decided"] = dict(followed.orders.decided)
+    cells.planned = followed.planned
+    shell.tells = followed.tells
+
+
+@dataclass(slots=True)
+class _FollowedCell:
+    """A cell of it (cell_runner.PlannedCell)."""
+
+    cells: CellRunner
+    turn: str
+    untaped: bool
+    cell: TapedCell | None = None
+
+    def word(self, line: str | None, raw: str) -> Word | None:
+        own = self.cells.own_word(line, raw)
+        if own is None:
+            return None
+        options = {**own.options, **({"repeats": self.turn} if self.turn else {})}
+        if self.untaped and line is None:
+            options["untaped"] = True
+        return replace(own, options=options)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """The cells of one process, one after another."""
+
+    cells: CellRunner
+    orders: Orders
+    first: int
+    cell: _FollowedCell | None = None
+
+    def planned(self) -> _FollowedCell | None:
+        at = self.cells.shell.execution_count - self.first - 1
+        if self.cell is None and 0 <= at < len(self.orders.turns):
+            untaped = at < len(self.orders.runs) and not self.orders.runs[at]
+            self.cell = _FollowedCell(self.cells, self.orders.turns[at], untaped)
+        return self.cell
+
+    def tells(self) -> dict[str, Any]:
+        """Of the cell that ran: the call that it stopped at, the tools whose recorded values it was
+        given, and which of those a whole run may not give.
+        """
+        followed, self.cell = self.cell, None
+        cell = followed.cell if followed is not None else None
+        if cell is None:
+            return {}
+        told: dict[str, Any] = {"tools": played_tools(cell), "doubts": [*cell.doubts, *cell.unheld]}
+        if cell.replaying:
+            told["mingled"] = mingled_tools(cell.player.repeats(cell.execution), cell)
+        if cell.divergences:
+            told["asks"] = self._asked(cell, cell.divergences[0])
+        return told
+
+    def _asked(self, cell: TapedCell, divergence: Divergence) -> dict[str, Any]:
+        """The question; the answer that a person wrote for it is committed to the take instead."""
+        text = self.orders.written.get(divergence.match)
+        if text is None:
+            return rerun_divergence.Question.of(divergence).record()
+        take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
+        rerun_divergence.write(take, cell.ask.cell_id or "", divergence, text)
+        return {"written": divergence.match}
