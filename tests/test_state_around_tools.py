@@ -14,6 +14,7 @@ import ctypes
 import decimal
 import gc
 import json
+import logging
 import os
 import signal
 import socket
@@ -102,7 +103,16 @@ def how_the_interpreter_works() -> Case:
     return tool, lambda: [ask() for ask in asked], back
 
 
+def the_name_of_a_level() -> Case:
+    def back():
+        logging._levelToName.pop(25, None)
+        logging._nameToLevel.pop("LOUD", None)
+
+    return lambda: logging.addLevelName(25, "LOUD"), lambda: logging.getLevelName(25), back
+
+
 AGAIN = [
+    the_name_of_a_level,
     defaults_of_a_function,
     an_array_nobody_may_write_to,
     permissions_of_new_files,

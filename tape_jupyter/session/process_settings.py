@@ -7,8 +7,6 @@ others, or decide which code runs.
 
 from __future__ import annotations
 
-# what `signal` asks: its own functions make an enum of each answer. typeshed does not know it
-import _signal  # type: ignore[import-not-found]
 import atexit
 import decimal
 import gc
@@ -19,10 +17,10 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.user_code import is_users
+from tape_jupyter.dataflow.tracing.ambient import signal_handlers, umask
 from tape_jupyter.effects.scope import is_kept_out
 from tape_jupyter.encoding.values.walker import need
 from tape_jupyter.errors import CassetteError
@@ -123,39 +121,15 @@ def _put_digits(told: Any) -> None:
     sys.set_int_max_str_digits(need(told, int, None))
 
 
-_STATUS = Path("/proc/self/status")
-
-
-def _umask() -> int:
-    """Permissions that new files do not get."""
-    try:
-        with _STATUS.open("rb") as file:
-            for line in file:
-                if line.startswith(b"Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:  # no such file: only setting it tells what it was
-        pass
-    now = os.umask(0o077)
-    os.umask(now)
-    return now
-
-
 def _put_umask(told: Any) -> None:
     """Raises CassetteError where it would leave new files open to more people."""
-    mask, now = need(told, int, None), _umask()
+    mask, now = need(told, int, None), umask()
     if mask & now != now:
         raise CassetteError(f"a recording gives no one more rights to new files ({mask:03o})")
     os.umask(mask)
 
 
 # ---- what is only named
-
-
-_SIGNALS = sorted(signal.valid_signals())
-
-
-def _signal_handlers() -> list[Any]:
-    return [*map(_signal.getsignal, _SIGNALS)]
 
 
 def _timers() -> list[bool]:
@@ -237,8 +211,8 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "digits": ProcessSetting(
         "how many digits a number in a text may have", sys.get_int_max_str_digits, _put_digits
     ),
-    "umask": ProcessSetting("the permissions of new files", _umask, _put_umask),
-    "signals": ProcessSetting("how a signal is handled", _signal_handlers),
+    "umask": ProcessSetting("the permissions of new files", umask, _put_umask),
+    "signals": ProcessSetting("how a signal is handled", signal_handlers),
     "timers": ProcessSetting("a timer of the process", _timers),
     "limits": ProcessSetting("a limit of the process (resource)", _limits),
     "priority": ProcessSetting("the priority of the process", _priority),

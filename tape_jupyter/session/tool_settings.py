@@ -6,7 +6,8 @@ What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
     cwd                relative to the notebook's folder
     path, warnings     {"splice": [head, tail], "put": [...]}: what stands between the first and the last ones
     pandas, matplotlib, numpy      the options that changed
-    logging            {"disable": 0, "loggers": {"agent": [10, false, true]}}: level, disabled, propagate
+    logging            {"disable": 0, "levels": {"LOUD": 25}, "loggers": {"agent": [10, false, true]}}: names of
+                       levels; of each logger its level, whether it is disabled, whether it propagates
     decimal, locale, csv, time zone  as they are now
     process            numbers by the name of the setting (process_settings.py)
 """
@@ -224,7 +225,9 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
         for name in sorted({*one, *other})
         if one.get(name, _UNCHANGED)[:3] != other.get(name, _UNCHANGED)[:3]
     }
-    return told | ({"loggers": loggers} if loggers else {})
+    levels = {name: level for name, level in now[2].items() if before[2].get(name) != level}
+    told |= {"loggers": loggers} if loggers else {}
+    return told | ({"levels": levels} if levels else {})
 
 
 def _handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
@@ -241,6 +244,8 @@ def _handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[st
 def _put_logging(told: Mapping[str, Any]) -> None:
     if "disable" in told:
         logging.disable(need(told["disable"], int, None))
+    for name, level in told.get("levels", {}).items():
+        logging.addLevelName(need(level, int, None), name)
     for name, (level, disabled, propagate) in told.get("loggers", {}).items():
         logger = logging.getLogger(name if name != "root" else None)
         logger.setLevel(need(level, int, None))
@@ -250,7 +255,11 @@ def _put_logging(told: Mapping[str, Any]) -> None:
 # ---- the others
 
 
-def _write_decimal(_before: decimal.Context, now: decimal.Context) -> dict[str, Any]:
+def _write_decimal(before: Any, taken: Any) -> dict[str, Any]:
+    """Of a pair, the context that is in use here; what new ones are like is the process' affair."""
+    now: decimal.Context = taken[0]
+    if repr(now) == repr(before[0]):
+        return {}
     told: dict[str, Any] = {name: getattr(now, name) for name in _CONTEXT}
     for name in ("flags", "traps"):
         told[name] = [sort.__name__ for sort, on in getattr(now, name).items() if on]

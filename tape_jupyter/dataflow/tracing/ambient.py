@@ -10,6 +10,8 @@ The environment is one thing only for what asks for it as a whole: `os.environ["
 
 from __future__ import annotations
 
+# what `signal` asks: its own functions make an enum of each answer. typeshed does not know it
+import _signal  # type: ignore[import-not-found]
 import ast
 import csv
 import decimal
@@ -257,8 +259,13 @@ def _put_warnings(value: list[Any]) -> None:
 def _process() -> tuple[Any, ...]:
     return (
         sys.getrecursionlimit(), gc.isenabled(), socket.getdefaulttimeout(), sys.getswitchinterval(),
-        {number: signal.getsignal(number) for number in _SIGNALS},
+        signal_handlers(),
     )  # fmt: skip
+
+
+def signal_handlers() -> dict[int, Any]:
+    """By the number of their signal, as C keeps them."""
+    return dict(zip(_SIGNALS, map(_signal.getsignal, _SIGNALS), strict=True))
 
 
 _SIGNALS = sorted(signal.valid_signals() - {signal.SIGINT})
@@ -271,7 +278,7 @@ def _put_process(value: tuple[Any, ...]) -> None:
     socket.setdefaulttimeout(value[2])
     sys.setswitchinterval(value[3])
     for number, handler in value[4].items():
-        if handler is not None and signal.getsignal(number) is not handler:
+        if handler is not None and _signal.getsignal(number) is not handler:
             signal.signal(number, handler)
 
 
@@ -286,8 +293,10 @@ def _decimal() -> Any:
     return decimal.getcontext().copy(), decimal.DefaultContext.copy()
 
 
-def _umask() -> int:
-    """Where the system tells it, it is not set meanwhile: another thread may make a file."""
+def umask() -> int:
+    """Permissions that new files do not get. Where the system tells it, it is not set meanwhile:
+    another thread may make a file.
+    """
     try:
         with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - for each cell
             for line in status:
@@ -344,7 +353,7 @@ PARTS: dict[str, AmbientPart] = {
     "path": AmbientPart("`sys.path`", lambda: list(sys.path), _put_path),
     "decimal": AmbientPart("the decimal context", _decimal, _put_decimal),
     "locale": AmbientPart("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
-    "umask": AmbientPart("the umask", _umask, _put_umask, by=bag("os posix nt")),
+    "umask": AmbientPart("the umask", umask, _put_umask, by=bag("os posix nt")),
     "calendar": AmbientPart(
         "the first day of the week of `calendar`",
         _weekday,

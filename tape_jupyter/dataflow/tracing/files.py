@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.core.user_code import is_installed
+from tape_jupyter.core.user_code import INSTALLED, is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
@@ -173,10 +173,14 @@ def _hook(
     args: tuple[Any, ...],
     heard: frozenset[str] = _HEARD,
     watching: list[FileWatch] = _watching,
+    installed: tuple[str, ...] = INSTALLED,
 ) -> None:
-    if event in heard:  # each id() of the user's comes here, too
-        for watch in (*watching,):  # another thread may end one meanwhile
-            watch.hear(event, args)
+    if event not in heard:  # each id() of the user's comes here, too
+        return
+    if event == "open" and type(args[0]) is str and args[0].startswith(installed):
+        return  # an import opens thousands
+    for watch in (*watching,):  # another thread may end one meanwhile
+        watch.hear(event, args)
 
 
 class FileWatch:
