@@ -20,6 +20,8 @@ import signal
 import socket
 import sqlite3
 import sys
+import tempfile
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -423,6 +425,21 @@ def test_it_is_named(case, word):
         assert any(word in each for each in block.report.warnings), block.report.warnings
     finally:
         back()
+
+
+def test_a_tool_whose_libraries_clean_up_at_exit_lacks_nothing():
+    """The first temporary folder of a process registers what removes it."""
+    import weakref
+
+    @tape.tool
+    def counts_in_a_folder():
+        with tempfile.TemporaryDirectory() as folder:
+            return len(os.listdir(folder))
+
+    weakref.finalize._registered_with_atexit = False  # as in a new process
+    with tape.recording("a.tape.yaml") as block:
+        counts_in_a_folder()
+    assert not [each for each in block.report.warnings if "exit" in each]
 
 
 def test_a_tool_that_imports_something_for_itself_lacks_nothing():

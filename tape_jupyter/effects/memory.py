@@ -15,6 +15,7 @@ that aliases stay.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 import inspect
@@ -293,6 +294,9 @@ class Snapshot:
         for node in self._databases if self._words & kinds.SQL_CODE else ():
             said = f"it gave the database {_said(node)} a function, which is code"
             found[said] = kinds.functions_in(node.value)
+        if "atexit" in self._words:  # libraries register functions of theirs when they please
+            # Python tells them in no other way
+            found["it changed what is called at exit"] = atexit._ncallbacks()  # noqa: SLF001
         return found
 
     def _of_libraries(self) -> Iterator[tuple[str, str, Any]]:

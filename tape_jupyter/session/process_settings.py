@@ -7,7 +7,6 @@ others, or decide which code runs.
 
 from __future__ import annotations
 
-import atexit
 import decimal
 import gc
 import logging
@@ -158,11 +157,6 @@ def _priority() -> int:
     return 0 if sys.platform == "win32" else os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def _registered_at_exit() -> int:
-    # Python tells them in no other way
-    return atexit._ncallbacks()  # noqa: SLF001
-
-
 def _finders() -> list[int]:
     """The program's own, of what finds modules."""
     return [id(each) for each in (*sys.meta_path, *sys.path_hooks) if _is_users_object(each)]
@@ -216,7 +210,6 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "timers": ProcessSetting("a timer of the process", _timers),
     "limits": ProcessSetting("a limit of the process (resource)", _limits),
     "priority": ProcessSetting("the priority of the process", _priority),
-    "exit": ProcessSetting("what is called at exit", _registered_at_exit),
     "collected": ProcessSetting(
         "what is called when garbage is collected", lambda: [*gc.callbacks]
     ),
@@ -227,5 +220,5 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "decimal default": ProcessSetting("`decimal.DefaultContext`", _decimal_default),
     "tracing": ProcessSetting("the trace function", sys.gettrace),
 }
-_SET_BY_IMPORTS = frozenset({"exit", "collected", "loggers"})
+_SET_BY_IMPORTS = frozenset({"collected", "loggers"})
 """Those that libraries change when they are imported: nothing that a replay lacks."""
