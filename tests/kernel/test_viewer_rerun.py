@@ -192,30 +192,38 @@ def test_a_forged_message_is_dropped_and_counted(view, said):
     assert view.dropped == 1
 
 
-def test_everything_fresh_tells_its_progress_and_leaves_the_kernel_alone(view, provider):
-    answer, _ = view.ask(
-        "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="stale"
-    )
-    assert answer["answer"] == {"started": True}
+def told_of_fresh(view):
+    """What the fresh run tells the page, once it has ended."""
     view._aside(
         "rerun = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['of']).of(view.cells)"
     )
     view._aside("rerun.freshening.join()")
     view._aside("pass")
-    told = json.loads(view._aside("print(json.dumps(told))").stdout)
+    return json.loads(view._aside("print(json.dumps(told))").stdout)
+
+
+def test_everything_fresh_tells_its_progress_and_leaves_the_kernel_alone(view, provider):
+    answer, _ = view.ask(
+        "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="stale"
+    )
+    assert answer["answer"] == {"started": True}
+    told = told_of_fresh(view)
     assert [each["done"] for each in told if each["about"] == "progress"] == [0, 1, 2, 3, 4]
     done = next(each for each in told if each["about"] == "done")
     assert (
         done["ran"] == 5
-        and "own variables are as they were" in done["note"]
+        and "own variables and files are as they were" in done["note"]
         and done["stopped"] is None
     )
     assert view.page.text("classify") == "mood: positive\n" and provider.requests == []
     assert view.page.execute("print(mood)").stdout == "negative\n"
 
 
-def test_everything_fresh_and_live_is_refused_before_it_begins(view):
+def test_everything_fresh_may_go_live(view, provider):
     answer, _ = view.ask(
         "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="live"
     )
-    assert "a fresh run has no network" in str(answer)
+    assert answer["answer"] == {"started": True}
+    done = next(each for each in told_of_fresh(view) if each["about"] == "done")
+    assert done["stopped"] is None and len(provider.requests) == 1
+    assert view.page.execute("print(mood)").stdout == "negative\n"
