@@ -22,7 +22,6 @@ import sys
 import threading
 import weakref
 import zlib
-from abc import ABCMeta
 from collections import OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
@@ -223,10 +222,10 @@ class FunctionKind(WrapperKind):
 
     def look(self, value: FunctionType) -> dict[str, Any]:
         code = {"__code__": own_code(value).__code__}
-        return super().look(value) | {name: getattr(value, name) for name in PARTS} | code
+        return super().look(value) | {name: getattr(value, name) for name in FUNCTION_PARTS} | code
 
 
-PARTS = ("__defaults__", "__kwdefaults__", "__doc__")
+FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__")
 """Of a function, what a recording sets beside its attributes."""
 
 
@@ -582,11 +581,6 @@ SQL_CODE = frozenset(
 """Methods that give a connection a function, by which nothing in the database changes."""
 
 
-def is_connection(value: Any) -> bool:
-    """Whether it is a connection of the standard library's `sqlite3`."""
-    return kind_of(type(value)) is _CONNECTION
-
-
 def functions_in(connection: Any) -> Any:
     """How many functions and orders of texts a connection knows; None where it cannot be asked."""
     try:
@@ -596,12 +590,6 @@ def functions_in(connection: Any) -> Any:
         return functions + len(cursor.execute("PRAGMA collation_list").fetchall())
     except Exception:  # closed, or of another thread
         return None
-
-
-def registered(cls: ABCMeta) -> int:
-    """How many classes were registered with an abstract one; 0 where Python does not tell."""
-    dump = getattr(sys.modules["abc"], "_get_dump", None)
-    return len(dump(cls)[0]) if dump is not None else 0
 
 
 def _put_memory_file(live: Any, wanted: Any) -> None:
@@ -684,7 +672,7 @@ _CACHE = WholeKind(
     _unputtable,
     _lost("what it keeps cannot be written: what it answered runs again"),
 )
-_CONNECTION = WholeKind(_connection_look, _put_connection, _connection_read)
+CONNECTION = WholeKind(_connection_look, _put_connection, _connection_read)
 _FOREIGN = WholeKind(
     bytes, _unputtable, _lost("it is memory of C code, which a recording does not write to")
 )
@@ -699,7 +687,7 @@ _WHOLE_BY_NAME: dict[
     ("pandas", "Series"): _FRAME,
     ("numpy", "Generator"): _GENERATOR,
     ("numpy", "RandomState"): _RANDOM_STATE,
-    ("sqlite3", "Connection"): _CONNECTION,
+    ("sqlite3", "Connection"): CONNECTION,
     ("sqlite3", "Cursor"): _CURSOR,
     ("matplotlib", "Figure"): _FIGURE,
     **dict.fromkeys(

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_file, is_library_path
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
@@ -166,7 +167,7 @@ class Snapshot:
             self._libraries[_qualified(value)] = value
         elif node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._registries.append(node)
-        elif kinds.is_connection(value):
+        elif node.kind is kinds.CONNECTION:
             self._databases.append(node)
 
     def _open(self, node: ReachedObject, kind: Kind) -> None:
@@ -290,7 +291,7 @@ class Snapshot:
             for owner, name, value in self._of_libraries()
         }
         for node in self._registries:
-            found[f"it registered a class with {_said(node)}"] = kinds.registered(node.value)
+            found[f"it registered a class with {_said(node)}"] = len(registered(node.value))
         for node in self._databases if self._words & kinds.SQL_CODE else ():
             said = f"it gave the database {_said(node)} a function, which is code"
             found[said] = kinds.functions_in(node.value)

@@ -181,7 +181,7 @@ def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str]
 
 
 def _bind(live: ModuleType | FunctionType, name: str, value: Any) -> None:
-    if isinstance(live, FunctionType) and name in kinds.PARTS:
+    if isinstance(live, FunctionType) and name in kinds.FUNCTION_PARTS:
         setattr(live, name, value)
     else:
         vars(live)[_own(name)] = value

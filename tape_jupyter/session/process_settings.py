@@ -7,7 +7,6 @@ others, or decide which code runs.
 
 from __future__ import annotations
 
-import decimal
 import gc
 import logging
 import os
@@ -77,7 +76,7 @@ def _variables_kept_out(before: dict[Any, Any]) -> Iterator[str]:
             yield f"it changed the environment variable {name}, which no recording sets"
 
 
-def put(told: Mapping[str, Any]) -> None:
+def set_settings(told: Mapping[str, Any]) -> None:
     """Set them as they were told. Raises CassetteError for what no recording may set."""
     for name, value in told.items():
         setting = _SETTINGS.get(name)
@@ -179,13 +178,6 @@ def _loop_policy() -> int:
     return id(policy) if _is_users_object(policy) else 0
 
 
-_DECIMAL = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
-
-
-def _decimal_default() -> list[Any]:
-    return [getattr(decimal.DefaultContext, name) for name in _DECIMAL]
-
-
 _SETTINGS: Mapping[str, ProcessSetting] = {
     "recursion limit": ProcessSetting(
         "the recursion limit", sys.getrecursionlimit, _put_recursion_limit
@@ -217,7 +209,6 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "copyreg": ProcessSetting("how a class is pickled (copyreg)", _pickled_by),
     "event loops": ProcessSetting("the policy of event loops", _loop_policy),
     "loggers": ProcessSetting("the class of loggers", logging.getLoggerClass),
-    "decimal default": ProcessSetting("`decimal.DefaultContext`", _decimal_default),
     "tracing": ProcessSetting("the trace function", sys.gettrace),
 }
 _SET_BY_IMPORTS = frozenset({"collected", "loggers"})

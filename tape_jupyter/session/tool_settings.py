@@ -30,10 +30,7 @@ from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.user_classes import find_class, name_of
 from tape_jupyter.encoding.values.walker import CannotFreeze, need
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.session import process_settings
-from tape_jupyter.session.process_settings import ProcessSettings
-
-_CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+from tape_jupyter.session.process_settings import ProcessSettings, set_settings
 
 
 class ToolSettings:
@@ -61,6 +58,8 @@ class ToolSettings:
                 lost.append(f"it changed {ambient.PARTS[name].said}: {why}")
             if name == "logging":
                 lost += _handlers(change.before, change.after, is_placed)
+            elif name == "decimal" and repr(change.before[1]) != repr(change.after[1]):
+                lost.append("it changed `decimal.DefaultContext`, which new threads begin with")
         return told, lost
 
 
@@ -71,7 +70,7 @@ def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
             if name == "cwd":
                 os.chdir((folder or Path()) / _below(str((folder or Path()) / structure), folder))
             elif name == "process":
-                process_settings.put(need(structure, dict, None))
+                set_settings(need(structure, dict, None))
             else:
                 _PARTS[name].put(structure)
         except Exception as why:  # of a library, or of a tape that somebody edited
@@ -256,18 +255,18 @@ def _put_logging(told: Mapping[str, Any]) -> None:
 
 
 def _write_decimal(before: Any, taken: Any) -> dict[str, Any]:
-    """Of a pair, the context that is in use here; what new ones are like is the process' affair."""
+    """Of a pair, the context that is in use here; the other is what new ones are made of."""
     now: decimal.Context = taken[0]
     if repr(now) == repr(before[0]):
         return {}
-    told: dict[str, Any] = {name: getattr(now, name) for name in _CONTEXT}
+    told: dict[str, Any] = {name: getattr(now, name) for name in ambient.DECIMAL_FIELDS}
     for name in ("flags", "traps"):
         told[name] = [sort.__name__ for sort, on in getattr(now, name).items() if on]
     return told
 
 
 def _put_decimal(told: Mapping[str, Any]) -> None:
-    given = {name: told[name] for name in _CONTEXT}
+    given = {name: told[name] for name in ambient.DECIMAL_FIELDS}
     for name in ("flags", "traps"):
         given[name] = [vars(decimal)[each] for each in told[name]]
     decimal.setcontext(decimal.Context(**given))

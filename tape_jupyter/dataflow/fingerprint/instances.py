@@ -10,12 +10,12 @@ import decimal
 import functools
 import gc
 import io
-import sys
 import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
+from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.user_code import MACHINERY, bag, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.fingerprint.containers import PIECE, plain
@@ -81,8 +81,6 @@ HELD = (
     types.MethodType,
     types.GeneratorType,
 )
-ABC: Any = sys.modules["_abc"]
-"""Where abstract classes keep what was registered with them; it has no other face."""
 _FILES = frozenset(
     {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 )
@@ -165,9 +163,9 @@ def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> Non
     walk.ids, walk.opaque = ids, opaque
 
 
-def registered(abstract: type) -> list[type]:
-    """The classes that an abstract one was told to take for its own (`Abstract.register(...)`)."""
-    return [kind for ref in ABC._get_dump(abstract)[0] if (kind := ref()) is not None]  # noqa: SLF001
+def is_memory(kind: type) -> bool:
+    """Whether its values are memory of C code (ctypes)."""
+    return any(base.__module__ == "_ctypes" for base in type.__dict__["__mro__"].__get__(kind))
 
 
 def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
@@ -212,7 +210,7 @@ def _beneath(walk: Walk, value: Any, depth: int) -> bool:
         if isinstance(value, base):
             walk.go(bare(value), depth, foreign=False)
             return True
-    if any(base.__module__ == "_ctypes" for base in type.__dict__["__mro__"].__get__(type(value))):
+    if is_memory(type(value)):
         walk.go(bytes(value), depth, foreign=False)
         return True
     if (table := arrays.beneath(value)) is None:

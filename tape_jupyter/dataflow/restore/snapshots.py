@@ -34,11 +34,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tape_jupyter.core.abstract_classes import registered, set_registered
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import items_of
-from tape_jupyter.dataflow.fingerprint.instances import ABC, LOCK, registered
+from tape_jupyter.dataflow.fingerprint.instances import LOCK, is_memory
 from tape_jupyter.dataflow.identity import identity
 
 NODES = 100_000
@@ -472,7 +473,7 @@ class _Walk:
             return ()
         if top in _KEPT_OUT and not (top == "asyncio" and name in _ASYNC_VALUES):
             return () if name.endswith(("EventLoop", "Shell")) else self._lost(what)
-        if _is_memory(type(what)):
+        if is_memory(type(what)):
             return self._memory(what)
         held = self._attributes(what)
         if not held and type(what).__flags__ & _HEAP == 0:
@@ -539,10 +540,6 @@ def _may_write(array: Any) -> bool:
     return bool(flags.writeable or flags.owndata)
 
 
-def _is_memory(kind: type) -> bool:
-    return any(base.__module__ == "_ctypes" for base in kind.__mro__)
-
-
 def _put_class(what: Any, kind: type) -> None:
     if type(what) is not kind:
         object.__setattr__(what, "__class__", kind)
@@ -550,10 +547,7 @@ def _put_class(what: Any, kind: type) -> None:
 
 def _put_registered(abstract: type, known: list[type]) -> None:
     if registered(abstract) != known:
-        ABC._reset_registry(abstract)  # noqa: SLF001
-        ABC._reset_caches(abstract)  # noqa: SLF001
-        for each in known:
-            ABC._abc_register(abstract, each)  # noqa: SLF001
+        set_registered(abstract, known)
 
 
 def _put_bases(what: type, bases: tuple[type, ...]) -> None:

@@ -282,9 +282,13 @@ def _put_process(value: tuple[Any, ...]) -> None:
             signal.signal(number, handler)
 
 
+DECIMAL_FIELDS = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+"""Of a context, beside its flags and traps."""
+
+
 def _put_decimal(value: tuple[decimal.Context, decimal.Context]) -> None:
     decimal.setcontext(value[0].copy())
-    for name in ("prec", "rounding", "Emin", "Emax", "capitals", "clamp"):
+    for name in DECIMAL_FIELDS:
         setattr(decimal.DefaultContext, name, getattr(value[1], name))
     decimal.DefaultContext.traps.update(value[1].traps)
 
