@@ -8,10 +8,13 @@ from __future__ import annotations
 import abc
 import asyncio
 import atexit
+import calendar
+import collections
 import contextlib
 import copyreg
 import ctypes
 import decimal
+import enum
 import gc
 import json
 import logging
@@ -21,6 +24,7 @@ import socket
 import sqlite3
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -113,7 +117,28 @@ def the_name_of_a_level() -> Case:
     return lambda: logging.addLevelName(25, "LOUD"), lambda: logging.getLevelName(25), back
 
 
+def what_a_member_of_an_enum_holds() -> Case:
+    class Basket(enum.Enum):
+        MINE = ["milk"]
+
+    return (
+        lambda: Basket.MINE.value.append("tea"),
+        lambda: list(Basket.MINE.value),
+        lambda: Basket.MINE.value.__delitem__(slice(1, None)),
+    )
+
+
+def the_first_day_of_a_week() -> Case:
+    return (
+        lambda: calendar.setfirstweekday(6),
+        calendar.firstweekday,
+        lambda: calendar.setfirstweekday(0),
+    )
+
+
 AGAIN = [
+    what_a_member_of_an_enum_holds,
+    the_first_day_of_a_week,
     the_name_of_a_level,
     defaults_of_a_function,
     an_array_nobody_may_write_to,
@@ -387,7 +412,47 @@ def what_finds_modules() -> Case:
     return lambda: sys.meta_path.append(finder), lambda: finder in sys.meta_path, back
 
 
+def a_lock_that_is_left_held() -> Case:
+    lock = threading.Lock()
+    return lambda: lock.acquire() and None, lock.locked, lambda: lock.locked() and lock.release()
+
+
+def what_is_made_of_a_missing_key() -> Case:
+    found: dict[str, Any] = collections.defaultdict(list)
+
+    def tool():
+        found.default_factory = int
+
+    return tool, lambda: found.default_factory, lambda: setattr(found, "default_factory", list)
+
+
+def the_name_of_a_class() -> Case:
+    class Cart:
+        pass
+
+    return (
+        lambda: setattr(Cart, "__name__", "Basket"),
+        lambda: Cart.__name__,
+        lambda: setattr(Cart, "__name__", "Cart"),
+    )
+
+
+def what_profiles_threads() -> Case:
+    def profile(*_):
+        """Do nothing."""
+
+    return (
+        lambda: threading.setprofile(profile),
+        lambda: threading.getprofile() is profile,
+        lambda: threading.setprofile(None),
+    )
+
+
 NAMED = {
+    a_lock_that_is_left_held: "it acquired or released lock",
+    what_is_made_of_a_missing_key: "it changed what found makes of a missing key",
+    the_name_of_a_class: "Cart",
+    what_profiles_threads: "what traces or profiles code",
     a_functions_code: "old",
     a_method_of_pythons_own: "Cart.__len__",
     a_private_attribute_of_a_class: "Cart._made_by",

@@ -202,10 +202,16 @@ class CodeHolder(NamesKind):
         held = {
             n: v for n, v in vars(value).items() if not n.startswith("_abc_") and _is_told(n, v)
         }
-        return held | {"__bases__": value.__bases__} if isinstance(value, type) else held
+        if not isinstance(value, type):
+            return held
+        return held | {name: getattr(value, name) for name in CLASS_PARTS}
 
     def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
         yield from ((step, value) for step, value in super().inside(look) if not _is_code(value))
+
+
+CLASS_PARTS = ("__bases__", "__name__", "__doc__")
+"""Of a class, what is named beside its attributes where it was changed; no recording sets it."""
 
 
 class WrapperKind(Attributes):
@@ -225,7 +231,7 @@ class FunctionKind(WrapperKind):
         return super().look(value) | {name: getattr(value, name) for name in FUNCTION_PARTS} | code
 
 
-FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__")
+FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__", "__name__")
 """Of a function, what a recording sets beside its attributes."""
 
 
@@ -723,6 +729,15 @@ _BY_TYPE: dict[type, Kind] = {
         (threading.Semaphore, threading.BoundedSemaphore, asyncio.Semaphore, asyncio.BoundedSemaphore), _SEMAPHORE
     ),
 }  # fmt: skip
+
+LOCKS = (type(threading.Lock()), type(threading.RLock()), asyncio.Lock)
+
+
+def is_locked(lock: Any) -> bool:
+    """Whether somebody holds a lock; of one that a thread may take twice, whether this one does."""
+    owned = getattr(lock, "_is_owned", lock.locked if hasattr(lock, "locked") else None)
+    return owned is not None and bool(owned())
+
 
 LINKS = (MethodType, functools.partial, staticmethod, classmethod, property)
 """What holds functions and objects and has no state of its own."""

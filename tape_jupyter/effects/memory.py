@@ -22,13 +22,15 @@ import inspect
 import sys
 import threading
 from abc import ABCMeta
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tape_jupyter.core.abstract_classes import registered
-from tape_jupyter.core.libraries import is_library_file, is_library_path
+from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
@@ -117,8 +119,7 @@ class Snapshot:
         self._set: set[str] = set()  # names of attributes that code sets
         self._words: set[str] = set()  # all names that code looks up
         self._libraries: dict[str, ModuleType | type] = {}
-        self._databases: list[ReachedObject] = []
-        self._registries: list[ReachedObject] = []
+        self._aside_of: list[tuple[ReachedObject, _Aside]] = []
         self._unseen: list[str] = []
         self.too_large = False
         for name, value in scope.roots():
@@ -166,9 +167,13 @@ class Snapshot:
         if node.kind is None and isinstance(value, ModuleType | type):
             self._libraries[_qualified(value)] = value
         elif node.kind is kinds.CLASS and isinstance(value, ABCMeta):
-            self._registries.append(node)
+            self._aside_of.append((node, _REGISTRY))
         elif node.kind is kinds.CONNECTION:
-            self._databases.append(node)
+            self._aside_of.append((node, _DATABASE))
+        elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
+            self._aside_of.append((node, _FACTORY))
+        elif type(value) in kinds.LOCKS and _is_programs_own(node):
+            self._aside_of.append((node, _LOCK_HELD))
 
     def _open(self, node: ReachedObject, kind: Kind) -> None:
         try:
@@ -227,7 +232,7 @@ class Snapshot:
                 yield ("attribute", "__closure__"), self._names.cells_of(value)
         elif kind is _CACHED:
             yield ("attribute", "__wrapped__"), value.__wrapped__
-        else:
+        elif not (kind is EnumMeta and is_library_class(value)):
             if kind in SUSPENDED:
                 self._names_of_suspended(value)
             for name in handed_on(kind):
@@ -284,17 +289,17 @@ class Snapshot:
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
 
-    def _look_aside(self) -> dict[str, Any]:
+    def _look_aside(self, others: Sequence[Snapshot] = ()) -> dict[str, Any]:
         """What cannot be put back, by what is said where it is otherwise afterwards."""
         found = {
             f"it set {owner}.{name}, which is a library's": value
             for owner, name, value in self._of_libraries()
         }
-        for node in self._registries:
-            found[f"it registered a class with {_said(node)}"] = len(registered(node.value))
-        for node in self._databases if self._words & kinds.SQL_CODE else ():
-            said = f"it gave the database {_said(node)} a function, which is code"
-            found[said] = kinds.functions_in(node.value)
+        for node, aside in self._aside_of:
+            if aside is _LOCK_HELD and (self._others or others):
+                continue  # another body may hold it for a moment
+            if aside.words is None or self._words & aside.words:
+                found[aside.said.format(_said(node))] = aside.look(node.value)
         if "atexit" in self._words:  # libraries register functions of theirs when they please
             # Python tells them in no other way
             found["it changed what is called at exit"] = atexit._ncallbacks()  # noqa: SLF001
@@ -315,8 +320,8 @@ class Snapshot:
             for said, attributes in holders:
                 yield from ((said, name, attributes.get(name, ABSENT)) for name in self._set)
 
-    def _changed_aside(self) -> Iterator[str]:
-        now = self._look_aside()
+    def _changed_aside(self, others: Sequence[Snapshot]) -> Iterator[str]:
+        now = self._look_aside(others)
         for said, before in self._aside.items():
             if not kinds.is_same_value(before, now.get(said, before)):
                 yield said
@@ -391,7 +396,7 @@ class Snapshot:
         writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, found)
-        found.lost += self._changed_aside()
+        found.lost += self._changed_aside(others)
         for other in others:
             other._take_in([node for node, _ in changed])  # noqa: SLF001 - its own kind
         found.place_of = writer.place_of
@@ -415,6 +420,40 @@ class Snapshot:
                     (inner, node, step) for step, inner in self._inside(node, node.kind)
                 ]
         self._visit()
+
+
+class _Aside(NamedTuple):
+    """Of an object within reach, what a recording does not set, and how it is said that a body
+    changed it. It is looked at where code within reach has one of the `words`, None: always.
+    """
+
+    said: str
+    look: Callable[[Any], Any]
+    words: frozenset[str] | None = None
+
+
+_REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered(value)))
+_DATABASE = _Aside(
+    "it gave the database {} a function, which is code", kinds.functions_in, kinds.SQL_CODE
+)
+_FACTORY = _Aside(
+    "it changed what {} makes of a missing key",
+    lambda value: value.default_factory,
+    frozenset({"default_factory"}),
+)
+_LOCK_HELD = _Aside(
+    "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"})
+)
+
+
+def _is_programs_own(lock: ReachedObject) -> bool:
+    """Whether the program itself keeps it: in an object of a library, others hold it for a moment."""
+    above = lock.above
+    return (
+        above is None
+        or type(above.value) in (list, tuple, dict)
+        or not kinds.is_librarys(type(above.value))
+    )
 
 
 def _qualified(value: ModuleType | type) -> str:

@@ -70,6 +70,8 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("builtins", "classmethod"): ("__func__",),
     ("functools", "singledispatchmethod"): ("dispatcher", "func"),
     ("functools", "cached_property"): ("func",),
+    ("enum", "Enum"): ("_value_",),
+    ("enum", "EnumType"): ("_member_map_",),
     ("logging", "Logger"): ("handlers", "filters"),
     ("sqlite3", "Cursor"): ("connection",),
     ("pandas", "NDFrame"): ("attrs",),

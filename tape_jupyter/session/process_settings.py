@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -127,7 +128,23 @@ def _put_umask(told: Any) -> None:
     os.umask(mask)
 
 
+def _first_weekday() -> int:
+    """0 is Monday, with which `calendar` begins."""
+    calendar = sys.modules.get("calendar")
+    return 0 if calendar is None else int(calendar.firstweekday())
+
+
+def _put_first_weekday(told: Any) -> None:
+    import calendar
+
+    calendar.setfirstweekday(need(told, int, None))
+
+
 # ---- what is only named
+
+
+def _tracing() -> list[Any]:
+    return [sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()]
 
 
 def _timers() -> list[bool]:
@@ -197,6 +214,9 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "digits": ProcessSetting(
         "how many digits a number in a text may have", sys.get_int_max_str_digits, _put_digits
     ),
+    "first weekday": ProcessSetting(
+        "the first day of a week (calendar)", _first_weekday, _put_first_weekday
+    ),
     "umask": ProcessSetting("the permissions of new files", umask, _put_umask),
     "signals": ProcessSetting("how a signal is handled", signal_handlers),
     "timers": ProcessSetting("a timer of the process", _timers),
@@ -209,7 +229,7 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "copyreg": ProcessSetting("how a class is pickled (copyreg)", _pickled_by),
     "event loops": ProcessSetting("the policy of event loops", _loop_policy),
     "loggers": ProcessSetting("the class of loggers", logging.getLoggerClass),
-    "tracing": ProcessSetting("the trace function", sys.gettrace),
+    "tracing": ProcessSetting("what traces or profiles code", _tracing),
 }
 _SET_BY_IMPORTS = frozenset({"collected", "loggers"})
 """Those that libraries change when they are imported: nothing that a replay lacks."""

@@ -237,8 +237,11 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
             walk.say(str(key) if type(key) is str else "?")
             walk.go(each, depth, foreign=foreign)
     for base in type.__dict__["__mro__"].__get__(kind):
-        for name, slot in type.__dict__["__dict__"].__get__(base).items():
-            if type(slot) is types.MemberDescriptorType and "__slots__" in base.__dict__:
+        inside = type.__dict__["__dict__"].__get__(base)
+        if "__slots__" not in inside:
+            continue
+        for name, slot in inside.items():
+            if type(slot) is types.MemberDescriptorType:
                 found = True
                 try:
                     each = slot.__get__(value, kind)
@@ -274,13 +277,15 @@ def _passing(kind: type, names: frozenset[str], key: Any, value: Any) -> bool:
         return False
     if key in names:
         return True
+    if isinstance(value, HELD):
+        return False
     slot = None
     for base in type.__dict__["__mro__"].__get__(kind):
         inside = type.__dict__["__dict__"].__get__(base)
         if key in inside:
             slot = inside[key]
             break
-    if not isinstance(slot, functools.cached_property) or isinstance(value, HELD):
+    if not isinstance(slot, functools.cached_property):
         return False
     try:
         inside = object.__getattribute__(value, "__dict__")

@@ -109,8 +109,7 @@ class Walk:
 
     def say(self, text: str) -> None:
         """A word of what is hashed."""
-        self.hash.update(text.encode("utf-8", "surrogatepass"))
-        self.hash.update(b"\0")
+        self.hash.update(text.encode("utf-8", "surrogatepass") + b"\0")
 
     def buffer(self, data: Any) -> None:
         """A large buffer, in pieces, so that the deadline holds."""
@@ -140,25 +139,28 @@ class Walk:
         if kind in ATOMS:
             self._atom(value, kind)
             return
-        if identity(value) in self.seen:
-            self.say(f"@{self.seen[identity(value)]}")
+        address = identity(value)
+        if address in self.seen:
+            self.say(f"@{self.seen[address]}")
             return
         if depth > DEPTH:
             raise Vast
         if kind is not tuple and kind is not frozenset:
-            self.seen[identity(value)] = len(self.seen)
+            self.seen[address] = len(self.seen)
         self.held.append(value)
         self._look(self, value, kind, depth + 1, foreign=foreign)
 
     def _atom(self, value: Any, kind: type) -> None:
+        if kind is not bytes and (kind is not str or len(value) <= MEGABYTE):
+            text = f"{kind.__name__}\1{value}\0"
+            self.hash.update(text.encode("utf-8", "surrogatepass"))
+            return
         self.hash.update(f"{kind.__name__}\1".encode())
         if kind is bytes:
             self.buffer(value)
-        elif kind is str and len(value) > MEGABYTE:
+        else:
             for start in range(0, len(value), MEGABYTE):
                 self.buffer(value[start : start + MEGABYTE].encode("utf-8", "surrogatepass"))
-        else:
-            self.hash.update(str(value).encode("utf-8", "surrogatepass"))
         self.hash.update(b"\0")
 
     def unordered(self, value: Iterable[Any], depth: int, *, foreign: bool) -> None:
