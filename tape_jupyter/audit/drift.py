@@ -232,8 +232,17 @@ def _versions(kit: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _places(run: RunSeen) -> dict[str, str]:
-    """Where each generator stood: a short mark of its state."""
-    return _texts(mapping(run.pins.get("random")).get("at"))
+    """Where each generator stood: a short mark of its state, or how far it had been drawn from."""
+    told = mapping(mapping(run.pins.get("random")).get("at"))
+    return {name: _place(each) for name, each in told.items()}
+
+
+def _place(told: Any) -> str:
+    return (
+        ", ".join(f"{name} {each}" for name, each in told.items())
+        if isinstance(told, dict)
+        else text(told)
+    )
 
 
 def _texts(value: Any) -> dict[str, str]:

@@ -12,7 +12,7 @@ export function Export({ work }: { work: Work }) {
     {now?.state === "done" && <p role="status"><b>{now.differs ? "Exported, with differences" : "Exported and proven"}</b></p>}
     {now?.text && <Said text={now.text} wrong={now.state === "failed"} />}
     <div class="tape-actions">
-      <button class="tape-primary" disabled={busy} title="One file that replays this session anywhere, and proves it" onClick={() => start({})}>{now?.text ? "Export again" : "Export…"}</button>
+      <button disabled={busy} title="One file that replays this session anywhere, and proves it" onClick={() => start({})}>{now?.text ? "Export again" : "Export…"}</button>
       {now?.secret && <button disabled={busy} onClick={() => start({ redact: true })}>Mask the secrets</button>}
       {now?.state === "failed" && now.differs && <button disabled={busy} onClick={() => start({ allow_differences: true })}>Export all the same</button>}
     </div>

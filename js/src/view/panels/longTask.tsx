@@ -101,5 +101,5 @@ export const focused = (field: HTMLInputElement | null): void => field?.focus();
 /** What became of it: in words its first line, below it the lines that show it (paths, digests, differences). */
 export function Said({ text, wrong }: { text: string; wrong: boolean }) {
   const [first, ...more] = text.split("\n");
-  return <><p class={wrong ? "tape-wrong" : ""}>{first}</p>{more.length > 0 && <pre tabIndex={0}>{more.join("\n")}</pre>}</>;
+  return <><p class={wrong ? "tape-wrong" : ""} role={wrong ? "alert" : undefined}>{first}</p>{more.length > 0 && <pre tabIndex={0}>{more.join("\n")}</pre>}</>;
 }
