@@ -331,3 +331,11 @@ def test_every_command_stands_in_the_palette_with_its_key_and_in_the_run_menu(re
     for label in ("Step Through This Cell", "Re-run What Depends on This Cell", "Tape Mode"):
         expect(menu.filter(has_text=label)).to_have_count(1)
     page.keyboard.press("Escape")
+
+
+def test_show_the_tape_brings_the_keys_to_its_list(recorded):
+    recorded.select(2)
+    sidebar = sidebar_of(recorded)
+    expect(sidebar.locator('[role="tree"] [tabindex="0"]')).to_be_focused()
+    recorded.page.keyboard.press("ArrowDown")
+    expect(sidebar.locator('[role="tree"] [tabindex="0"]')).to_be_focused()

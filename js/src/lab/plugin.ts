@@ -8,7 +8,7 @@ import { ModeSwitch, StatusItem, Watch } from "./toolbars.ts";
 import { hub } from "./registry.ts";
 import { icon } from "./icon.ts";
 import { Link } from "./kernelConnection.ts";
-import { ID, Sidebar } from "./sidebar.ts";
+import { ID, ROWS, STOP, Sidebar } from "./sidebar.ts";
 import { addStyle } from "./style.ts";
 
 const SHOW = "tape-jupyter:show";
@@ -20,7 +20,7 @@ class Tape {
   readonly #app: FrontEnd;
   readonly #tracker: NotebookTracker;
   readonly #sidebar = new Sidebar();
-  readonly #status = new StatusItem(() => this.#reveal());
+  readonly #status = new StatusItem(() => this.#show());
   readonly #watches = new Map<NotebookPanel, Watch>();
   /** A person asked to step, and nothing has stopped yet. */
   #stepped = false;
@@ -67,7 +67,7 @@ class Tape {
   #commands(): void {
     const { commands } = this.#app;
     const here = () => this.#tracker.currentWidget;
-    commands.addCommand(SHOW, { label: "Show the Tape", caption: "The recorded calls of this notebook", icon, execute: () => this.#reveal() });
+    commands.addCommand(SHOW, { label: "Show the Tape", caption: "The recorded calls of this notebook", icon, execute: () => this.#show() });
     commands.addCommand(RERUN, {
       label: "Tape: Re-run What Depends on This Cell",
       caption: "Tape: plan the cells that depend on this one, and re-run them",
@@ -100,6 +100,11 @@ class Tape {
     }
   }
 
+  #show(): void {
+    this.#reveal();
+    this.#sidebar.focusOn(ROWS);
+  }
+
   #connected(panel: NotebookPanel | null): boolean {
     return panel !== null && (hub.panels.get(panel)?.connected ?? false);
   }
@@ -120,7 +125,7 @@ class Tape {
   /** A cell is stepped: its keys act at once where a person began it by a command, else the focus stays where it is. */
   #stops(): void {
     this.#reveal();
-    if (this.#stepped) this.#sidebar.focusStop();
+    if (this.#stepped) this.#sidebar.focusOn(STOP);
     this.#stepped = false;
   }
 

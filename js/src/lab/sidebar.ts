@@ -9,6 +9,10 @@ import type { SidebarPage, Step } from "./sidebarPage.ts";
 
 export const ID = "tape-jupyter-sidebar";
 
+/** What has the focus in a view: the buttons of a stop, the list of spans. */
+export const STOP = ".step-over";
+export const ROWS = '[role="tree"] [tabindex="0"]';
+
 /** For how many frames a view is waited for. */
 const MOST_FRAMES = 300;
 
@@ -51,14 +55,14 @@ export class Sidebar extends Widget {
     });
   }
 
-  /** A stop's keys act from now on: as soon as it is drawn, unless the focus has gone elsewhere meanwhile. */
-  focusStop(frames = MOST_FRAMES, from = document.activeElement): void {
+  /** The keys of what a selector finds (STOP, ROWS) act from now on: as soon as it is drawn, unless the focus has gone elsewhere meanwhile. */
+  focusOn(what: string, frames = MOST_FRAMES, from = document.activeElement): void {
     const host = [...this.#slots.values()].find((slot) => !slot.host.hidden)?.host;
     const now = document.activeElement;
     if (now !== from && now !== document.body && !host?.contains(now)) return;
-    const place = host?.querySelector(".tape-door")?.shadowRoot?.querySelector<HTMLElement>(".step-over");
+    const place = host?.querySelector(".tape-door")?.shadowRoot?.querySelector<HTMLElement>(what);
     if (place) place.focus();
-    else if (frames > 0) requestAnimationFrame(() => this.focusStop(frames - 1, from));
+    else if (frames > 0) requestAnimationFrame(() => this.focusOn(what, frames - 1, from));
   }
 
   front(panel: NotebookPanel | null): void {
