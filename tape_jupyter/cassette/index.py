@@ -69,6 +69,8 @@ class CassetteIndex(Holder):
         self.runs: list[dict[str, Any]] = []
         self.ended: dict[str, dict[str, Any]] = {}
         self.by_run: dict[str, dict[str, Any]] = {}
+        self.readings = 0
+        """How often the file was read anew from its beginning: what was there may be gone."""
         self.by_match: dict[str, list[Entry]] = {}
         self.by_exact: dict[str, str] = {}
         self.strands: dict[str, set[str]] = {}
@@ -125,6 +127,7 @@ class CassetteIndex(Holder):
             raise CassetteError(reason, path=str(self.path), line=1)
 
     def _forget(self) -> None:
+        self.readings += 1
         self.calls, self.runs, self.ended, self.by_match, self.by_name = [], [], {}, {}, {}
         self.by_exact, self.by_run, self.strands, self.tools = {}, {}, {}, {}
         self.overrides, self.base, self._below = [], None, 0

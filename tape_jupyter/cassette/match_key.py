@@ -22,6 +22,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from tape_jupyter.cassette.growing_history import Canonical, GrowingBody, History, Spelled
 from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.encoding.http.json_style import encoder
@@ -129,7 +130,10 @@ def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()
 
 
 def _digest(what: str, text: str) -> str:
-    return hashlib.sha256(f"{what}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(f"{what}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MATCH]
+
+
+_MATCH = 32  # hex digits
 
 
 class MatchedRequest(NamedTuple):
@@ -143,7 +147,7 @@ class MatchedRequest(NamedTuple):
     what it is made of, a credential's name and a method's object aside. What takes no part in it is
     named: `by_type` what counts by its type or in samples, `masked` weak values that were masked,
     `given` what a replay gave the program a marker for. `plain` is what tells calls apart that are
-    the same else, by name; it is never written.
+    the same else, by name; it is never written. `spelled` is its body as a record shows it, where that is proven.
     """
 
     match: str
@@ -156,6 +160,7 @@ class MatchedRequest(NamedTuple):
     given: tuple[str, ...] = ()
     by_value: tuple[str, ...] = ()
     plain: tuple[tuple[str, Any], ...] = ()
+    spelled: Spelled | None = None
 
     @property
     def hidden(self) -> bool:
@@ -169,15 +174,32 @@ class MatchedRequest(NamedTuple):
 
 
 def asked(
-    request: Request, secrets: Secrets, ignore: Sequence[IgnorePath] = (), exact: str = ""
+    request: Request,
+    secrets: Secrets,
+    ignore: Sequence[IgnorePath] = (),
+    exact: str = "",
+    growing: GrowingBody | None = None,
 ) -> MatchedRequest:
-    """`match_key` of a request, and what it was made from."""
+    """`match_key` of a request, and what it was made from. `growing`: its body, where that may go on
+    from the one of an earlier request.
+    """
     version = secrets.version
     masked = MaskedValues(f"{request.method} {request.url.partition('?')[0]}", secrets)
-    text, value, clean = _counted_body(request, secrets, ignore, masked)
-    match = _digest(_address(request, secrets), text)
+    address = _address(request, secrets)
+    if growing is not None and not (ignore or request.large or "content-encoding" in request.named):
+        read = growing.read(_exact_head(request), address, _CANONICAL, secrets)
+    else:
+        read = None
+    if read is not None:
+        match, value, clean, spelled = read
+        match = match[:_MATCH]
+    else:
+        spelled = None
+        text, value, clean = _counted_body(request, secrets, ignore, masked)
+        match = _digest(address, text)
     in_query = "?" in request.url and _mask_query(request.url, masked)
-    told = _with_masked(MatchedRequest(match, exact, value, version if clean else 0), masked)
+    told = MatchedRequest(match, exact, value, version if clean else 0, spelled=spelled)
+    told = _with_masked(told, masked)
     return (
         told._replace(exact="") if in_query or told.hidden else told
     )  # a digest of it would help to guess it
@@ -275,15 +297,17 @@ _SIGNATURES = (
 )
 
 
-def exact_digest(request: Request) -> str:
+def exact_digest(request: Request, growing: GrowingBody | None = None) -> str:
     """16 hex digits of method, URL and body as they are: equal requests are found by it without
     reading their JSON.
     """
+    return (growing or History().of(request.body)).digest(_exact_head(request))
+
+
+def _exact_head(request: Request) -> bytes:
     large = "" if request.large is None else f" large {request.large.sha256}"
     head = f"{request.method} {request.url} {told_by_headers(request) or ''}{large}\n"
-    digest = hashlib.blake2b(head.encode("utf-8", "surrogatepass"), digest_size=8)
-    digest.update(request.body)
-    return digest.hexdigest()
+    return head.encode("utf-8", "surrogatepass")
 
 
 def _address(request: Request, secrets: Secrets) -> str:
@@ -426,6 +450,9 @@ _decoder = json.JSONDecoder(parse_float=_number)
 
 canonical = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
 """The text of a plain structure that is the same for equal ones."""
+
+
+_CANONICAL = Canonical(canonical, VOLATILE_BODY, _decoder.raw_decode)
 
 
 # ---------------------------------------------------------------- how two calls differ

@@ -63,7 +63,7 @@ def begun(
     """
     version, known = secrets.version, folder.known
     section = records.request_section(
-        call, secrets, asked.json, digest=not asked.exact
+        call, secrets, asked.json, digest=not asked.exact, spelled=asked.spelled
     )  # `exact` is one
     records.require_address(section)
     body = section.get("body")

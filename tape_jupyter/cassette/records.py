@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette.growing_history import Spelled
 from tape_jupyter.core import large_body
 from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where, header
 from tape_jupyter.encoding.http import body as http_body
@@ -149,10 +150,15 @@ def kit_whole(
 
 
 def request_section(
-    call: Request | FunctionCall, secrets: Secrets, parsed: Any = None, *, digest: bool = True
+    call: Request | FunctionCall,
+    secrets: Secrets,
+    parsed: Any = None,
+    *,
+    digest: bool = True,
+    spelled: Spelled | None = None,
 ) -> dict[str, Any]:
     """`request:` of a record: what was asked, without what may not be kept. `parsed` is its JSON,
-    where it was read.
+    where it was read, `spelled` its body where that is proven to be these bytes.
 
     `digest`: with the sha256 of its body.
     """
@@ -164,11 +170,12 @@ def request_section(
             **own,
         }
     kinds = call.header("content-type"), call.header("content-encoding")
-    body = (
-        http_body.fold(call.body, *kinds, parsed, digest=digest)
-        if call.large is None
-        else large_section(call.large)
-    )
+    if call.large is not None:
+        body = large_section(call.large)
+    elif spelled is not None and not digest:
+        body = spelled._asdict()
+    else:
+        body = http_body.fold(call.body, *kinds, parsed, digest=digest)
     headers = headers_record(secrets.safe_request_headers(call.headers))
     first = {method_key(call): secrets.scrub_url(call.url)}
     return {**first, **({"headers": headers} if headers else {}), **body}

@@ -16,9 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import marshal
+import operator
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tape_jupyter.errors import CassetteError
@@ -26,7 +28,8 @@ from tape_jupyter.errors import CassetteError
 MARK = "<from>"
 LONG_TEXT = 200
 WORTH = 64  # characters of JSON that a reference must save: below, the items themselves read better
-REMEMBERED = 64  # bodies whose items can be referred to; older ones are stored anew
+REMEMBERED = 64  # lists at a path whose items can be referred to; older ones are stored anew
+_RECENT = 8  # lists at a path that another may go on from: as many agents may ask beside each other
 _TEXTS_KEPT = 4096
 _MOST_NODES = 2_000_000  # of an unfolded body; a few hostile lines could ask for any number
 _MOST_TEXT = 128 * 1024 * 1024
@@ -100,13 +103,23 @@ one item, which therefore never shows that two values are the same.
 """
 
 
+@dataclass(slots=True)
+class _Sequence:
+    """The items of a list as the newest call of those whose lists grew into it has them."""
+
+    owner: tuple[str, str]
+    items: list[_Item]
+
+
 class _Listed(NamedTuple):
-    """A list as it was last folded: its items' bytes (none where they are too many), and what is
-    known of each.
+    """A list as it was folded, what is known of its items, the bytes of those where they had to be
+    compared, and the sequence that it goes on from, or is.
     """
 
-    data: bytes
+    value: list[Any]
     items: list[_Item]
+    data: bytes
+    sequence: _Sequence | None
 
 
 _LIST_HEAD = 5
@@ -116,16 +129,29 @@ each ending itself.
 _LONGEST_KEPT = 4 * 1024 * 1024
 
 
-def _listed(value: list[Any], before: _Listed | None) -> _Listed:
-    """What is known of a list. Where it begins with all of the one before, only its new items are
-    looked at.
+def _listed(value: list[Any], earlier: Iterable[_Listed]) -> _Listed:
+    """What is known of a list. Where it begins with all of an earlier one, only its new items are
+    looked at: these are the same objects, or the same bytes.
     """
+    for each in earlier:
+        size = len(each.value)
+        if size <= len(value) and value[size - 1] is each.value[-1] and _same_objects(value, each):
+            return _grown(value, each, b"")
     data = marshal.dumps(value, _PLAIN)
-    known = (
-        before.items if before and before.data and data.startswith(before.data, _LIST_HEAD) else []
-    )
-    items = [*known, *map(_item, value[len(known) :])]
-    return _Listed(data[_LIST_HEAD:] if len(data) <= _LONGEST_KEPT else b"", items)
+    kept = data[_LIST_HEAD:] if len(data) <= _LONGEST_KEPT else b""
+    for each in earlier:
+        if each.data and data.startswith(each.data, _LIST_HEAD):
+            return _grown(value, each, kept)
+    return _Listed(value, list(map(_item, value)), kept, None)
+
+
+def _same_objects(value: list[Any], earlier: _Listed) -> bool:
+    return all(map(operator.is_, value, earlier.value))
+
+
+def _grown(value: list[Any], before: _Listed, data: bytes) -> _Listed:
+    items = [*before.items, *map(_item, value[len(before.value) :])]
+    return _Listed(value, items, data, before.sequence)
 
 
 def _places(
@@ -147,11 +173,12 @@ class RequestFolder:
     """Remembers what the requests of this session held, and folds later requests against it."""
 
     def __init__(self) -> None:
-        self._items: dict[tuple[str, bytes], tuple[str, str, int]] = {}
+        self._items: dict[tuple[str, bytes], tuple[_Sequence, int]] = {}
         self._texts: dict[tuple[str, bytes], tuple[str, str]] = {}
-        self._bodies: OrderedDict[tuple[str, str], dict[str, list[_Item]]] = OrderedDict()
-        self._last: dict[str, _Listed] = {}
-        """The lists of the body that was folded last, by their paths."""
+        self._sequences: dict[str, OrderedDict[int, _Sequence]] = {}
+        """Of each path those whose items can be referred to, by their identity."""
+        self._lists: dict[str, tuple[_Listed, ...]] = {}
+        """Of each path the lists that were folded last."""
         self.known = 0
         """How many bodies it was told of: as long as no other is, the same body is folded alike."""
 
@@ -161,80 +188,108 @@ class RequestFolder:
         """
         if not isinstance(body, dict):
             return body, lambda _call: None
-        lists: dict[str, list[_Item]] = {}
+        lists: dict[str, _Listed] = {}
         texts: dict[str, bytes] = {}
-        last: dict[str, _Listed] = {}
         folded = body
         for path, value in _places(body):
             if isinstance(value, list):
-                last[path] = _listed(value, self._last.get(path))
-                lists[path] = last[path].items
-                new = self._fold_list(run, path, value, lists[path])
+                lists[path] = listed = _listed(value, self._lists.get(path, ()))
+                new = self._fold_list(run, path, value, listed)
             else:
                 texts[path] = _item(value).digest
                 new = self._fold_text(run, path, value, texts[path])
             folded = folded if new is value else _with_value(folded, path.split("."), new)
-        self._last = last
         return folded, lambda call: self._remember(run, call, lists, texts)
 
     def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
         held = self._texts.get((path, digest))
         return {MARK: f"{_name(run, *held)} {path}"} if held else value
 
-    def _fold_list(self, run: str, path: str, value: list[Any], items: list[_Item]) -> list[Any]:
+    def _fold_list(self, run: str, path: str, value: list[Any], listed: _Listed) -> list[Any]:
         out: list[Any] = []
-        at = 0
+        items, at = listed.items, 0
         while at < len(value):
-            length, name, start = self._same(run, path, items, at)
-            if name and sum(item.size for item in items[at : at + length]) >= WORTH:
+            length, sequence, start = self._same(path, items, at)
+            if sequence and _are_worth(items, at, length):
+                name = _name(run, *sequence.owner)
                 out.append({MARK: f"{name} {path}[{start}:{start + length}]"})
             else:
                 out += value[at : at + length]
             at += length
         return value if out == value else out
 
-    def _same(self, run: str, path: str, items: list[_Item], at: int) -> tuple[int, str, int]:
-        """How many items from `at` on stand in one remembered list (at least 1: itself), in which
-        call, and where.
+    def _same(self, path: str, items: list[_Item], at: int) -> tuple[int, _Sequence | None, int]:
+        """How many items from `at` on stand in one remembered list (at least 1: itself), in which,
+        and where.
         """
         held = self._items.get((path, items[at].digest)) if items[at].size else None
-        source = self._bodies.get(held[:2], {}).get(path) if held else None
-        if held is None or source is None:
-            return 1, "", 0
-        start = held[2]
-        most = min(len(items) - at, len(source) - start)
-        length = next(
-            (
-                i
-                for i in range(most)
-                if items[at + i] != source[start + i] or not items[at + i].size
-            ),
-            most,
-        )
-        return length, _name(run, *held[:2]), start
+        if held is None:
+            return 1, None, 0
+        sequence, start = held
+        length = 0
+        for mine, other in zip(
+            items[at:] if at else items, sequence.items[start:] if start else sequence.items,
+            strict=False,
+        ):  # fmt: skip
+            if (mine is not other and mine != other) or not mine.size:
+                break
+            length += 1
+        return length, sequence, start
 
     def _remember(
-        self, run: str, call: str, lists: dict[str, list[_Item]], texts: dict[str, bytes]
+        self, run: str, call: str, lists: dict[str, _Listed], texts: dict[str, bytes]
     ) -> None:
         self.known += 1
-        self._bodies[run, call] = lists
-        for path, items in lists.items():
-            for index, item in enumerate(items):
-                if item.size:
-                    self._items[path, item.digest] = (run, call, index)
+        for path, listed in lists.items():
+            sequence = self._put(path, listed, (run, call))
+            recent = tuple(
+                each for each in self._lists.get(path, ()) if each.sequence is not sequence
+            )
+            self._lists[path] = (listed._replace(sequence=sequence), *recent)[:_RECENT]
         for path, digest in texts.items():
             self._texts.setdefault((path, digest), (run, call))
-        if len(self._bodies) > REMEMBERED:
-            self._drop_oldest()
         while len(self._texts) > _TEXTS_KEPT:
             del self._texts[next(iter(self._texts))]
 
-    def _drop_oldest(self) -> None:
-        oldest, bodies = self._bodies.popitem(last=False)
-        for path, items in bodies.items():
-            for item in items:
-                if self._items.get((path, item.digest), ("", "", 0))[:2] == oldest:
-                    del self._items[path, item.digest]
+    def _put(self, path: str, listed: _Listed, owner: tuple[str, str]) -> _Sequence:
+        """The sequence that a committed list is from now on: the one that it goes on from, if
+        nothing else went on from it meanwhile.
+        """
+        held = self._sequences.setdefault(path, OrderedDict())
+        sequence, known = listed.sequence, 0
+        if sequence is not None and id(sequence) in held and _goes_on(listed, sequence):
+            known = len(sequence.items)
+            sequence.owner, sequence.items = owner, listed.items
+        else:
+            sequence = _Sequence(owner, listed.items)
+            held[id(sequence)] = sequence
+        held.move_to_end(id(sequence))
+        for index, item in enumerate(listed.items[known:], known):
+            if item.size:
+                self._items[path, item.digest] = (sequence, index)
+        if len(held) > REMEMBERED:
+            self._drop(path, held.popitem(last=False)[1])
+        return sequence
+
+    def _drop(self, path: str, oldest: _Sequence) -> None:
+        for item in oldest.items:
+            if self._items.get((path, item.digest), (None, 0))[0] is oldest:
+                del self._items[path, item.digest]
+
+
+def _goes_on(listed: _Listed, sequence: _Sequence) -> bool:
+    size = len(sequence.items)
+    return size <= len(listed.items) and all(map(operator.is_, listed.items, sequence.items))
+
+
+def _are_worth(items: list[_Item], at: int, length: int) -> bool:
+    """Whether so many items save enough to be referred to: most do by their first ones."""
+    saved = 0
+    for item in items[at : at + length]:
+        saved += item.size
+        if saved >= WORTH:
+            return True
+    return False
 
 
 def _name(run: str, other: str, call: str) -> str:

@@ -509,6 +509,12 @@ class Secrets:
         plain = text if isinstance(text, str) else text.decode("utf-8", "replace")
         return any(pattern.search(plain) for pattern, _ in self._patterns)
 
+    def suspicious_after(self, data: bytes, start: int) -> bool:
+        """`suspicious` of bytes of which the first `start` were found clean at this `version`, and
+        hold no `base64: `.
+        """
+        return self.suspicious(data[max(0, start - self._current().reach) :])
+
     def scrub(self, text: str) -> tuple[str, bool]:
         """The text with every secret replaced by its marker, and whether that changed anything."""
         data = text.encode("utf-8", "surrogatepass")

@@ -19,6 +19,12 @@ SHORT = 8
 
 # characters: a shorter stretch of letters and digits is in too many clean texts to be a needle
 _PLAIN_RUN = 6
+_FIELD = 64
+"""Bytes that no name of a field is longer than."""
+_ESCAPED = 32
+"""Bytes that a character takes at most, however it is escaped: two halves of a pair, each
+behind eight backslashes.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Finder:
     short: tuple[bytes, ...]  # needles looked for one by one
     words: frozenset[int]  # the 8-byte words of the long needles
     stride: int
+    reach: int
+    """Bytes that whatever `hits` finds takes up at most, and a name of a field."""
 
     def hits(self, data: bytes) -> bool:
         """May `data` (UTF-8) hold one of the values? False is certain."""
@@ -87,6 +95,7 @@ def finder(values: Mapping[str, str]) -> Finder:
         short=tuple(sorted(needles - long)),
         words=frozenset(word for needle in long for word in _words(needle)),
         stride=stride,
+        reach=max([_FIELD, *map(len, needles), *(_ESCAPED * len(value) for value in odd)]),
     )
 
 

@@ -325,6 +325,8 @@ class TapedCell:
     unheld: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    _committed: list[str] = field(default_factory=list)
+    _readings: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -429,6 +431,28 @@ class TapedCell:
         if first:
             # a note
             print(f"tape: {text}. What is lost after it is told when this ends", file=sys.stderr)  # noqa: T201
+
+    def committed(self, call: str) -> None:
+        """A call of the run is on the tape."""
+        with self.lock:
+            self._committed.append(call)
+        self.say_gone()
+
+    def say_gone(self) -> None:
+        """Say which calls are on the tape no more, since somebody removed or changed the file."""
+        cassette = self.cassette
+        if cassette is None or cassette.readings == self._readings:
+            return
+        with self.lock:
+            self._readings = cassette.readings
+            there = [call for call in self._committed if (self.run, call) in cassette.by_name]
+            gone, self._committed = len(self._committed) - len(there), there
+        if gone:
+            calls = "a call of this run is" if gone == 1 else f"{gone:,} calls of this run are"
+            self.lose(
+                f"{calls} NO LONGER on the tape: {cassette.path} was removed, replaced or edited"
+                " while it was recorded to"
+            )
 
     def say_late(self, text: str) -> None:
         """Say a thing once that happens after the cell was reported; a kernel shows it below the

@@ -257,6 +257,7 @@ class RecorderBase:
                 )
             else:
                 self.entry = cassette.append_call(head, call, reply, self.secrets, self._beginning)
+                self.cell.committed(self.id)
             self.cell.first_commit()
         except (CassetteError, OSError) as error:
             self.cell.lose(f"call {self.id} is NOT on the tape: {error}")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.growing_history import History
 from tape_jupyter.cassette.match_key import MatchedRequest, asked, exact_digest, json_value
 from tape_jupyter.cassette.takes.overrides import overridden_inside
 from tape_jupyter.core import copied_folder
@@ -107,6 +108,7 @@ class Interceptor(Tape):
         self.desk = desk
         self._pid = os.getpid()
         self.telemetry = Telemetry()
+        self._history = History(b'"tool')
         self._copied = copied_folder.of(os.environ)
         if self._copied is not None:
             self._copied.guard()
@@ -346,7 +348,8 @@ class Interceptor(Tape):
         return capture
 
     def _match(self, cell: TapedCell, request: Request) -> MatchedRequest:
-        exact = exact_digest(request)
+        growing = self._history.of(request.body)
+        exact = exact_digest(request, growing)
         known = (
             cell.cassette.match_of(exact) if cell.cassette is not None and not cell.ignore else ""
         )
@@ -354,7 +357,7 @@ class Interceptor(Tape):
             "?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url
         ):
             return MatchedRequest(known, exact)
-        return asked(request, self.desk.secrets, cell.ignore, exact)
+        return asked(request, self.desk.secrets, cell.ignore, exact, growing)
 
     def _function(
         self, cell: TapedCell, origin: Origin | None, call: FunctionCall
@@ -683,8 +686,10 @@ class Interceptor(Tape):
             self.desk.look_again(cell)
 
     def _may_offer_tools(self, cell: TapedCell, request: Request) -> bool:
-        return b'"tool' in request.body or bool(
-            cell.ask.options.get("tools") or cell.execution.selection
+        return bool(
+            cell.ask.options.get("tools")
+            or cell.execution.selection
+            or self._history.of(request.body).marked
         )
 
 

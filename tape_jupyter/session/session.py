@@ -445,6 +445,7 @@ class TapeSession:
         told.update(cell.ends)
         try:
             cell.cassette.end_run(cell.run, told, self.secrets)
+            cell.say_gone()
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
                 for line in late_secrets.told_before(cell.cassette, self._made, self.secrets):

@@ -128,6 +128,11 @@ class Dialect:
             # floats.
             self._encode = encoder(self._quote, self._item, self._colon)
 
+    @property
+    def separator(self) -> str:
+        """What stands between two items; "" where that hangs on how deep they lie."""
+        return "" if self._pretty else self._item
+
     def encode(self, value: Any) -> str:
         """The text of a plain structure. Raises TypeError or ValueError for what is not JSON."""
         return self._escape(self._encode(value))
@@ -222,12 +227,12 @@ def load(text: str) -> Any:
 def checked(text: str, value: Any) -> Any:
     """The value of a JSON text that `load` may hold. Raises ValueError as it does, except for NaN."""
     if not _harmless(text):
-        _check([value], 0)
+        require_structure([value], 0)
     return value
 
 
 def _harmless(text: str) -> bool:
-    """Whether a text is too short and plain to hold anything that `_check` looks for: most events
+    """Whether a text is too short and plain to hold anything that `require_structure` looks for: most events
     of a stream are.
     """
     if len(text) > _MAX_DIGITS or '"<' in text or '"\\u003' in text:
@@ -235,7 +240,8 @@ def _harmless(text: str) -> bool:
     return text.count("{") + text.count("[") <= MAX_DEPTH
 
 
-def _check(value: dict[str, Any] | list[Any], depth: int) -> None:
+def require_structure(value: dict[str, Any] | list[Any], depth: int) -> None:
+    """Raises ValueError where a value at this depth of a JSON text is none that `load` may hold."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
     if type(value) is dict:
@@ -250,7 +256,7 @@ def _check(value: dict[str, Any] | list[Any], depth: int) -> None:
     for item in items:
         kind = type(item)
         if kind is dict or kind is list:
-            _check(item, depth + 1)
+            require_structure(item, depth + 1)
         elif kind is int and (item >= _MAX_INT or item <= -_MAX_INT):
             raise ValueError("a number too long to be one")
 

@@ -43,8 +43,12 @@ def ask(body: Any) -> RequestView:
 
 def _results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
-    for message in maps(dig(body, "messages")):
-        for block in maps(message.get("content")):
+    messages = dig(body, "messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if type(message) is dict else None
+        if type(content) is not list:  # most turns of a long history are texts
+            continue
+        for block in maps(content):
             if block.get("type") == "tool_use":
                 names[text(block.get("id"))] = text(block.get("name"))
             elif block.get("type") == "tool_result":

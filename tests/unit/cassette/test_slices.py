@@ -189,7 +189,7 @@ def test_what_was_folded_just_before_changes_nothing(seed):
         tape.folder.fold(
             "r1", {"messages": talk[:-1] + rng.choices(pool, k=1)}
         )  # sent, and never committed
-        plain.folder._last.clear()
+        plain.folder._lists.clear()
         folded = tape.add({"messages": talk})
         assert json.dumps(folded) == json.dumps(plain.add({"messages": talk}))
         held = tape.bodies["r1", f"{tape.count:08x}"]
@@ -210,7 +210,7 @@ def test_memory_does_not_grow_with_the_number_of_calls():
     for n in range(20 * REMEMBERED):
         body = {"system": f"{n} " * 200, "messages": [{"content": f"{n} " * 50}]}
         folder.fold("r1", body)[1](f"{n:08x}")
-    assert len(folder._bodies) == REMEMBERED and len(folder._items) == REMEMBERED
+    assert len(folder._sequences["messages"]) == REMEMBERED and len(folder._items) == REMEMBERED
     assert len(folder._texts) <= 4096
 
 

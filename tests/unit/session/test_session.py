@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import socket
 from contextlib import contextmanager
 
@@ -390,6 +391,30 @@ def test_a_disk_that_fills_up_costs_no_reply_is_said_and_leaves_no_half_record(
     assert any("NOT on the tape" in line for line in list(on_tape(path).ended.values())[-1]["cold"])
     with taped(deck, "replay", path):
         assert [ask(provider, "one"), ask(provider, "two")] == [first, second]
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_a_folder_that_vanishes_amid_a_recording_is_said_at_once(deck, provider, path, capfd, last):
+    with taped(deck, "record", path) as cell:
+        ask(provider, "one")
+        ask(provider, "two")
+        shutil.rmtree(path.parent)
+        if not last:
+            ask(provider, "three")
+            assert "2 calls of this run are NO LONGER on the tape" in capfd.readouterr().err
+    (lost,) = [warning for warning in cell.report.warnings if "NO LONGER" in warning]
+    assert str(path) in lost
+    assert len(on_tape(path).calls) == (0 if last else 1)
+
+
+def test_a_file_that_is_written_anew_with_all_that_was_in_it_loses_nothing(deck, provider, path):
+    with taped(deck, "record", path) as cell:
+        ask(provider, "one")
+        text = path.read_bytes()
+        path.unlink()
+        path.write_bytes(text)
+        ask(provider, "two")
+    assert not cell.report.warnings and len(on_tape(path).calls) == 2
 
 
 def test_the_end_of_a_cell_takes_back_all_that_was_for_it_alone(deck, provider, path, monkeypatch):

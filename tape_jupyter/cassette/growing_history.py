@@ -1,0 +1,326 @@
+"""Requests that repeat the one before: an agent sends its whole history each turn, and only what is
+new in it is read.
+
+Of each body read lately its beginning is known: up to the end of the last item of its longest
+list. A body that begins with the same bytes and goes on with `,` or `]` has the same items there:
+these are not parsed, searched for secrets, digested or spelled again. Everything found is what
+reading the whole would find; where anything is unusual the caller reads the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tape_jupyter.encoding.http import json_style
+from tape_jupyter.encoding.http.json_style import Dialect
+from tape_jupyter.secrets.registry import Secrets
+
+_KEPT = 8
+"""Beginnings that are known at once: as many agents may ask beside each other."""
+_SHORTEST, _LONGEST = 1024, 2 * 1024 * 1024
+"""Bytes of a body whose beginning is kept."""
+_MALFORMED = (ValueError, IndexError, RecursionError)
+_BASE64 = b"base64: "
+_WHOLE_FLOAT = re.compile(r"\d\.0|\d[eE]")
+
+_Scan = Callable[[str, int], tuple[Any, int]]
+
+
+class Canonical(NamedTuple):
+    """How a body counts for a match key: `text` of a value, the keys that do not count, and the
+    scanner that reads numbers as they count.
+    """
+
+    text: Callable[[Any], str]
+    volatile: frozenset[str]
+    scan: _Scan
+
+
+class Spelled(NamedTuple):
+    """A body as its record shows it: `body` spelled in the dialect `json` gives its bytes again."""
+
+    json: str
+    body: dict[str, Any]
+
+
+class ReadRequest(NamedTuple):
+    """What a body was found to be: its digest as it counts, its JSON (whole floats as ints), whether
+    nothing in it can hide a secret (no escaped characters), and its spelling, where it has one.
+    """
+
+    digest: str
+    value: dict[str, Any]
+    clean: bool
+    spelled: Spelled | None
+
+
+class _Object(NamedTuple):
+    """A JSON object around one list: the members before and after it, its items, and where in the
+    text the last of them ends.
+    """
+
+    lead: dict[str, Any]
+    key: str
+    items: list[Any]
+    tail: dict[str, Any]
+    end: int
+
+    @property
+    def value(self) -> dict[str, Any]:
+        return {**self.lead, self.key: self.items, **self.tail}
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """`data` ends with the last item of `exact`; in `counted` whole floats are ints.
+
+    `opening` is what `counting` digested before the items, `head` what `digest` did before `data`.
+    `clean` is the Secrets.version that found nothing in `data`, `escapes` whether characters are
+    escaped in it, `dialect` what all of it is spelled in (None: in several, or in none), `marked`
+    whether History.word stands in it.
+    """
+
+    data: bytes
+    exact: _Object
+    counted: _Object
+    opening: str
+    counting: Any
+    head: bytes
+    digest: Any
+    clean: int
+    escapes: bool
+    dialect: Dialect | None
+    marked: bool
+
+
+class History:
+    """The beginnings of the bodies that were read last. Any thread may ask. Whether `word` stands in
+    them is known, too.
+    """
+
+    def __init__(self, word: bytes = b"") -> None:
+        self.word = word
+        self._known: tuple[_Beginning, ...] = ()
+        self._lock = threading.Lock()
+
+    def of(self, body: bytes) -> GrowingBody:
+        """A body, with what is known of its beginning."""
+        fitting = [each for each in self._known if _goes_on(body, each.data)]
+        return GrowingBody(self, body, max(fitting, key=lambda each: len(each.data), default=None))
+
+    def keep(self, beginning: _Beginning, instead: _Beginning | None) -> None:
+        """Remember a beginning, in place of the one that it goes on from."""
+        with self._lock:
+            rest = (each for each in self._known if each is not instead)
+            self._known = (beginning, *rest)[:_KEPT]
+
+
+def _goes_on(body: bytes, beginning: bytes) -> bool:
+    return body.startswith(beginning) and body[len(beginning) : len(beginning) + 1] in (b",", b"]")
+
+
+class GrowingBody:
+    """A body of which the beginning may be known."""
+
+    def __init__(self, history: History, body: bytes, known: _Beginning | None) -> None:
+        self._history, self._body, self._known = history, body, known
+        self._start = len(known.data) if known is not None else 0
+
+    @property
+    def marked(self) -> bool:
+        """Whether History.word stands in it."""
+        word = self._history.word
+        if self._known is None:
+            return word in self._body
+        return self._known.marked or self._body.find(word, self._start - len(word)) >= 0
+
+    def digest(self, head: bytes) -> str:
+        """16 hex digits of `head` and the body as it is."""
+        digest = self._digest_to(head, len(self._body))
+        return str(digest.hexdigest())
+
+    def _digest_to(self, head: bytes, end: int) -> Any:
+        if self._known is not None and self._known.head == head:
+            digest, start = self._known.digest.copy(), self._start
+        else:
+            digest, start = hashlib.blake2b(head, digest_size=8), 0
+        digest.update(memoryview(self._body)[start:end])
+        return digest
+
+    def read(
+        self, head: bytes, address: str, canonical: Canonical, secrets: Secrets
+    ) -> ReadRequest | None:
+        """The body read, and its beginning known from now on. None where it may hold a secret, or
+        is not plainly one JSON object around a list: read it as a whole then.
+        """
+        version = secrets.version
+        if not _SHORTEST <= len(self._body) <= _LONGEST or self._suspicious(version, secrets):
+            return None
+        try:
+            return self._read(head, address, canonical, version)
+        except _MALFORMED:
+            return None
+
+    def _suspicious(self, version: int, secrets: Secrets) -> bool:
+        if version and self._known is not None and self._known.clean == version:
+            return secrets.suspicious_after(self._body, self._start)
+        return secrets.suspicious(self._body)
+
+    def _read(
+        self, head: bytes, address: str, canonical: Canonical, version: int
+    ) -> ReadRequest | None:
+        known = self._known
+        text = self._body[self._start :].decode("utf-8")
+        new = new_counted = self._object(text, _EXACT)
+        if _WHOLE_FLOAT.search(text):
+            new_counted = self._object(text, canonical.scan)
+        if new.key in canonical.volatile or {new.key, *new.lead}.intersection(new.tail):
+            return None
+        exact = _joined(known.exact if known else None, new)
+        alike = new is new_counted and (known is None or known.exact is known.counted)
+        counted = exact if alike else _joined(known.counted if known else None, new_counted)
+        dialect = self._dialect(text, new, exact)
+        opening, closing = _around(address, counted, canonical)
+        counting = self._counting(opening, counted, canonical)
+        ended = counting.copy()
+        ended.update(closing.encode())
+        escapes = "\\u" in text or (known is not None and known.escapes)
+        end = self._start + len(text[: new.end].encode())
+        until = _Beginning(
+            self._body[:end], exact, counted, opening, counting, head, self._digest_to(head, end),
+            version, escapes, dialect, self.marked,
+        )  # fmt: skip
+        if _BASE64 not in self._body[self._start :]:  # which goes on for as long as it likes
+            self._history.keep(until, known)
+        spelled = Spelled(dialect.name, exact.value) if dialect is not None else None
+        return ReadRequest(ended.hexdigest(), counted.value, not escapes, spelled)
+
+    def _object(self, text: str, scan: _Scan) -> _Object:
+        """What of the object stands in the text: all of it, or what follows the known beginning.
+        Raises one of _MALFORMED.
+        """
+        if self._known is None:
+            return _whole(text, scan)
+        items, at = _items(text, 1, scan) if text[0] == "," else ([], 0)
+        tail, stop = ({}, at + 2) if text[at + 1] == "}" else _members(text, at + 1, scan)
+        if text[at] != "]" or stop != len(text):
+            raise ValueError(text[at : at + 20])
+        exact = self._known.exact
+        return _Object(exact.lead, exact.key, items, tail, at)
+
+    def _dialect(self, text: str, new: _Object, exact: _Object) -> Dialect | None:
+        """The dialect that the whole body is spelled in, where that is on one line."""
+        if self._known is None:
+            json_style.require_structure(exact.value, 0)
+            found = json_style.spelled(text, exact.value)
+            return found if found is not None and found.separator else None
+        dialect = self._known.dialect
+        if dialect is None:
+            return None
+        json_style.require_structure(new.items, 1)
+        json_style.require_structure(new.tail, 0)
+        comma = dialect.separator
+        items = "".join(comma + dialect.encode(item) for item in new.items)
+        tail = comma + dialect.encode(new.tail)[1:] if new.tail else "}"
+        return dialect if f"{items}]{tail}" == text else None
+
+    def _counting(self, opening: str, counted: _Object, canonical: Canonical) -> Any:
+        """The digest of what counts up to the end of the list's last item."""
+        known, start = self._known, 0
+        if known is not None and known.opening == opening:
+            digest, start = known.counting.copy(), len(known.counted.items)
+        else:
+            digest = hashlib.sha256(opening.encode("utf-8", "surrogatepass"))
+        new = ",".join(map(canonical.text, counted.items[start:]))
+        digest.update(f"{',' if start and new else ''}{new}".encode())
+        return digest
+
+
+def _joined(before: _Object | None, new: _Object) -> _Object:
+    """What goes on from a known beginning, as a whole."""
+    if before is None:
+        return new
+    return new._replace(lead=before.lead, items=[*before.items, *new.items])
+
+
+def _around(address: str, counted: _Object, canonical: Canonical) -> tuple[str, str]:
+    """What counts of a request before the items of its list and after them, as it is digested."""
+    members = {**counted.lead, **counted.tail}
+    told = {
+        key: f"{canonical.text(key)}:{canonical.text(members[key])}"
+        for key in sorted(members)
+        if key not in canonical.volatile
+    }
+    before = "".join(f"{text}," for key, text in told.items() if key < counted.key)
+    after = "".join(f",{text}" for key, text in told.items() if key > counted.key)
+    return f"{address}\n{{{before}{canonical.text(counted.key)}:[", f"]{after}}}"
+
+
+def _whole(text: str, scan: _Scan) -> _Object:
+    """A JSON object around its longest list, without white space but one blank between tokens.
+    Raises one of _MALFORMED.
+    """
+    members: list[tuple[str, Any]] = []
+    longest = (0, 0, 0)  # characters, which member, where its items end
+    at = _expect(text, 0, "{")
+    while True:
+        _expect(text, at, '"')
+        key, at = scan(text, at)
+        at = start = _past_blank(text, _expect(text, at, ":"))
+        if text[at] == "[" and text[at + 1] != "]":
+            value, at = _items(text, at + 1, scan)
+            longest = max(longest, (at - start, len(members), at))
+            at += 1
+        else:
+            value, at = scan(text, at)
+        members.append((key, value))
+        if text[at] == "}":
+            break
+        at = _past_blank(text, _expect(text, at, ","))
+    size, which, end = longest
+    if not size or at + 1 != len(text) or len(dict(members)) != len(members):
+        raise ValueError("no list, or a member twice")
+    key, items = members[which]
+    return _Object(dict(members[:which]), key, items, dict(members[which + 1 :]), end)
+
+
+def _items(text: str, at: int, scan: _Scan) -> tuple[list[Any], int]:
+    """The items of a list from `at` on, and where its bracket closes."""
+    items = []
+    while True:
+        item, at = scan(text, _past_blank(text, at))
+        items.append(item)
+        if text[at] == "]":
+            return items, at
+        at = _expect(text, at, ",")
+
+
+def _members(text: str, at: int, scan: _Scan) -> tuple[dict[str, Any], int]:
+    """The members of an object that follow a comma at `at`, and where the object ends."""
+    start = _past_blank(text, _expect(text, at, ","))
+    _expect(text, start, '"')
+    value, end = scan("{" + text[start:], 0)
+    return value, start + end - 1
+
+
+def _expect(text: str, at: int, mark: str) -> int:
+    if text[at] != mark:
+        raise ValueError(f"no {mark}")
+    return at + 1
+
+
+def _past_blank(text: str, at: int) -> int:
+    return at + (text[at] == " ")
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_EXACT: _Scan = json.JSONDecoder(parse_constant=_refuse).raw_decode
