@@ -461,6 +461,7 @@ class Rerunner:
             self._now.stopped = text or f"{entry.title} did not run"
             self._finish()
         elif planned is not None and planned.cell is not None and planned.cell.divergences:
+            self._now.broke_off(outcome)
             self._drop(outcome, ended=True)
             self._park(entry, planned.cell.divergences)
         else:
@@ -530,8 +531,15 @@ class Rerunner:
             self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
         self.parked, self._tell = None, tell or self._tell
         self._then(
-            lambda: self._skip(parked.entry) if choice == "skip" else self._run(parked.entry)
+            lambda: self._skip(parked.entry) if choice == "skip" else self._once_more(parked.entry)
         )
+
+    def _once_more(self, entry: Execution) -> None:
+        """Run a cell that stopped at a divergence, in the world that it found."""
+        if self._now.go_back(entry):
+            self._next()
+        else:
+            self._run(entry)
 
     def check(self, divergence: str, choice: Choice, reply: str | None = None) -> ParkedRerun:
         """Whether `resolve` takes this answer. Raises TapeUsageError, and changes nothing."""
