@@ -48,14 +48,20 @@ class RecordedRun:
     parent: str = ""
     aside: bool = False
     """It answers nothing: an answer that was asked for beside the program (`tape resend`)."""
+    added: bool = False
+    """It holds what a replay of its cell asked otherwise than was recorded."""
 
 
 def run_of(record: Mapping[str, Any]) -> RecordedRun:
     """The player's view of a `run:` record."""
     names = (str(record.get(key) or "") for key in ("cell", "source", "session"))
-    aside = record.get("mode") == RESENT
+    mode = record.get("mode")
     return RecordedRun(
-        str(record.get("run")), CellIdentity(*names), str(record.get("parent") or ""), aside
+        str(record.get("run")),
+        CellIdentity(*names),
+        str(record.get("parent") or ""),
+        aside=mode == RESENT,
+        added=mode == "replay",
     )
 
 

@@ -185,7 +185,8 @@ class Differing:
         self._entries: set[int] = set()
         self._more: dict[int, set[str]] = {}
         self._used: dict[int, frozenset[int]] = {}
-        self._left: set[int] = set()
+        self._newest = Taints()
+        """What the walk carries: after its end, what is left."""
 
     def passed(self, index: int, taints: Taints, *, depends: bool) -> None:
         """The walk is past an entry, which left these taints; `depends`: it depends on the change."""
@@ -203,11 +204,11 @@ class Differing:
             self._entries.add(index)
             self._used[index] = frozenset(taints.used)
         taints.used.clear()
-        self._left = taints.writers()
+        self._newest = taints
 
     def seen_in(self, entries: Iterable[int]) -> set[int]:
         """`entries`, and those of which something may be seen there, or is left at the end."""
-        todo, found = [*entries, *self._left], set[int]()
+        todo, found = [*entries, *self._newest.writers()], set[int]()
         while todo:
             if (index := todo.pop()) not in found:
                 found.add(index)

@@ -267,12 +267,14 @@ class Player:
         ended: bool = False,
         site: CallOrigin | None = None,
         apart: str | None = None,
+        has_body: bool = False,
     ) -> Decision:
         """`ended` says that the cell's execution is over: in replay nothing is served to it any
         more.
 
         `site` is asked for where the execution has a selection. `apart`: only calls with that are
-        the same call.
+        the same call. `has_body`: it is of a function of the person's; what one did live in another
+        cell of a take it did there, and would do again here.
         """
         if execution.mode == "live" or (execution.mode == "record" and not execution.selection):
             return GoLive()
@@ -289,9 +291,9 @@ class Player:
             if ended and execution.mode == "replay":
                 return Refuse(ended=True)
             if execution.selection and site is not None:
-                return self._selected(execution, key, lineage, site, apart)
+                return self._selected(execution, key, lineage, site, apart, has_body=has_body)
             found = (
-                self._next_match(execution, key, lineage, apart)
+                self._next_match(execution, key, lineage, apart, has_body=has_body)
                 if execution.mode != "record"
                 else None
             )
@@ -308,10 +310,18 @@ class Player:
         return Diverged(times) if how == "stale" else Refuse(times)
 
     def _selected(
-        self, execution: Execution, key: str, lineage: str, site: CallOrigin, apart: str | None
+        self,
+        execution: Execution,
+        key: str,
+        lineage: str,
+        site: CallOrigin,
+        apart: str | None,
+        *,
+        has_body: bool,
     ) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
-        mode, found = execution.mode, self._next_match(execution, key, lineage, apart)
+        mode = execution.mode
+        found = self._next_match(execution, key, lineage, apart, has_body=has_body)
         how = execution.selection.how(site, found)
         if how == "live":
             return GoLive(found if mode == "replay" else None)
@@ -366,7 +376,13 @@ class Player:
         return [call for call in calls if call.run in runs]
 
     def _next_match(
-        self, execution: Execution, key: str, lineage: str, apart: str | None = None
+        self,
+        execution: Execution,
+        key: str,
+        lineage: str,
+        apart: str | None = None,
+        *,
+        has_body: bool = False,
     ) -> Recorded | None:
         shelf_name = key if apart is None else f"{key} {apart}"
         shelves = execution.shelves.get(shelf_name)
@@ -376,6 +392,8 @@ class Player:
                 if apart is None
                 else self.groups(execution, key).get(apart, ())
             )
+            if has_body:
+                found = [call for call in found if not self._added_elsewhere(execution, call)]
             if len(found) == 1:  # nearly always: then there is nothing to tell apart
                 execution.shelves[shelf_name] = _TAKEN
                 return (
@@ -390,6 +408,12 @@ class Player:
                 self.claim(execution, call)
                 return call
         return None
+
+    def _added_elsewhere(self, execution: Execution, call: Recorded) -> bool:
+        """Whether another cell came to ask this in a replay of a take."""
+        runs = self.current()
+        run = runs[self._place[call.run]] if call.run in self._place else None
+        return run is not None and run.added and not run.cell.same_cell(execution.cell)
 
     def _counts(self, execution: Execution, call: Recorded) -> bool:
         """Whether the call is of a run that this execution may be served from."""

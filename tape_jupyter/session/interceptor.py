@@ -486,7 +486,13 @@ class Interceptor(Tape):
         site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
         apart = near.apart if near is not None else None
         decided = cell.player.decide(
-            cell.execution, matched.match, lineage, ended=cell.closed, site=site, apart=apart
+            cell.execution,
+            matched.match,
+            lineage,
+            ended=cell.closed,
+            site=site,
+            apart=apart,
+            has_body=isinstance(call, FunctionCall),
         )
         if isinstance(decided, Refuse) and near is not None:
             decided = replace(decided, why=near.why)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests import adversarial_kernel, adversarial_state, adversarial_tools
-from tests.kernel_reruns import JOIN, aside, changed, judged, run, session
+from tests.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
 
 NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
 EVERY = 1 if NIGHTLY else 3
@@ -62,3 +62,38 @@ def test_cells_that_a_proof_named_are_adopted_with_a_word(tmp_path):
     *_, said, compared = changed(tmp_path / "live", taped, "b", lines=lines)
     assert "a fresh replay came out otherwise here" in said, said
     assert compared["ran"] == 3 and "not run: [4]" in said, said
+
+
+R = "%%tape record\n"
+BROKEN_OFF = {
+    "a generator": ["g = (i for i in range(9))", R + "mood = ask()", R + "n = next(g)\nk = ask('z' + mood)", "print(n, k)"],
+    "an iterator that is changed before, too": [
+        "import itertools\ng = itertools.count()",
+        "a = next(g)",
+        R + "mood = ask(); b = next(g)",
+        R + "n = next(g)\nk = ask('z' + mood)",
+        "m = next(g)\nprint(a, b, n, m, k)",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN_OFF)
+def test_a_cell_that_stopped_at_a_divergence_runs_once_more_in_the_world_that_it_found(
+    tmp_path, name
+):
+    lines = ["%tape rerun new", "%tape rerun --on-divergence live"]
+    found, _, said, compared = changed(tmp_path / "live", BROKEN_OFF[name], "b", lines=lines)
+    _, truth, _ = whole(tmp_path / "truth", BROKEN_OFF[name], "b")
+    assert found == truth, said
+    assert compared["proof"]["state"] == "proved", compared
+
+
+def test_what_a_tool_did_live_in_one_cell_is_no_answer_to_the_next_cell(tmp_path):
+    cells = [
+        "import itertools\nn = itertools.count()\n@tape.tool\ndef nth(x): return f'{x}{next(n)}'",
+        R + "mood = ask()",
+        R + "a = nth(mood)",
+        R + "b = nth(mood)",
+    ]
+    found, _, said, _ = changed(tmp_path / "live", cells, "b")
+    assert "b0" in found["name a"] and "b1" in found["name b"], said

@@ -71,7 +71,7 @@ def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> No
         walk.go(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
     elif kind in _ITERATORS:
         _iterator(walk, value, depth, foreign=foreign)
-    elif kind in _ALIASES or kind.__module__ == "typing":
+    elif kind in _ALIASES or kind.__module__ in ("typing", "typing_extensions"):
         _alias(walk, value, depth)
     else:
         instance(walk, value, kind, depth, foreign=foreign)

@@ -78,6 +78,10 @@ class Rerun:
         """
         self._cursor, self._prepared = 0, -1
         self._forced = self._makers() | set(behind)
+        self._broken: set[str] = set()
+        """What a run that was broken off changed."""
+        self._anew: dict[int, str] = {}
+        """Entries that run again since one that came after them was broken off, with the reason."""
 
     @property
     def done(self) -> int:
@@ -135,7 +139,8 @@ class Rerun:
         if due and index in self.ticked:
             return True
         if due and index not in self._roles:
-            self.found[index] = "; ".join(reasons) or f"changes `{touches[0]}`, which is made anew"
+            said = "; ".join(reasons) or self._anew.get(index, "")
+            self.found[index] = said or f"changes `{touches[0]}`, which is made anew"
             return True
         if index in self._roles:
             self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
@@ -188,6 +193,44 @@ class Rerun:
         self._at[thing] = version
         if version not in self.ran:
             self._new.discard(thing)
+
+    # ------------------------------------------------------------- a run that is broken off
+
+    def broke_off(self, outcome: Execution) -> None:
+        """A run does not count: its entry is to run once more."""
+        self._broken |= changed_by(outcome)
+
+    def go_back(self, entry: Execution) -> bool:
+        """Whether something that a broken run of the entry changed cannot be put back: then next()
+        begins again with who makes it. Else prepare() undoes it.
+        """
+        makers: dict[int, str] = {}
+        for thing in sorted(self._broken):
+            for index in self._lost_chain(thing, entry.index):
+                makers.setdefault(index, f"makes `{thing}` again, which {entry.title} changed")
+        self._broken.clear()
+        if not makers:
+            return False
+        begin = min(makers)
+        again = {index for index in self.ran if index >= begin}
+        for index in again:
+            self.history.entries[index] = self._was[index]
+        self.ran = [index for index in self.ran if index < begin]
+        self._anew |= makers
+        self._forced |= {*again, *makers, entry.index}
+        self._cursor = begin
+        return True
+
+    def _lost_chain(self, thing: str, index: int) -> list[int]:
+        """Who makes and changes a name up to where the entry at `index` found it, where that cannot
+        be put back.
+        """
+        version = self._versions.before(thing, index)
+        if parted(thing)[0] or version == BEGINNING or not self._versions.lost(thing, version):
+            return []
+        chain = [each for each in self._versions.changers(thing) if each <= version]
+        made = [each for each in chain if self._versions.makes(thing, each)][-1:]
+        return [each for each in chain if made and each >= made[0]]
 
     # ------------------------------------------------------------- after a cell
 

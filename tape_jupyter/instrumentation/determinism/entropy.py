@@ -17,7 +17,7 @@ import tempfile
 import time
 import types
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -90,18 +90,27 @@ def _instead(stand_in: _Urandom, _original: Any) -> _Urandom:
     return stand_in
 
 
-def fresh() -> None:
-    """Forget what this process remembers of earlier time-based ids: they would make the next ones
-    differ.
-    """
-    kept = {
+_REMEMBERED: Mapping[str, Mapping[str, int | None]] = {
+    "uuid": {
         "_last_timestamp": None,
         "_last_timestamp_v6": None,
         "_last_timestamp_v7": None,
         "_last_counter_v7": 0,
-    }
-    for name in kept.keys() & vars(uuid).keys():
-        setattr(uuid, name, kept[name])
+    },
+    "uuid6": dict.fromkeys(("_last_v6_timestamp", "_last_v7_timestamp", "_last_v8_timestamp")),
+    "langgraph.checkpoint.base.id": {"_last_v6_timestamp": None},
+    "pydantic_ai._uuid": {"_last_timestamp_v7": None, "_last_counter_v7": 0},
+}
+"""By module, what it remembers of the newest time-based id, and what that was before the first."""
+
+
+def fresh() -> None:
+    """Forget what this process remembers of earlier time-based ids: they would make the next ones
+    differ.
+    """
+    for module, kept in _REMEMBERED.items():
+        held = vars(sys.modules.get(module, types.ModuleType(module)))
+        held.update({name: first for name, first in kept.items() if name in held})
 
 
 # ---- who draws

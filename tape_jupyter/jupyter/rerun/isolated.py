@@ -45,11 +45,6 @@ from tape_jupyter.jupyter.rerun.followed import Orders
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
 
-_LOADED = (
-    "The tape_jupyter extension is already loaded. To reload it, use:\n  %reload_ext tape_jupyter\n"
-)
-"""What IPython says where the cell that loads the tape runs again in the same kernel."""
-
 
 @dataclass(frozen=True, slots=True)
 class ProofCase:
@@ -151,7 +146,6 @@ def text_of(shown: Iterable[Output]) -> str:
         for each in told
         if each["output_type"] == "stream" and each["name"] == "stdout"
     )
-    printed = printed.replace(_LOADED, "")
     parts = [
         _line(str(each["data"]["text/plain"]))
         for each in told

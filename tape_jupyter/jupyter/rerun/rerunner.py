@@ -146,6 +146,7 @@ class BeforeRerun:
 
 
 _STOPPED = (KeyboardInterrupt, asyncio.CancelledError)
+_EXTENSION = "tape_jupyter"
 
 
 class Rerunner:
@@ -198,6 +199,8 @@ class Rerunner:
         self._level = depth
         self.displayed.began()
         self._began = True
+        if self._planned is not None:  # its %load_ext is as new as in a whole run: loading is once
+            self._loaded().discard(_EXTENSION)
 
     def _cell_ended(self, result: Any) -> None:
         """Comes without a beginning for a blank cell, and without a result for a cell that was
@@ -208,6 +211,8 @@ class Rerunner:
             return
         self._level = around
         self._interrupted = result is None or isinstance(result.error_in_exec, _STOPPED)
+        if self._planned is not None:
+            self._loaded().add(_EXTENSION)
         self.displayed.ended()
         began, self._began = self._began, False
         history = self.history
@@ -222,6 +227,12 @@ class Rerunner:
             self._newest = history[-1]
             self.displayed.keep(len(history) - 1)
             self.parents.keep(len(history) - 1, self._asked_by)
+
+    def _loaded(self) -> set[str]:
+        """The extensions that IPython takes for loaded."""
+        manager: Any = self.shell.extension_manager
+        loaded: set[str] = manager.loaded
+        return loaded
 
     @property
     def history(self) -> History | None:
@@ -450,6 +461,7 @@ class Rerunner:
             self._now.stopped = text or f"{entry.title} did not run"
             self._finish()
         elif planned is not None and planned.cell is not None and planned.cell.divergences:
+            self._now.broke_off(outcome)
             self._drop(outcome, ended=True)
             self._park(entry, planned.cell.divergences)
         else:
@@ -519,8 +531,15 @@ class Rerunner:
             self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
         self.parked, self._tell = None, tell or self._tell
         self._then(
-            lambda: self._skip(parked.entry) if choice == "skip" else self._run(parked.entry)
+            lambda: self._skip(parked.entry) if choice == "skip" else self._once_more(parked.entry)
         )
+
+    def _once_more(self, entry: Execution) -> None:
+        """Run a cell that stopped at a divergence, in the world that it found."""
+        if self._now.go_back(entry):
+            self._next()
+        else:
+            self._run(entry)
 
     def check(self, divergence: str, choice: Choice, reply: str | None = None) -> ParkedRerun:
         """Whether `resolve` takes this answer. Raises TapeUsageError, and changes nothing."""

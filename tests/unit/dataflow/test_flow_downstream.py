@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 import flow_score
-from tape_jupyter.dataflow.downstream import HOLDS, downstream
+from tape_jupyter.dataflow.downstream import HOLDS, Taints, downstream, traced
 from tape_jupyter.dataflow.history import Execution, History, Step
-from tape_jupyter.dataflow.downstream import Taints
 
 EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 3
 CASES = Path(__file__).parents[2] / "flow_cases"
@@ -166,3 +165,12 @@ def test_the_work_grows_with_what_is_read_not_with_the_square_of_the_cells(monke
         return len(asked)
 
     assert counted(1000) <= 20 * max(1, counted(100))
+
+
+def test_what_is_left_at_the_end_is_gone_through_once_not_after_each_cell(monkeypatch):
+    asked, real = [], Taints.writers
+    monkeypatch.setattr(Taints, "writers", lambda self: asked.append(1) or real(self))
+    steps = [
+        entry(i, Step(1, reads=frozenset({"x"}), weak=frozenset({f"x{i}", "x"}))) for i in range(9)
+    ]
+    assert traced(History(steps), [0])[1].seen_in([]) and len(asked) == 1

@@ -477,3 +477,12 @@ def test_of_calls_with_one_match_key_only_the_one_with_the_same_rest_is_served(t
     assert decide("k", apart="bob") is tape.calls[1]
     assert decide("k", apart="bob") == Refuse(times=1) and decide("k", apart="cyd") == Refuse()
     assert decide("k") is tape.calls[0], "without it they are told apart by their order"
+
+
+def test_what_a_function_did_live_in_another_cell_of_a_take_answers_only_there(tape):
+    tape.record("c1", "a")
+    (added,) = tape.record("c1", "f", parent="r0")
+    tape.runs[-1]["mode"] = "replay"
+    assert tape.run("c1")("f", has_body=True) == added
+    assert tape.run("c2")("f", has_body=True) == Refuse(1)
+    assert tape.run("c2")("f") == added, "a model's reply is as good there"

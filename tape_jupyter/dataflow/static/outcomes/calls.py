@@ -39,6 +39,8 @@ _SURE = bag(
     "update clear appendleft insert"
 )
 """Methods of builtin types that do not raise for another text."""
+_ELEMENTS_ONLY = bag("append insert sort reverse")
+"""Methods of lists after which there are as many elements whatever they are handed."""
 _PLAIN_CALLS: dict[str, type | None] = {
     "print": type(None), "len": int, "str": str, "repr": str, "bool": bool, "isinstance": bool, "type": None,
     "list": list, "tuple": tuple, "dict": dict, "set": set, "id": int, "display": type(None), "callable": bool,
@@ -234,11 +236,12 @@ def _of_box(
     if base.fresh is not None:
         base.fresh.deps |= reckoning.after(frame, deps)
         base.fresh.refs |= inner
-    if name == "append" and base.own and type(base.obj) is list:
-        reckoning.write(frame, f"{base.own}{ELEMENT}", deps | base.deps)
-        reckoning.told.appends[base.own] = reckoning.told.appends.get(base.own, 0) + (
-            2 if frame.control else 1
-        )
+    if name in _ELEMENTS_ONLY and base.own and type(base.obj) is list:
+        of_others = base.deps if name == "append" else base.all
+        reckoning.write(frame, f"{base.own}{ELEMENT}", deps | of_others)
+        surely = name == "append" and not frame.control
+        count = reckoning.told.appends.get(base.own, 0)
+        reckoning.told.appends[base.own] = count + (1 if surely else 2)
         if frame.control or reckoning.told.raises:
             reckoning.write(frame, base.own, NOTHING)
         return OutcomeValue(kind=type(None))

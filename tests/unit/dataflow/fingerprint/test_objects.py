@@ -52,6 +52,12 @@ def test_what_a_function_says_of_itself_counts_and_hides_nothing():
     assert one.digest != fingerprint(made(Literal["a"], "is silent")).digest
 
 
+def test_a_special_form_is_nothing_that_changes():
+    import typing_extensions
+
+    assert fingerprint(typing_extensions.TypedDict).ids == fingerprint(list[int]).ids == frozenset()
+
+
 def test_widgets_that_show_the_same_are_the_same():
     import ipywidgets
 

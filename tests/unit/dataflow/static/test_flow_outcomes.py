@@ -27,6 +27,12 @@ def test_who_prints_a_later_answer_of_the_same_function_does_not_depend_on_the_e
     assert found == {3, 6}
 
 
+@pytest.mark.parametrize("change", ["insert(0, outside('x'))", "append(outside('x'))"])
+def test_how_many_there_are_does_not_depend_on_what_is_added(run, change):
+    found = run("xs = ['a']", f"xs.{change}", "print(len(xs))", "print(xs)", changed=2)
+    assert found == {4}
+
+
 @pytest.mark.parametrize(
     "source",
     [

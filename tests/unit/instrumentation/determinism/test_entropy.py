@@ -51,6 +51,15 @@ DRAWS = {
 }
 
 
+def _of_langgraph():
+    from langgraph.checkpoint.base.id import uuid6
+
+    return str(uuid6()), str(uuid6())
+
+
+DRAWS["a checkpoint's id"] = _of_langgraph
+
+
 def _closed(temporary):
     with temporary as name:
         return getattr(name, "name", name)
