@@ -37,6 +37,8 @@ SHOWN = {
     "rich": (["from rich.console import Console\nc = Console(width=60)", R + "mood = ask()", "c.print(f'[bold]{mood}[/bold]')", "print(mood)"],),
     "an event loop's task": (["import asyncio\nlog = []\nasync def work(x):\n    await asyncio.sleep(0); log.append(x)", R + "mood = ask()", "t = asyncio.create_task(work(mood))", "await t\ndel t\nprint(log)"],),
     "async gather": (["import asyncio\nasync def up(x):\n    await asyncio.sleep(0.001); return x.upper()", R + "mood = ask()", "r = await asyncio.gather(*(up(c) for c in mood))", "print(r)"], "bcd"),
+    "a group of tasks": (["import asyncio\nasync def up(s): return s.upper()", R + "r = ask()", "async with asyncio.TaskGroup() as tg:\n    ts = [tg.create_task(up(r + c)) for c in 'xy']", "x = [t.result() for t in ts]", "print(x)"],),
+    "a future": (["import asyncio\nf = asyncio.get_running_loop().create_future()", R + "r = ask()", "f.set_result(r)", "x = await f", "print(x)"],),
     "a thread that prints": (["import threading", R + "mood = ask()", "t = threading.Thread(target=print, args=(mood,)); t.start(); t.join()\ndel t", "print('end')"],),
     "styled frame": (["import pandas as pd", R + "mood = ask()", "pd.DataFrame({'m': [mood]}).style", "print(mood)"],),
     "latex and json": (["from IPython.display import JSON, Latex", R + "mood = ask()", "JSON({'m': mood})", "print(mood)"],),

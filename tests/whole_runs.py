@@ -4,6 +4,7 @@ both, what every cell shows, and the whole of what is there at the end: names, f
 `python tests/whole_runs.py [NAME...]` says how each notebook of `adversarial.py` ends.
 """
 
+import asyncio
 import itertools
 import logging
 import os
@@ -66,6 +67,8 @@ def value_of(value, depth=0):
         code = value.__code__
         consts = [c.co_code if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
         return value.__name__, code.co_code, consts
+    if isinstance(value, asyncio.AbstractEventLoop):
+        return type(value).__name__
     if isinstance(value, types.GeneratorType):
         return value.__qualname__, value.gi_frame and value.gi_frame.f_lasti, _local(value, depth)
     if type(value).__name__.endswith("iterator"):

@@ -4,6 +4,7 @@ code of the user's, and what a builtin class beneath them or a table holds.
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import datetime as dt
 import decimal
@@ -84,6 +85,8 @@ HELD = (
 _FILES = frozenset(
     {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 )
+_OUTCOME = [asyncio.Future.__dict__[name].__get__ for name in ("_state", "_result", "_exception")]
+"""What became of a future or a task; to ask for it by its methods would count as having heard of an error."""
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__repr__,
@@ -97,6 +100,7 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
     dt.time: lambda value: dt.time.__reduce_ex__(value, 4)[1],
     dt.timedelta: lambda value: dt.timedelta.__reduce__(value)[1],
     BaseException: BaseException.__dict__["args"].__get__,
+    asyncio.Future: lambda value: [read(value) for read in _OUTCOME],
 }
 
 
@@ -175,17 +179,14 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if not users:
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
-        if any(root_module(base) == "comm" for base in type.__dict__["__mro__"].__get__(kind)):
-            walk.say("comm")  # how a widget speaks to its view, of whatever class a kernel has
-            return
-        if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
-            walk.say(f"machinery {kind.__qualname__}")
+        if said := _plumbing(kind):
+            walk.say(said)
             return
         if walk.foreigners > FOREIGN_NODES:
             walk.say(f"more {kind.__qualname__}")
             return
     of_class(walk, kind, depth)
-    beneath = _beneath(walk, value, depth)
+    beneath = not (foreign and issubclass(kind, asyncio.Future)) and _beneath(walk, value, depth)
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     if attributes(walk, value, kind, depth, foreign=foreign or not users) or beneath:
@@ -200,6 +201,17 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     elif not users and not foreign and not name.startswith(_QUIET):
         walk.opaque = True
         held_by(walk, value, depth)
+
+
+def _plumbing(kind: type) -> str:
+    """What is said of a library's object that holds nothing of a program's state; "" of any other."""
+    if any(root_module(base) == "comm" for base in type.__dict__["__mro__"].__get__(kind)):
+        return "comm"  # how a widget speaks to its view, of whatever class a kernel has
+    if issubclass(kind, asyncio.AbstractEventLoop):
+        return "event loop"  # what waits in it changes at all times
+    if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
+        return f"machinery {kind.__qualname__}"
+    return ""
 
 
 def _beneath(walk: Walk, value: Any, depth: int) -> bool:

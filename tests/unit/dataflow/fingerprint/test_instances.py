@@ -1,5 +1,6 @@
 """An object is what its attributes and the builtin class beneath it hold, and no code of its class is run."""
 
+import asyncio
 import datetime
 import decimal
 
@@ -81,3 +82,30 @@ def test_a_file_that_is_open_is_opaque_and_a_closed_one_is_not(tmp_path):
     with (tmp_path / "a").open("w") as file:
         assert fingerprint(file).opaque
     assert not fingerprint(file).opaque
+
+
+def test_a_task_is_what_became_of_it():
+    async def answer(value):
+        return value
+
+    async def answered(value):
+        task = asyncio.get_running_loop().create_task(answer(value))
+        before = fingerprint(task).digest
+        await task
+        return before, fingerprint(task).digest
+
+    waiting, one = asyncio.run(answered("one"))
+    assert waiting != one
+    assert asyncio.run(answered("one"))[1] == one != asyncio.run(answered("two"))[1]
+
+
+def test_an_object_of_a_library_is_not_what_waits_in_its_event_loop():
+    async def group():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(0))
+        before = fingerprint(group).digest
+        later = asyncio.get_running_loop().call_later(60, print)
+        assert fingerprint(group).digest == before
+        later.cancel()
+
+    asyncio.run(group())
