@@ -43,7 +43,7 @@ def show(
     notebook: Path | None = None,
     number: int | None = None,
 ) -> None:
-    """Display it. `shown` is the error that stands above already: it is counted, not told again.
+    """Display it. `shown` is the error that stands above already: it is named, not told again.
     `number` is the one beside the cell.
 
     What a kernel displays is saved with its notebook: there a replay, whose calls are those of its
@@ -217,7 +217,7 @@ def _told_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
 
 def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
     return [
-        *((_MISS, f"{type(miss).__name__}: {miss}") for miss in report.misses if miss is not shown),
+        *((_MISS, _told(miss, whole=miss is not shown)) for miss in report.misses),
         *((_WARNING, warning) for warning in report.warnings),
         *((_NOTE, note) for note in report.notes),
     ]
@@ -226,6 +226,11 @@ def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str,
 def counted(number: int, thing: str) -> str:
     """`1 call`, `2,000 calls`"""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _told(miss: BaseException, *, whole: bool) -> str:
+    said = f"{type(miss).__name__}: {miss}"
+    return said if whole else said.partition("\n")[0]
 
 
 def _count(calls: Sequence[ReportRow]) -> list[str]:

@@ -79,14 +79,6 @@ def test_misses_warnings_and_an_incomplete_run_are_told():
     assert "! cold" in said
 
 
-def test_an_error_that_stands_above_is_not_told_twice():
-    shown, other = UnmatchedCall("no such call"), UnmatchedCall("nor this one")
-    said = cell_summary.text(report(LOOK, misses=[shown, other]), shown)
-    assert "2 refused" in said
-    assert "no such call" not in said
-    assert "✗ UnmatchedCall: nor this one" in said
-
-
 @pytest.mark.parametrize(
     ("dollars", "said"),
     [
