@@ -144,6 +144,7 @@ def test_keys_typed_in_the_viewer_change_no_cell(recorded, sidebar):
             <= 1
         )
         search.fill("")
+        expect(search).to_be_focused()
         recorded.javascript("panel.context.model.dirty = true;")
         with page.expect_response(
             lambda answer: answer.request.method == "PUT" and "contents" in answer.url
