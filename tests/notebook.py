@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import portalocker
 
 ROOT = Path(__file__).resolve().parents[1]
 _SECRET = re.compile(
@@ -129,23 +131,38 @@ def _plain(output: Mapping[str, Any]) -> str:
     return "".join(text) if isinstance(text, list) else text
 
 
-_blocks = itertools.count(os.getpid())
+_blocks = itertools.count(os.getpid() * 2_472)
 
 
-def _ports() -> dict[str, int]:
+@contextmanager
+def _ports() -> Iterator[dict[str, int]]:
     """Five free ports that no system hands out to who asks for any: those it may give to a test's server in the second
-    between the choice and the kernel's start. Each process begins at a place of its own.
+    between the choice and the kernel's start. Each process begins at a place of its own, and no other test takes them
+    until the kernel is there.
     """
     for block in _blocks:
         first = 12_000 + block % 4_000 * 5
-        with ExitStack() as held, suppress(OSError):
-            for port in range(first, first + 5):
-                held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return {
-                f"{name}_port": first + n
-                for n, name in enumerate(("shell", "iopub", "stdin", "hb", "control"))
-            }
+        lock = Path(tempfile.gettempdir(), f"tape-test-ports-{first}")
+        with (
+            suppress(portalocker.LockException),
+            portalocker.Lock(lock, flags=_AT_ONCE, fail_when_locked=True),
+        ):
+            if _are_free(range(first, first + 5)):
+                names = ("shell", "iopub", "stdin", "hb", "control")
+                yield {f"{name}_port": first + n for n, name in enumerate(names)}
+                return
     raise AssertionError("count() has no end")
+
+
+_AT_ONCE = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
+
+
+def _are_free(ports: Sequence[int]) -> bool:
+    with ExitStack() as held, suppress(OSError):
+        for port in ports:
+            held.enter_context(socket.create_server(("127.0.0.1", port)))
+        return True
+    return False
 
 
 class Kernel:
@@ -156,8 +173,9 @@ class Kernel:
 
         self.cwd = cwd
         self._env = clean_env(cwd, env)
-        self._manager = KernelManager(kernel_name="python3", cache_ports=False, **_ports())
-        self._start()
+        with _ports() as ports:
+            self._manager = KernelManager(kernel_name="python3", cache_ports=False, **ports)
+            self._start()
 
     def _start(self) -> None:
         self._manager.start_kernel(
