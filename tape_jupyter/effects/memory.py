@@ -296,8 +296,8 @@ class Snapshot:
             for owner, name, value in self._of_libraries()
         }
         for node, aside in self._aside_of:
-            if aside is _LOCK_HELD and (self._others or others):
-                continue  # another body may hold it for a moment
+            if aside.alone and (self._others or others):
+                continue
             if aside.words is None or self._words & aside.words:
                 found[aside.said.format(_said(node))] = aside.look(node.value)
         if "atexit" in self._words:  # libraries register functions of theirs when they please
@@ -425,11 +425,14 @@ class Snapshot:
 class _Aside(NamedTuple):
     """Of an object within reach, what a recording does not set, and how it is said that a body
     changed it. It is looked at where code within reach has one of the `words`, None: always.
+
+    `alone`: only where no other body runs beside, which may change it for a moment.
     """
 
     said: str
     look: Callable[[Any], Any]
     words: frozenset[str] | None = None
+    alone: bool = False
 
 
 _REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered(value)))
@@ -442,7 +445,7 @@ _FACTORY = _Aside(
     frozenset({"default_factory"}),
 )
 _LOCK_HELD = _Aside(
-    "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"})
+    "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), alone=True
 )
 
 

@@ -128,18 +128,6 @@ def _put_umask(told: Any) -> None:
     os.umask(mask)
 
 
-def _first_weekday() -> int:
-    """0 is Monday, with which `calendar` begins."""
-    calendar = sys.modules.get("calendar")
-    return 0 if calendar is None else int(calendar.firstweekday())
-
-
-def _put_first_weekday(told: Any) -> None:
-    import calendar
-
-    calendar.setfirstweekday(need(told, int, None))
-
-
 # ---- what is only named
 
 
@@ -213,9 +201,6 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     ),
     "digits": ProcessSetting(
         "how many digits a number in a text may have", sys.get_int_max_str_digits, _put_digits
-    ),
-    "first weekday": ProcessSetting(
-        "the first day of a week (calendar)", _first_weekday, _put_first_weekday
     ),
     "umask": ProcessSetting("the permissions of new files", umask, _put_umask),
     "signals": ProcessSetting("how a signal is handled", signal_handlers),

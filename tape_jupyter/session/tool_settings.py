@@ -306,5 +306,6 @@ _PARTS: Mapping[str, _Part] = {
     "decimal": _Part(_write_decimal, _put_decimal),
     "locale": _Part(_now, lambda told: ambient.put("locale", told)),
     "csv": _Part(_now, lambda told: ambient.put("csv", told)),
+    "calendar": _Part(_now, lambda told: ambient.put("calendar", told)),
     "time zone": _Part(_zone_name, _put_zone),
 }
