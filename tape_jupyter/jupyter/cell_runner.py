@@ -95,7 +95,7 @@ class LineTaker:
         if self.opening(lines) is None or running():
             return lines
         blank = 1 + next((i for i, line in enumerate(lines[1:]) if not line.isspace()), 0)
-        body = self._cleaned(lines[blank:])
+        body = self._apply_earlier_transforms(lines[blank:])
         magic = bool(body) and body[0].startswith("%%")
         return body if magic else ["\n"] * blank + body
 
@@ -103,7 +103,7 @@ class LineTaker:
         """What follows `%%tape` in a cell as the front end sent it (None: it has no such line), and
         the rest.
         """
-        lines = self._cleaned(raw.splitlines(keepends=True))
+        lines = self._apply_earlier_transforms(raw.splitlines(keepends=True))
         line = self.opening(lines)
         return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
 
@@ -111,7 +111,7 @@ class LineTaker:
         found = _OPENING.fullmatch(lines[0]) if lines else None
         return found.group(1) if found else None
 
-    def _cleaned(self, lines: Lines) -> Lines:
+    def _apply_earlier_transforms(self, lines: Lines) -> Lines:
         """The lines after the transformers that come before this one (blank lines, indentation,
         prompts).
         """
@@ -208,7 +208,7 @@ class CellRunner:
         self.broken: TapeUsageError | None = None
         self.reports: list[CellReport] = []
         self.summarises = True  # below each taped cell, for people
-        self.planned: Callable[[], PlannedCell | None] = _nobody
+        self.planned: Callable[[], PlannedCell | None] = _plan_nothing
         self._open: Open | None = None
         self._said_replay_wins = False
         # for a notebook with a cassette; where it is unknown each look reads the folder's notebooks
@@ -216,7 +216,7 @@ class CellRunner:
         self._has_cassette = False
         self._transformed = ""
         self.steps: StepHooks | None = None
-        self._undo_tracebacks: Callable[[], None] = _nothing
+        self._undo_tracebacks: Callable[[], None] = _do_nothing
         self.taker, self._gate = LineTaker(shell), CellGate(self)
 
     @property
@@ -251,7 +251,7 @@ class CellRunner:
 
     def uninstall(self) -> None:
         if self._open is not None:
-            self._close(None)
+            self._close_cell(None)
         self.shell.input_transformers_cleanup.remove(self.taker)
         self.shell.ast_transformers.remove(self._gate)
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
@@ -263,25 +263,25 @@ class CellRunner:
 
     def pre_run_cell(self, info: Any) -> None:
         depth = running()
-        if self._elsewhere(depth):
+        if self._is_elsewhere(depth):
             return
         if self._open is not None:  # its post_run_cell never came
-            self._close(None)
+            self._close_cell(None)
         count = self.shell.execution_count - 1 if info.store_history else None
         self._transformed = getattr(info, "transformed_cell", None) or ""
-        self._begin(info.raw_cell, info.cell_id, count, depth)
+        self._begin_cell(info.raw_cell, info.cell_id, count, depth)
 
     def post_run_cell(self, result: Any) -> None:
         """`result` is None when an async cell was cancelled. Comes without a pre_run_cell for a
         blank cell.
         """
-        if self._elsewhere(running() + 1):
+        if self._is_elsewhere(running() + 1):
             return
         if result is not None and isinstance(result.error_before_exec, InputRejected):
             result.error_before_exec = self.refusal or result.error_before_exec
         self.refusal = None
         if self._open is not None:
-            self._close(result)
+            self._close_cell(result)
 
     def unfit(self) -> BaseException | None:
         """Why the cell that is about to run may not: what `pre_run_cell` found, or that it was
@@ -316,9 +316,9 @@ class CellRunner:
     def begin_here(self) -> None:
         """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
         depth = running()
-        raw, cell_id = self._current()
+        raw, cell_id = self._read_current_cell()
         if depth and self._open is None and not is_quiet(raw):
-            self._begin(raw, cell_id, self.shell.execution_count - 1, depth)
+            self._begin_cell(raw, cell_id, self.shell.execution_count - 1, depth)
             if self.refusal is not None:
                 error, self.refusal = self.refusal, None
                 raise error
@@ -344,7 +344,7 @@ class CellRunner:
             return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
         self.deck.set_session(word.mode, word.options)
         self.session, self.broken = word, None
-        self.mode_typed = not self._silent()
+        self.mode_typed = not self._is_silent()
         self._looks = 0 if word.mode == "off" else self._looks
         if word.mode != "off":
             self.begin_here()
@@ -361,7 +361,7 @@ class CellRunner:
         """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises
         NotebookUnknown.
         """
-        return self.ladder.find(raw or self._current()[0], self.shell.user_ns)
+        return self.ladder.find(raw or self._read_current_cell()[0], self.shell.user_ns)
 
     def notebook_or_none(self, raw: str = "") -> Path | None:
         """The same; None where it is unknown (a named cassette then lies where the kernel started)."""
@@ -381,7 +381,7 @@ class CellRunner:
         """Names of the cassettes that `%%tape replay NAME` could use here."""
         return paths.cassette_names(self.notebook_or_none(), self.ladder.start)
 
-    def _begin(self, raw: str, cell_id: str | None, count: int | None, depth: int) -> None:
+    def _begin_cell(self, raw: str, cell_id: str | None, count: int | None, depth: int) -> None:
         self.refusal = None
         try:
             line, source = self.taker.split(raw)
@@ -389,14 +389,14 @@ class CellRunner:
                 return  # the %%tape magic is about to refuse
             if self.broken is not None and not is_quiet(raw):
                 raise self.broken  # noqa: TRY301 - one way to refuse a cell
-            word = self._word(line, raw, cell_id)
+            word = self._choose_word(line, raw, cell_id)
             if word is None:
                 self.lend_keys(raw)
                 return
             if not source.strip():
-                self._say(f"tape {word.mode}: the cell is empty, nothing to do")
+                self._print_note(f"tape {word.mode}: the cell is empty, nothing to do")
                 return
-            self._open = self._opened(
+            self._open = self._open_cell(
                 word, raw, source, cell_id, count, depth, explicit=line is not None
             )
         except (
@@ -404,7 +404,7 @@ class CellRunner:
         ) as error:  # an interrupt too: IPython would print it and run the cell, live
             self.refusal = error
 
-    def _word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
+    def _choose_word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
         if (planned := self.planned()) is not None:
             return planned.word(line, raw)
         word = self.own_word(line, raw)
@@ -420,7 +420,7 @@ class CellRunner:
             return None
         return Word(self.deck.session_mode, self.session.name, self.session.options)
 
-    def _opened(
+    def _open_cell(
         self,
         word: Word,
         raw: str,
@@ -431,7 +431,7 @@ class CellRunner:
         *,
         explicit: bool,
     ) -> Open:
-        mode, options, notes = self._replay_wins(word)
+        mode, options, notes = self._resolve_mode(word)
         stepped = None
         if mode == "step" and self.steps is not None:
             stepped = self.steps.prepare(word)
@@ -446,7 +446,7 @@ class CellRunner:
             overruled=self.deck.session_mode == "replay" and not self.deck.forced,
         )  # fmt: skip
         cell = self.deck.begin(ask)
-        notes += self._found_notebook()
+        notes += self._pop_notebook_note()
         if (planned := self.planned()) is not None:
             planned.cell = cell
         opened = Open(cell, depth, threading.get_ident(), explicit or stepped is not None, notes)
@@ -458,7 +458,7 @@ class CellRunner:
                 raise
         return opened
 
-    def _found_notebook(self) -> list[str]:
+    def _pop_notebook_note(self) -> list[str]:
         """How the notebook was found, where that is worth a line; told once."""
         note, self.ladder.note = self.ladder.note, ""
         return [note] if note else []
@@ -468,7 +468,7 @@ class CellRunner:
         if self._open is not None:
             self._open.cell = cell
 
-    def _replay_wins(self, word: Word) -> tuple[str, dict[str, Any], list[str]]:
+    def _resolve_mode(self, word: Word) -> tuple[str, dict[str, Any], list[str]]:
         """Mode, options and notes of a cell's own word, which a session that replays overrides.
 
         A person is asked at each call of a stepped cell; so it only loses to TAPE_MODE.
@@ -487,32 +487,32 @@ class CellRunner:
         self._said_replay_wins = True
         return "replay", dict(word.options), notes
 
-    def _close(self, result: Any) -> None:
+    def _close_cell(self, result: Any) -> None:
         opened, self._open = self._open, None
         if opened is None:
             return
         if opened.passes is not None:
             opened.passes.finish()
             opened.notes.extend(opened.passes.notes)
-        report = self.deck.end(opened.cell, self._error(result))
+        report = self.deck.end(opened.cell, self._find_result_error(result))
         self.lend_keys()
         report.notes.extend(opened.notes)
-        self.reports.append(_lean(report))
-        shown = self._error(result)
+        self.reports.append(_strip_tracebacks(report))
+        shown = self._find_result_error(result)
         if report.misses and result is not None and result.success:
             shown = report.misses[0]
-            self._fail(result, report.misses)
+            self._fail_cell(result, report.misses)
         if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
             ask = opened.cell.ask
             cell_summary.show(report, shown, ask.notebook, ask.count)
 
-    def _error(self, result: Any) -> BaseException | None:
+    def _find_result_error(self, result: Any) -> BaseException | None:
         if result is None:
             return KeyboardInterrupt("the cell was interrupted")
         error: BaseException | None = result.error_in_exec or result.error_before_exec
         return error
 
-    def _fail(self, result: Any, misses: list[TapeRefusal]) -> None:
+    def _fail_cell(self, result: Any, misses: list[TapeRefusal]) -> None:
         """Turn a cell whose own code caught a refusal into a failed one: Run All stops, nbclient
         sees an error.
         """
@@ -529,7 +529,7 @@ class CellRunner:
         # the hook that front ends override
         self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001
 
-    def _elsewhere(self, depth: int) -> bool:
+    def _is_elsewhere(self, depth: int) -> bool:
         """Whether an event comes from inside the open cell (nested run), or from another shell
         thread.
         """
@@ -538,13 +538,13 @@ class CellRunner:
             depth > opened.depth or threading.get_ident() != opened.thread
         )
 
-    def _silent(self) -> bool:
+    def _is_silent(self) -> bool:
         """Whether a front end runs this beside the notebook's cells."""
         get_parent: Callable[[], dict[str, Any]] | None = getattr(self.shell, "get_parent", None)
         parent = (get_parent() or {}) if get_parent else {}
         return bool(parent.get("content", {}).get("silent"))
 
-    def _current(self) -> tuple[str, str | None]:
+    def _read_current_cell(self) -> tuple[str, str | None]:
         """Source and id of the cell that runs now, as the front end sent them."""
         get_parent: Callable[[], dict[str, Any]] | None = getattr(self.shell, "get_parent", None)
         parent = (get_parent() or {}) if get_parent else {}
@@ -556,11 +556,11 @@ class CellRunner:
             )
         return code, (parent.get("metadata") or {}).get("cellId")
 
-    def _say(self, text: str) -> None:
+    def _print_note(self, text: str) -> None:
         print(text)  # noqa: T201 - a note below the cell
 
 
-def _lean(report: CellReport) -> CellReport:
+def _strip_tracebacks(report: CellReport) -> CellReport:
     """The same report to keep: its refusals without their tracebacks, which hold clients, sockets
     and replies.
     """
@@ -569,9 +569,9 @@ def _lean(report: CellReport) -> CellReport:
     )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing is to be taken back."""
 
 
-def _nobody() -> None:
+def _plan_nothing() -> None:
     """No re-run is on."""

@@ -51,12 +51,12 @@ def text(told: Mapping[str, Any], notebook: Path) -> str:
             for each in told["redactions"]
         ),
         *(f"  ! {note}" for note in told["notes"]),
-        *([f"  test: {_beside(notebook, Path(told['test']))}"] if "test" in told else []),
+        *([f"  test: {_shorten_path(notebook, Path(told['test']))}"] if "test" in told else []),
     ]
     return "\n".join(lines)
 
 
-def _beside(notebook: Path, file: Path) -> str:
+def _shorten_path(notebook: Path, file: Path) -> str:
     return file.name if file.parent.resolve() == notebook.parent.resolve() else str(file)
 
 
@@ -85,7 +85,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         return long_command.last_of(viewer, "export", _IDLE)
     path, flags = (
         message.get("path", ""),
-        [flag for name, flag in _FLAGS.items() if _flag(message, name)],
+        [flag for name, flag in _FLAGS.items() if _read_flag(message, name)],
     )
     if not isinstance(path, str) or path.startswith("-"):
         raise Forged("path")
@@ -98,11 +98,11 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
             "sha256": told["sha256"],
             "differs": bool(told["differences"]),
         },
-        _refused,
+        _describe_refusal,
     )
 
 
-def _refused(error: TapeError) -> Mapping[str, Any]:
+def _describe_refusal(error: TapeError) -> Mapping[str, Any]:
     why = str(error)
     return {"differs": "--allow-differences" in why, "secret": "--redact" in why}
 
@@ -113,7 +113,7 @@ def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _flag(message: dict[str, Any], name: str) -> bool:
+def _read_flag(message: dict[str, Any], name: str) -> bool:
     value = message.get(name, False)
     if not isinstance(value, bool):
         raise Forged(name)

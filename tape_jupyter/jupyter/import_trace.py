@@ -28,7 +28,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """
     folder = viewer.cells.notebook().parent
     if message.get("look"):
-        return {**long_command.last_of(viewer, "import", _IDLE), "files": _proposed(folder)}
+        return {**long_command.last_of(viewer, "import", _IDLE), "files": _propose_files(folder)}
     said = message.get("file", "")
     if not isinstance(said, str) or said.startswith("-"):
         raise Forged("file")
@@ -37,10 +37,10 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     file = Path(said.strip()).expanduser()
     if not (folder / file).exists():
         raise TapeUsageError(f"{file}: there is no such file in {folder}, where the kernel looks")
-    goal = _free(folder, file.name.split(".", 1)[0] or "trace")
+    goal = _find_free_notebook(folder, file.name.split(".", 1)[0] or "trace")
     command = LongCommand("import", str(file), "--out", goal.name, folder=folder)
     return LongTask("import", viewer, command, _IDLE).begin(
-        lambda told: {"text": _text(told), "path": Path(told.get("notebook") or "").name},
+        lambda told: {"text": _format_import(told), "path": Path(told.get("notebook") or "").name},
         lambda _error: {},
     )
 
@@ -51,25 +51,25 @@ def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _proposed(folder: Path) -> list[str]:
+def _propose_files(folder: Path) -> list[str]:
     """Files of the notebook's folder and the folders in it that look like recordings."""
     found = (
         each
-        for place in (folder, *_folders(folder))
+        for place in (folder, *_find_folders(folder))
         for each in sorted(place.iterdir())
         if each.suffix in _SUFFIXES and not each.name.startswith(".") and each.is_file()
     )
     return [str(each.relative_to(folder)) for each, _ in zip(found, range(MOST), strict=False)]
 
 
-def _folders(folder: Path) -> Iterator[Path]:
+def _find_folders(folder: Path) -> Iterator[Path]:
     for each in sorted(folder.iterdir()):
         hidden = each.name.startswith((".", "_")) or each.suffix == ".tapes"
         if each.is_dir() and not hidden and each.name != "node_modules":
             yield each
 
 
-def _free(folder: Path, stem: str) -> Path:
+def _find_free_notebook(folder: Path, stem: str) -> Path:
     """A notebook that is not there, nor its cassettes."""
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
     for each in (folder / f"{stem}{number}.ipynb" for number in numbers):
@@ -78,7 +78,7 @@ def _free(folder: Path, stem: str) -> Path:
     raise TapeUsageError(f"{stem}-2 to {stem}-999 are there already: rename or remove some")
 
 
-def _text(told: Mapping[str, Any]) -> str:
+def _format_import(told: Mapping[str, Any]) -> str:
     """What became of each file, and of what could not be called again."""
     left = [f"    not in the notebook: {each}" for each in told.get("not called", ())]
     from tape_jupyter.importers import assemble

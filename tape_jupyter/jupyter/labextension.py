@@ -61,7 +61,7 @@ class Beside:
         self._ours: set[str] = set()
         self._said: queue.SimpleQueue[tuple[str, Any, Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._taken = {kind: self._taker(kind) for kind in KINDS}
+        self._taken = {kind: self._make_handler(kind) for kind in KINDS}
         self._handlers.update(self._taken)
 
     def take(self, comm: str) -> None:
@@ -78,8 +78,8 @@ class Beside:
                 self._handlers[kind] = before
         self._said.put(None)
 
-    def _taker(self, kind: str) -> Callable[[Any, Any, Any], Any]:
-        def take(stream: Any, ident: Any, message: Any) -> Any:
+    def _make_handler(self, kind: str) -> Callable[[Any, Any, Any], Any]:
+        def handle_message(stream: Any, ident: Any, message: Any) -> Any:
             content = message.get("content", {})
             name = content.get("comm_id")
             if (
@@ -89,22 +89,24 @@ class Beside:
             ):
                 self._ours.add(name)
             if name in self._ours:
-                self._put(kind, ident, message)
+                self._queue_message(kind, ident, message)
                 return None
             before = self._before[kind]
             return before(stream, ident, message) if before is not None else None
 
-        return take
+        return handle_message
 
-    def _put(self, kind: str, ident: Any, message: Any) -> None:
+    def _queue_message(self, kind: str, ident: Any, message: Any) -> None:
         self._said.put((kind, ident, message))
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="tape pages", daemon=True)
+            self._thread = threading.Thread(
+                target=self._handle_queued_messages, name="tape pages", daemon=True
+            )
             contextvars.Context().run(
                 self._thread.start
             )  # a thread of ours takes no number among the program's
 
-    def _run(self) -> None:
+    def _handle_queued_messages(self) -> None:
         while (said := self._said.get()) is not None:
             kind, ident, message = said
             try:
@@ -252,31 +254,31 @@ class Lab:
         from comm import create_comm, get_comm_manager
 
         self.cells = cells
-        self.loop = _running_loop()
+        self.loop = _find_running_loop()
         self.clients: dict[str, ConnectedPage] = {}  # the newest last
         self.dropped = 0
-        self.answered: Callable[[], None] = _nothing
+        self.answered: Callable[[], None] = _do_nothing
         self._asked: dict[str, CellTask] = {}
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
-        self._manager.register_target(TARGET, self._opened)
+        self._manager.register_target(TARGET, self._connect_page)
         self._beside = listen(cells.shell, self._manager, TARGET)
         self._tell = create_comm(
             TARGET, comm_id=TELL + (BESIDE if self._beside else "") + entropy.token_hex(8)
         )
         # A front end without the labextension closes what it does not know; a page that comes later
         # must find it.
-        self._tell.on_close(lambda _: self._again())
+        self._tell.on_close(lambda _: self._reregister_comm())
 
     def close(self) -> None:
         if self._beside is not None:
             self._beside.close()
         with contextlib.suppress(KeyError):
-            self._manager.unregister_target(TARGET, self._opened)
+            self._manager.unregister_target(TARGET, self._connect_page)
         self._tell.on_close(None)
         self._tell.close()
         for client in list(self.clients):
-            self._forget(client)
+            self._forget_page(client)
 
     def take(self, comm: str) -> bool:
         """Take a comm of another target on the control channel, if we listen there."""
@@ -284,64 +286,68 @@ class Lab:
             self._beside.take(comm)
         return self._beside is not None
 
-    def _again(self) -> None:
+    def _reregister_comm(self) -> None:
         self._manager.register_comm(self._tell)
 
     # ------------------------------------------------------------ pages
 
-    def _opened(self, comm: Any, message: dict[str, Any]) -> None:
-        name = _data(message).get("client")
+    def _connect_page(self, comm: Any, message: dict[str, Any]) -> None:
+        name = _read_data(message).get("client")
         if not isinstance(name, str):
             self.dropped += 1
             return
-        self._forget(name)
+        self._forget_page(name)
         self.clients[name] = ConnectedPage(name)
-        comm.on_msg(lambda said: self._heard(name, _data(said)))
-        comm.on_close(lambda _: self._forget(name))
+        comm.on_msg(lambda said: self._handle_page_message(name, _read_data(said)))
+        comm.on_close(lambda _: self._forget_page(name))
         for oldest in list(self.clients)[:-MOST_CLIENTS]:
-            self._forget(oldest)
+            self._forget_page(oldest)
 
-    def _forget(self, name: str) -> None:
+    def _forget_page(self, name: str) -> None:
         client = self.clients.pop(name, None)
         for viewer in client.views.values() if client else ():
             viewer.close()
         for asked in [each for each in list(self._asked.values()) if each.client == name]:
-            self._settle(asked.id, name, "gone", "the page was closed")
+            self._settle_task(asked.id, name, "gone", "the page was closed")
 
-    def _heard(self, name: str, data: dict[str, Any]) -> None:
+    def _handle_page_message(self, name: str, data: dict[str, Any]) -> None:
         handlers: dict[Any, Callable[[ConnectedPage, dict[str, Any]], None]] = {
-            "path": self._path,
-            "view": self._view,
-            "unview": self._unview,
-            "running": self._running,
-            "ran": self._ran,
-            "stepping": self._stepping,
+            "path": self._handle_path,
+            "view": self._handle_view,
+            "unview": self._handle_unview,
+            "running": self._handle_running,
+            "ran": self._handle_ran,
+            "stepping": self._handle_stepping,
         }
         try:
             handlers[data.get("type")](self.clients[name], data)
         except (TypeError, KeyError):
             self.dropped += 1
 
-    def _stepping(self, _: ConnectedPage, _data: dict[str, Any]) -> None:
+    def _handle_stepping(self, _: ConnectedPage, _data: dict[str, Any]) -> None:
         """A page is there, and answers."""
         self.answered()
 
     def knock(self, name: str) -> None:
         """Ask the pages whether somebody is there: a cell is about to be stepped."""
         for client in list(self.clients):
-            self._send(client, {"type": "stepping", "id": name})
+            self._send_message(client, {"type": "stepping", "id": name})
 
-    def _send(self, client: str, message: dict[str, Any]) -> None:
+    def _send_message(self, client: str, message: dict[str, Any]) -> None:
         if client in self.clients:
             self._tell.send({**message, "client": client})
 
-    def _path(self, _: ConnectedPage, data: dict[str, Any]) -> None:
+    def _handle_path(self, _: ConnectedPage, data: dict[str, Any]) -> None:
         """The notebook's path as the server names it, and the server's root.
 
         Notebook 7 does not say the root: it is the folder that the kernel started in, or one above
         it.
         """
-        path, root, ladder = _text(data["path"]), _text(data["root"]), self.cells.ladder
+        path, root, ladder = (
+            _require_text(data["path"]),
+            _require_text(data["root"]),
+            self.cells.ladder,
+        )
         for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
             ladder.tell(folder / path)
             if ladder.told is not None:
@@ -349,26 +355,27 @@ class Lab:
 
     # ------------------------------------------------------------ views
 
-    def _view(self, client: ConnectedPage, data: dict[str, Any]) -> None:
-        name, message = _text(data["view"]), data["message"]
+    def _handle_view(self, client: ConnectedPage, data: dict[str, Any]) -> None:
+        name, message = _require_text(data["view"]), data["message"]
         if not isinstance(message, dict):
             raise TypeError
         viewer = client.views.get(name)
         if viewer is None:
             if len(client.views) >= MOST_VIEWS:
                 raise KeyError(name)
-            viewer = client.views[name] = self._viewer(client.id, name)
+            viewer = client.views[name] = self._make_viewer(client.id, name)
         viewer.receive(message)
 
-    def _viewer(self, client: str, view: str) -> Viewer:
+    def _make_viewer(self, client: str, view: str) -> Viewer:
         from tape_jupyter.jupyter.viewer.server import Viewer
 
         return Viewer(
-            self.cells, lambda message: self._send(client, {"view": view, "message": message})
+            self.cells,
+            lambda message: self._send_message(client, {"view": view, "message": message}),
         )
 
-    def _unview(self, client: ConnectedPage, data: dict[str, Any]) -> None:
-        viewer = client.views.pop(_text(data["view"]), None)
+    def _handle_unview(self, client: ConnectedPage, data: dict[str, Any]) -> None:
+        viewer = client.views.pop(_require_text(data["view"]), None)
         if viewer is not None:
             viewer.close()
 
@@ -380,32 +387,36 @@ class Lab:
             done(CellOutcome(cell, "gone", "no labextension is connected"))
             return
         name = entropy.token_hex(8)
-        watch = threading.Timer(ACKNOWLEDGED_SECONDS, lambda: self._unanswered(name, client))
+        watch = threading.Timer(
+            ACKNOWLEDGED_SECONDS, lambda: self._settle_unanswered_task(name, client)
+        )
         watch.daemon = True
         self._asked[name] = CellTask(name, cell, client, done, watch)
         watch.start()
-        self._send(client, {"type": "run", "id": name, "cell": cell})
+        self._send_message(client, {"type": "run", "id": name, "cell": cell})
 
     def cancel(self) -> None:
         for asked in list(self._asked.values())[::-1]:  # what waits first: else it would begin
-            self._send(asked.client, {"type": "cancel", "id": asked.id})
+            self._send_message(asked.client, {"type": "cancel", "id": asked.id})
 
-    def _running(self, client: ConnectedPage, data: dict[str, Any]) -> None:
-        asked = self._asked[_text(data["id"])]
+    def _handle_running(self, client: ConnectedPage, data: dict[str, Any]) -> None:
+        asked = self._asked[_require_text(data["id"])]
         if asked.client == client.id:
             asked.watch.cancel()
 
-    def _ran(self, client: ConnectedPage, data: dict[str, Any]) -> None:
+    def _handle_ran(self, client: ConnectedPage, data: dict[str, Any]) -> None:
         state = data["state"]
         if state not in STATES:
             raise TypeError
-        self._settle(_text(data["id"]), client.id, state, _text(data["text"])[:MOST_TEXT])
+        self._settle_task(
+            _require_text(data["id"]), client.id, state, _require_text(data["text"])[:MOST_TEXT]
+        )
 
-    def _unanswered(self, name: str, client: str) -> None:
-        self._settle(name, client, "gone", "the page does not answer: reload it")
-        self._forget(client)
+    def _settle_unanswered_task(self, name: str, client: str) -> None:
+        self._settle_task(name, client, "gone", "the page does not answer: reload it")
+        self._forget_page(client)
 
-    def _settle(self, name: str, client: str, state: State, text: str) -> None:
+    def _settle_task(self, name: str, client: str, state: State, text: str) -> None:
         with self._lock:  # the answer and the watch may come at once
             asked = self._asked.get(name)
             if asked is None or asked.client != client:
@@ -415,22 +426,22 @@ class Lab:
         asked.done(CellOutcome(asked.cell, state, text))
 
 
-def _data(message: dict[str, Any]) -> dict[str, Any]:
+def _read_data(message: dict[str, Any]) -> dict[str, Any]:
     data = message.get("content", {}).get("data")
     return data if isinstance(data, dict) else {}
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nobody waits for a page."""
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def _find_running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -51,16 +51,16 @@ class LongCommand:
         Raises TapeUsageError where it said nothing but what is in the way.
         """
         with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-            process = self._started(said)
+            process = self._start_process(said)
             try:
-                wrong = _heard(process, tell)
+                wrong = _relay_progress(process, tell)
             except BaseException:
                 self.stop()
                 raise
             finally:
-                _ended(process)
+                _end_process(process)
             said.seek(0)
-            return self._result(said.read(), wrong, process.returncode)
+            return self._parse_result(said.read(), wrong, process.returncode)
 
     def stop(self) -> None:
         """End it: nothing is written."""
@@ -69,7 +69,7 @@ class LongCommand:
             with suppress(OSError):
                 self._process.terminate()  # SIGINT is ignored below a shell's `&`
 
-    def _started(self, said: IO[str]) -> subprocess.Popen[str]:
+    def _start_process(self, said: IO[str]) -> subprocess.Popen[str]:
         environ = {
             name: value
             for name, value in os.environ.items()
@@ -83,7 +83,7 @@ class LongCommand:
             )  # fmt: skip
         return self._process
 
-    def _result(self, said: str, wrong: Sequence[str], code: int) -> Told:
+    def _parse_result(self, said: str, wrong: Sequence[str], code: int) -> Told:
         try:
             told = json.loads(said)
         except ValueError:
@@ -96,7 +96,7 @@ class LongCommand:
         raise TapeUsageError(message or f"the {self._word} ended with code {code} and said nothing")
 
 
-def _heard(process: subprocess.Popen[str], tell: Tell) -> list[str]:
+def _relay_progress(process: subprocess.Popen[str], tell: Tell) -> list[str]:
     """Hand its steps on; gives what else it said."""
     wrong = []
     for line in process.stderr or ():
@@ -108,7 +108,7 @@ def _heard(process: subprocess.Popen[str], tell: Tell) -> list[str]:
     return wrong
 
 
-def _ended(process: subprocess.Popen[str]) -> None:
+def _end_process(process: subprocess.Popen[str]) -> None:
     try:
         process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
@@ -147,27 +147,29 @@ class LongTask:
         self.last = {**self.idle, "state": "running", "step": "starting"}
         mine[self.about] = self
         thread = threading.Thread(
-            target=self._run, args=(done, failed), name=f"tape {self.about}", daemon=True
+            target=self._run_command, args=(done, failed), name=f"tape {self.about}", daemon=True
         )
         # a thread of ours takes no number among the program's
         contextvars.Context().run(thread.start)
         return self.last
 
-    def _run(
+    def _run_command(
         self, done: Callable[[Told], Told], failed: Callable[[TapeError], Mapping[str, Any]]
     ) -> None:
         """To its end; never raises."""
         try:
             told = self.command.run(
-                lambda what, made, total: self._tell("running", step=what, done=made, total=total)
+                lambda what, made, total: self._tell_views(
+                    "running", step=what, done=made, total=total
+                )
             )
-            self._tell("done", **done(told))
+            self._tell_views("done", **done(told))
         except TapeError as error:
-            self._tell("failed", text=str(error), **failed(error))
+            self._tell_views("failed", text=str(error), **failed(error))
         except Exception as error:
-            self._tell("failed", text=f"{type(error).__name__}: {error}; please report it")
+            self._tell_views("failed", text=f"{type(error).__name__}: {error}; please report it")
 
-    def _tell(self, state: str, **told: Any) -> None:
+    def _tell_views(self, state: str, **told: Any) -> None:
         self.last = {**self.idle, "state": state, **told}
         views = [view for view in live.of(self.viewer.deck).views if isinstance(view, Viewer)]
         for viewer in dict.fromkeys([self.viewer, *views]):

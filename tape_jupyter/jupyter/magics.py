@@ -68,7 +68,7 @@ class TapeMagics(Magics):
     @no_var_expand
     def line(self, line: str) -> Any:
         """Record, replay or ask: `%tape record`, `%tape status`, `%tape calls`; see `%tape help`."""
-        return with_short_errors(self._ask, line)
+        return with_short_errors(self._answer_line, line)
 
     @cell_magic("tape")  # type: ignore[arg-type]  # the same
     @no_var_expand
@@ -78,28 +78,29 @@ class TapeMagics(Magics):
         """
         word, _, rest = line.strip().partition(" ")
         if word == "override":
-            with_short_errors(lambda told: self._override(told, cell), rest)
+            with_short_errors(lambda told: self._override_call(told, cell), rest)
         else:
-            with_short_errors(self._refuse, line)
+            with_short_errors(self._refuse_line, line)
 
-    def _refuse(self, line: str) -> None:
+    def _refuse_line(self, line: str) -> None:
         parse_line(line)
         raise TapeUsageError(
             "%%tape tapes the cell that you run, so it stands on that cell's first line: not below another %% magic, "
             "and not inside a cell that another cell runs (%run, run_cell)"
         )
 
-    def _ask(self, line: str) -> Any:
+    def _answer_line(self, line: str) -> Any:
         """What a magic gives: `%tape view` a widget, `%tape frame` a frame, the others nothing."""
         word, _, rest = line.strip().partition(" ")
         if word in SESSION_MODES:
             return self._set_mode(parse_line(line, SESSION_MODES))
         asks: dict[str, Callable[[str], Any]]
-        asks = {"": self._status, "status": self._status, "help": self._help, "set": self._set,
-                "calls": self._calls, "show": self._show, "gaps": self._gaps, "view": self._view, "frame": self._frame,
-                "takes": self._takes, "diff": self._diff, "plan": self._plan, "rerun": self._rerun,
-                "override": self._override, "export": self._export, "verify": self._verify,
-                "why": self._why, "prune": self._prune}  # fmt: skip
+        asks = {"": self._print_status, "status": self._print_status, "help": self._print_help,
+                "set": self._set_options, "calls": self._print_calls, "show": self._print_runs,
+                "gaps": self._show_gaps, "view": self._open_view, "frame": self._build_frame,
+                "takes": self._act_on_takes, "diff": self._compare_takes, "plan": self._print_plan,
+                "rerun": self._control_rerun, "override": self._override_call, "export": self._export_bundle,
+                "verify": self._verify_bundle, "why": self._search_cause, "prune": self._prune_cassette}  # fmt: skip
         if word not in asks:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(
@@ -111,31 +112,31 @@ class TapeMagics(Magics):
         said = self.cells.set_session(word)
         say(said or f"tape {word.mode}: {MEANING[word.mode]}")
 
-    def _help(self, _: str) -> None:
+    def _print_help(self, _: str) -> None:
         say(help_page.text())
 
-    def _status(self, _: str) -> None:
+    def _print_status(self, _: str) -> None:
         say(status(self.cells))
 
-    def _calls(self, name: str) -> None:
-        say(listing.calls_text(self._cassette(name)))
+    def _print_calls(self, name: str) -> None:
+        say(listing.calls_text(self._open_cassette(name)))
 
-    def _show(self, name: str) -> None:
-        say("\n".join(listing.runs_text(self._cassette(name))))
+    def _print_runs(self, name: str) -> None:
+        say("\n".join(listing.runs_text(self._open_cassette(name))))
 
-    def _gaps(self, name: str) -> None:
-        gaps_html.show(gaps.report([self._cassette(name)]))
+    def _show_gaps(self, name: str) -> None:
+        gaps_html.show(gaps.report([self._open_cassette(name)]))
 
-    def _view(self, name: str) -> Any:
+    def _open_view(self, name: str) -> Any:
         from tape_jupyter.jupyter.widget import view
 
         return view(self.cells, name)
 
-    def _frame(self, name: str) -> Any:
-        return self._cassette(name).frame()
+    def _build_frame(self, name: str) -> Any:
+        return self._open_cassette(name).frame()
 
-    def _takes(self, line: str) -> None:
-        used, words = files.cassette_of(self._path("")), shlex.split(line)
+    def _act_on_takes(self, line: str) -> None:
+        used, words = files.cassette_of(self._find_cassette_path("")), shlex.split(line)
         beside = paths.beside(used)
         root = commands_takes.meant(beside, words)
         if words:
@@ -147,25 +148,25 @@ class TapeMagics(Magics):
             )
         )
 
-    def _prune(self, line: str) -> None:
+    def _prune_cassette(self, line: str) -> None:
         name, dry = line.replace("--dry-run", "").strip(), "--dry-run" in line.split()
         if name.startswith("-"):
             raise TapeUsageError("%tape prune [NAME] [--dry-run]")
-        root = files.cassette_of(self._path(name))
+        root = files.cassette_of(self._find_cassette_path(name))
         say(prune.prune(root, dry=dry).text(root, dry=dry))
 
-    def _override(self, line: str, body: str = "") -> None:
+    def _override_call(self, line: str, body: str = "") -> None:
         said = override.parsed(line)
-        root = override.holding(paths.beside(files.cassette_of(self._path(""))), said)
+        root = override.holding(paths.beside(files.cassette_of(self._find_cassette_path(""))), said)
         say(override.override(root, said, body.rstrip("\n")).text())
 
-    def _plan(self, line: str) -> None:
-        say(rerun_command.plan(self.cells, files.cassette_of(self._path("")), line))
+    def _print_plan(self, line: str) -> None:
+        say(rerun_command.plan(self.cells, files.cassette_of(self._find_cassette_path("")), line))
 
-    def _rerun(self, line: str) -> None:
-        rerun_command.run(self.cells, files.cassette_of(self._path("")), line, say)
+    def _control_rerun(self, line: str) -> None:
+        rerun_command.run(self.cells, files.cassette_of(self._find_cassette_path("")), line, say)
 
-    def _export(self, line: str) -> None:
+    def _export_bundle(self, line: str) -> None:
         """In a headless run there is nothing to export yet, and a replay writes no bundle."""
         if self.cells.deck.forced:
             shown("%tape export: not in a headless run; when it is saved: tape export NB")
@@ -174,7 +175,7 @@ class TapeMagics(Magics):
         notebook = self.cells.notebook()
         telling.end(export.text(export.Export(notebook, words).run(telling.step), notebook))
 
-    def _why(self, line: str) -> None:
+    def _search_cause(self, line: str) -> None:
         """Of the notebook as it is saved, in a process of its own."""
         if self.cells.deck.forced:
             shown("%tape why: not in a headless run")
@@ -183,7 +184,7 @@ class TapeMagics(Magics):
         command = LongCommand("why", str(notebook), *shlex.split(line), folder=notebook.parent)
         telling.end(str(command.run(telling.step)["text"]))
 
-    def _verify(self, line: str) -> None:
+    def _verify_bundle(self, line: str) -> None:
         from tape_jupyter.bundle import verify
 
         if self.cells.deck.forced:
@@ -199,10 +200,10 @@ class TapeMagics(Magics):
         if not verdict.good:
             raise BundleError(verdict.problems[0], place=verdict.place)
 
-    def _diff(self, line: str) -> None:
-        self._takes(f"diff {line}")
+    def _compare_takes(self, line: str) -> None:
+        self._act_on_takes(f"diff {line}")
 
-    def _set(self, line: str) -> None:
+    def _set_options(self, line: str) -> None:
         if masks := re.match(
             r"redact(?:\.[\w-]+)?=", line
         ):  # a pattern's backslashes and quotes are its own
@@ -211,9 +212,9 @@ class TapeMagics(Magics):
             key, is_pair, value = pair.partition("=")
             if not is_pair:
                 raise TapeUsageError("usage: %tape set KEY=VALUE")
-            self._set_one(key, value)
+            self._set_option(key, value)
 
-    def _set_one(self, key: str, value: str) -> None:
+    def _set_option(self, key: str, value: str) -> None:
         if key == "adopt":
             own = paths.adopt(self.cells.notebook(), value)
             say(f"tape: {own.name} now holds the cassettes of {value}")
@@ -226,17 +227,17 @@ class TapeMagics(Magics):
                 else f"tape: {key}={value} on every run"
             )
 
-    def _cassette(self, name: str) -> Cassette:
+    def _open_cassette(self, name: str) -> Cassette:
         from tape_jupyter.cassette.cassette import Cassette
 
-        path = self._path(name)
+        path = self._find_cassette_path(name)
         if not path.exists():
             raise CassetteError(
                 f"there is no such cassette; there are: {known_names(self.cells)}", path=str(path)
             )
         return Cassette.open(path)
 
-    def _path(self, name: str) -> Path:
+    def _find_cassette_path(self, name: str) -> Path:
         """The named cassette; without a name the last one used, else the notebook's main one."""
         used = next(
             (report.path for report in reversed(self.cells.reports) if there(report.path)), None
@@ -290,12 +291,12 @@ class Telling:
 
     def step(self, what: str, done: int, total: int) -> None:
         if self._live:
-            self._show(export.step(what, done, total, self._command))
+            self._show_text(export.step(what, done, total, self._command))
 
     def end(self, text: str) -> None:
-        self._show(text)
+        self._show_text(text)
 
-    def _show(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         shown(text, self._name, again=self._again)
         self._again = self._live
 
@@ -376,10 +377,10 @@ def unload(shell: InteractiveShell) -> None:
     Raises TapeUsageError, and takes nothing out, where what runs on would go live that was to be
     replayed.
     """
-    with_short_errors(lambda _: _unload(shell), "")
+    with_short_errors(lambda _: _unload_extension(shell), "")
 
 
-def _unload(shell: InteractiveShell) -> None:
+def _unload_extension(shell: InteractiveShell) -> None:
     cells = loaded(shell)
     if cells is None:
         return

@@ -56,7 +56,7 @@ def show_refusals_briefly(shell: InteractiveShell) -> Callable[[], None]:
     do about it.
     """
 
-    def render(error: TapeRefusal) -> list[str]:
+    def render_refusal(error: TapeRefusal) -> list[str]:
         kept = own_lines(error)
         if kept is None:
             return short(error)
@@ -65,9 +65,9 @@ def show_refusals_briefly(shell: InteractiveShell) -> Callable[[], None]:
         )
         return lines
 
-    def undo() -> None:
-        if getattr(TapeRefusal, "_render_traceback_", None) is render:
+    def undo_rendering() -> None:
+        if getattr(TapeRefusal, "_render_traceback_", None) is render_refusal:
             delattr(TapeRefusal, "_render_traceback_")
 
-    TapeRefusal._render_traceback_ = render  # type: ignore[attr-defined]  # IPython's protocol
-    return undo
+    TapeRefusal._render_traceback_ = render_refusal  # type: ignore[attr-defined]  # IPython's protocol
+    return undo_rendering

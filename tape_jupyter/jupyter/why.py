@@ -23,7 +23,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     if message.get("look"):
         return long_command.last_of(viewer, "why", _IDLE)
     cassette, good, bad, check = (
-        _word(message, name) for name in ("cassette", "good", "bad", "check")
+        _read_text(message, name) for name in ("cassette", "good", "bad", "check")
     )
     if not check:
         raise TapeUsageError(
@@ -34,7 +34,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     sides = [f"--good={good or cassette}", f"--bad={bad or cassette}"]
     words = [str(notebook), *sides, f"--check={check}", f"--name={cassette}"]
     command = LongCommand("why", *words, folder=notebook.parent)
-    return LongTask("why", viewer, command, _IDLE).begin(_found, lambda _error: {})
+    return LongTask("why", viewer, command, _IDLE).begin(_build_findings, lambda _error: {})
 
 
 @answers("why.stop")
@@ -43,7 +43,7 @@ def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _found(told: Mapping[str, Any]) -> dict[str, Any]:
+def _build_findings(told: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "text": "\n".join(told["notes"]),
         "words": told["words"],
@@ -52,7 +52,7 @@ def _found(told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _word(message: dict[str, Any], name: str) -> str:
+def _read_text(message: dict[str, Any], name: str) -> str:
     value = message.get(name, "")
     if not isinstance(value, str) or len(value) > _LONGEST:
         raise Forged(name)

@@ -37,7 +37,7 @@ def view(cells: CellRunner, name: str = "", take: str = "") -> AnyWidget:
     Raises TapeUsageError where the view's script is not in this installation, or anywidget is not.
     """
     source = script("widget")
-    shown = _widget_class()(cells, source)
+    shown = _load_widget_class()(cells, source)
     if name:
         shown.viewer.open(name, take)
     _open.append(shown)
@@ -46,7 +46,7 @@ def view(cells: CellRunner, name: str = "", take: str = "") -> AnyWidget:
     return shown  # type: ignore[no-any-return]  # made below
 
 
-def _widget_class() -> Any:
+def _load_widget_class() -> Any:
     """The class, made when it is first needed: importing ipywidgets takes a while."""
     if not _made:
         try:
@@ -76,9 +76,9 @@ def _widget_class() -> Any:
                     self.beside = self.comm.comm_id
                 self.viewer = Viewer(cells, self.send)
                 self.viewer.is_widget = True
-                self.on_msg(self._heard)
+                self.on_msg(self._receive_message)
 
-            def _heard(self, _widget: Any, content: Any, _buffers: Any) -> None:
+            def _receive_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
                 self.viewer.receive(content)
 
             def close(self) -> None:
@@ -107,10 +107,10 @@ def _answer_beside_a_cell(comm: Any) -> None:
     cell may block.
     """
     if hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = _as_it_came  # noqa: SLF001  # there is no public way
+        comm._reply_subshell_for = _return_default  # noqa: SLF001  # there is no public way
 
 
-def _as_it_came(_data: Any, default: Any) -> Any:
+def _return_default(_data: Any, default: Any) -> Any:
     return default
 
 

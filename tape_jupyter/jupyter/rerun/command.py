@@ -33,7 +33,7 @@ SKIP = ", --on-divergence skip (leave this cell out)"
 POLICIES = ("stop", "live", "stale", "skip")
 
 
-def _parser() -> LineParser:
+def _build_parser() -> LineParser:
     parser = LineParser("%tape rerun")
     parser.add_argument("take", nargs="?", default="")
     parser.add_argument("--cells", type=lambda text: [name for name in text.split(",") if name])
@@ -50,11 +50,13 @@ def plan(cells: CellRunner, root: Path, line: str) -> str:
     """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError,
     CassetteError.
     """
-    words = _split(line)
+    words = _split_words(line)
     if len(words) > 1:
         raise TapeUsageError(f"usage: {PLAN_USAGE}")
     take = take_of(root, *words)
-    return "\n".join([*_elsewhere(root, take), plan_text(rerunner.of(cells).plan(take))])
+    return "\n".join(
+        [*_describe_other_cassette(root, take), plan_text(rerunner.of(cells).plan(take))]
+    )
 
 
 def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) -> None:
@@ -63,12 +65,12 @@ def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) ->
 
     Raises TapeUsageError, CassetteError, before anything has run.
     """
-    said, runner = _parser().parse_args(_split(line)), rerunner.of(cells)
-    tell = _told(runner, say)
+    said, runner = _build_parser().parse_args(_split_words(line)), rerunner.of(cells)
+    tell = _make_teller(runner, say)
     if said.cancel:
-        return _after_the_cell(runner, lambda: runner.cancel(tell=tell), say)
+        return _run_after_cell(runner, lambda: runner.cancel(tell=tell), say)
     if runner.parked is not None and not said.take:
-        return _after_the_cell(runner, _going_on(runner, said, tell), say)
+        return _run_after_cell(runner, _build_resume_action(runner, said, tell), say)
     if said.write is not None or said.on_divergence == "skip":
         raise TapeUsageError("no re-run waits at a divergence")
     take = take_of(root, *([said.take] if said.take else []))
@@ -78,7 +80,7 @@ def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) ->
     fresh = said.fresh or made.hermetic is not None
     if said.fresh and said.cells:
         raise TapeUsageError("--fresh runs every cell: leave out --cells")
-    say("\n".join([*_elsewhere(root, take), plan_text(made)]))
+    say("\n".join([*_describe_other_cassette(root, take), plan_text(made)]))
     if fresh:
         say(
             f"All {made.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)"
@@ -87,80 +89,80 @@ def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) ->
     ask = RerunRequest(
         made, take, entries, said.on_divergence or "stop", said.fresh, said.pace or ""
     )
-    return _after_the_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
+    return _run_after_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
 
 
-def _going_on(runner: Rerunner, said: Any, tell: rerunner.Tell) -> Callable[[], None]:
+def _build_resume_action(runner: Rerunner, said: Any, tell: rerunner.Tell) -> Callable[[], None]:
     parked = runner.parked
     assert parked is not None
     if said.write is not None:
         return lambda: runner.resolve(parked.question.id, "write", said.write, tell=tell)
     if said.on_divergence in (None, "stop"):
         raise TapeUsageError(
-            f"a re-run waits at a divergence; say what becomes of it. {_choices(parked.question.told)}"
+            f"a re-run waits at a divergence; say what becomes of it. {_format_choices(parked.question.told)}"
         )
     return lambda: runner.resolve_all(said.on_divergence, tell=tell)
 
 
-def _after_the_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str], None]) -> None:
+def _run_after_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str], None]) -> None:
     """Cells run one after another, so a re-run waits for the end of the cell that asks for it."""
     events = runner.shell.events
 
-    def once(_result: Any) -> None:
-        events.unregister("post_run_cell", once)
+    def run_once(_result: Any) -> None:
+        events.unregister("post_run_cell", run_once)
         try:
             do()
         except Exception as error:
             say(f"{type(error).__name__}: {error}")
 
-    events.register("post_run_cell", once)
+    events.register("post_run_cell", run_once)
 
 
-def _told(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
+def _make_teller(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
     """Says what comes of a re-run, as text, below the cell that asked for it."""
     asked, closed = runner.parents.now(), False
 
-    def below(text: str) -> None:
+    def print_below(text: str) -> None:
         with runner.parents.speaking_for(asked):
             say(text)
 
-    def tell(about: str, told: dict[str, Any]) -> None:
+    def tell_outcome(about: str, told: dict[str, Any]) -> None:
         nonlocal closed
         if about == "diverged":
-            fields = [line for each in told["fields"][:3] for line in _field(each)]
+            fields = [line for each in told["fields"][:3] for line in _format_field(each)]
             title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
-            below("\n".join([title, *fields, _choices(told)]))
+            print_below("\n".join([title, *fields, _format_choices(told)]))
         elif about == "done" and runner.compared is not None:
             told_of = runner.compared.proof.text if closed else runner.compared.text()
-            below("\n".join([told_of, *_to_adopt(runner.compared)]))
+            print_below("\n".join([told_of, *_suggest_adoption(runner.compared)]))
             closed = True
         elif about == "cancelled":
-            below("cancelled: everything is as it was before the re-run")
+            print_below("cancelled: everything is as it was before the re-run")
 
-    return tell
+    return tell_outcome
 
 
-def _choices(told: Mapping[str, Any]) -> str:
+def _format_choices(told: Mapping[str, Any]) -> str:
     """What may become of a call."""
     return CHOICES.format(SKIP if "skip" in told["choices"] else "")
 
 
-def _to_adopt(compared: Comparison) -> list[str]:
+def _suggest_adoption(compared: Comparison) -> list[str]:
     """What to do where a proof found more cells that depend on the change."""
     if not compared.proof.adopt:
         return []
     return [f"Now: %tape rerun {compared.take} --adopt (runs what depends on it by this, too)"]
 
 
-def _field(each: dict[str, str]) -> list[str]:
+def _format_field(each: dict[str, str]) -> list[str]:
     return [
         f"  {each['path']}",
-        f"    recorded: {_line(each['recorded'])}",
-        f"    now:      {_line(each['now'])}",
+        f"    recorded: {_shorten_text(each['recorded'])}",
+        f"    now:      {_shorten_text(each['now'])}",
     ]
 
 
-def _line(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
@@ -175,7 +177,7 @@ def take_of(root: Path, name: str = "") -> Cassette:
     return Cassette.open(of).take(name)
 
 
-def _elsewhere(root: Path, take: Cassette) -> list[str]:
+def _describe_other_cassette(root: Path, take: Cassette) -> list[str]:
     """That the take is not of the cassette that was used last."""
     return [f"take {files.name_of(take.path)} is of {take.root.name}"] if take.root != root else []
 
@@ -184,22 +186,22 @@ def ticked(made: Plan, words: Iterable[str]) -> frozenset[int]:
     """The entries of a plan that a person named by their prompt numbers ("3") or ids of cells."""
     found: set[int] = set()
     for word in words:
-        same = [cell.entry for cell in made.cells if word in _names(cell)]
+        same = [cell.entry for cell in made.cells if word in _list_cell_names(cell)]
         if not same:
-            known = ", ".join(name for cell in made.cells for name in _names(cell)[:1])
+            known = ", ".join(name for cell in made.cells for name in _list_cell_names(cell)[:1])
             raise TapeUsageError(f"{word[:80]!r} is no cell of this plan; there are: {known}")
         found |= set(same)
     return frozenset(found)
 
 
-def _names(cell: PlanCell) -> list[str]:
+def _list_cell_names(cell: PlanCell) -> list[str]:
     return [*([str(cell.number), f"[{cell.number}]"] if cell.number is not None else []), cell.cell]
 
 
 def plan_text(made: Plan) -> str:
     """The plan before anything runs, for people."""
     live = made.maybe_live - sum(cell.asks for cell in made.cells if not cell.ticked)
-    calls = f"{made.from_tape} calls from the tape, {live} may ask anew{_asking(made)}"
+    calls = f"{made.from_tape} calls from the tape, {live} may ask anew{_describe_live_calls(made)}"
     count = len({cell.cell or cell.entry for cell in made.cells})
     lines = [f"Re-run {count} of {made.total} cells with take {made.take}: {calls}"]
     for cell in made.cells:
@@ -212,7 +214,7 @@ def plan_text(made: Plan) -> str:
     return "\n".join(lines)
 
 
-def _asking(made: Plan) -> str:
+def _describe_live_calls(made: Plan) -> str:
     """How many calls of which cells may go live, and at what price."""
     cells = [cell for cell in made.cells if cell.asks and cell.ticked]
     if not cells:
@@ -224,7 +226,7 @@ def _asking(made: Plan) -> str:
     return f": {', '.join(told)}{'' if known and not sum(costs) else f' ({price})'}"
 
 
-def _split(line: str) -> list[str]:
+def _split_words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:

@@ -111,13 +111,13 @@ class Comparison:
         """For people, in a terminal or below a cell."""
         changed = [cell for cell in self.cells if not cell.same]
         lines = [
-            f"re-run with take {self.take}: {_counted(self.ran, 'cell')} ran, {len(changed)} came out otherwise"
+            f"re-run with take {self.take}: {_format_count(self.ran, 'cell')} ran, {len(changed)} came out otherwise"
         ]
         for cell in self.cells:
             lines.append(
-                f"{_number(cell.number)} {cell.title}: {'the same' if cell.same else 'changed'}"
+                f"{_format_number(cell.number)} {cell.title}: {'the same' if cell.same else 'changed'}"
             )
-            lines += [f"  {line}" for each in cell.outputs for line in _lines(each)]
+            lines += [f"  {line}" for each in cell.outputs for line in _format_change(each)]
         calls = [span for span in self.spans if span.mark != "same"]
         if calls:
             lines.append("calls:")
@@ -135,7 +135,7 @@ class Comparison:
         return "\n".join(lines)
 
 
-def _lines(change: OutputChange) -> list[str]:
+def _format_change(change: OutputChange) -> list[str]:
     """A diff of text; an image is only named."""
     if change.kind == "image":
         return ["(another image)" if change.before and change.after else "(an image)"]
@@ -143,11 +143,11 @@ def _lines(change: OutputChange) -> list[str]:
     return list(unified_diff(before, after, lineterm="", n=1))[3:] or [f"({change.kind})"]
 
 
-def _number(number: int | None) -> str:
+def _format_number(number: int | None) -> str:
     return f"[{number}]" if number is not None else "[ ]"
 
 
-def _counted(count: int, thing: str) -> str:
+def _format_count(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
@@ -158,7 +158,7 @@ def outputs_changed(before: Sequence[Output], after: Sequence[Output]) -> tuple[
     """The outputs that differ, each beside what stood in its place; () where a cell shows the same."""
     if outputs.same(before, after):
         return ()
-    old, new = list(_parts(before)), list(_parts(after))
+    old, new = list(_collect_parts(before)), list(_collect_parts(after))
     matched = SequenceMatcher(
         None, [kind for kind, _ in old], [kind for kind, _ in new], autojunk=False
     )
@@ -175,30 +175,30 @@ def outputs_changed(before: Sequence[Output], after: Sequence[Output]) -> tuple[
     return tuple(found)
 
 
-def _parts(shown: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
+def _collect_parts(shown: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
     """A cell's outputs as they are compared: neighbouring texts of a stream as one, the tape's own
     summary left out.
     """
     for output in outputs.merged([dict(each) for each in shown if not outputs.is_summary(each)]):
         if output["output_type"] == "stream":
-            yield "text", _cut(outputs.joined(output["text"]))
+            yield "text", _cut_text(outputs.joined(output["text"]))
         elif output["output_type"] == "error":
-            yield "error", _cut(f"{output.get('ename')}: {output.get('evalue')}")
+            yield "error", _cut_text(f"{output.get('ename')}: {output.get('evalue')}")
         elif data := output.get("data"):
-            yield _part(data)
+            yield _build_part(data)
 
 
-def _part(data: Mapping[str, Any]) -> tuple[Kind, str]:
+def _build_part(data: Mapping[str, Any]) -> tuple[Kind, str]:
     for kind in _IMAGES:
         if kind in data:
             return "image", f"data:{kind};base64,{outputs.joined(data[kind]).replace(chr(10), '')}"
     html = outputs.joined(data.get("text/html", ""))
     if "<table" in html and (told := table_csv(html)):
-        return "table", _cut(told)
-    return "text", _cut(outputs.joined(data.get("text/plain", html)))
+        return "table", _cut_text(told)
+    return "text", _cut_text(outputs.joined(data.get("text/plain", html)))
 
 
-def _cut(text: str) -> str:
+def _cut_text(text: str) -> str:
     return (
         text
         if len(text) <= MOST_TEXT
@@ -263,14 +263,14 @@ class _Short(reprlib.Repr):
         if kind is bytes:
             return repr(x[:40])
         shape = (
-            _shape(x)
+            _read_shape(x)
             if kind.__module__.partition(".")[0] in ("numpy", "pandas", "polars", "torch")
             else None
         )
         return f"<{kind.__name__}{' ' + 'x'.join(map(str, shape)) if shape else ''}>"
 
 
-def _shape(value: Any) -> tuple[int, ...] | None:
+def _read_shape(value: Any) -> tuple[int, ...] | None:
     shape = getattr(value, "shape", None)
     return tuple(shape) if isinstance(shape, tuple) else None
 
@@ -332,13 +332,18 @@ def calls_changed(run: str, cell: TapedCell) -> list[SpanChange]:
     book = cell.cassette
     if book is None:
         return []
-    recorded = {entry.name: entry for entry in map(_recorded, book.calls) if entry.run == run}
+    recorded = {
+        entry.name: entry for entry in map(_to_recorded_call, book.calls) if entry.run == run
+    }
     served = [entry for entry in cell.served if entry.run == run]
-    found = [_pair(recorded.pop(entry.name, None) or _recorded(entry), entry) for entry in served]
+    found = [
+        _compare_calls(recorded.pop(entry.name, None) or _to_recorded_call(entry), entry)
+        for entry in served
+    ]
     new = [entry for entry in book.calls if cell.run and entry.run == cell.run]
     for entry in [*(each for each in cell.served if each.run != run), *new]:
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
-        found.append(_pair(old or _like(recorded, entry), entry))
+        found.append(_compare_calls(old or _pop_similar_call(recorded, entry), entry))
     return [*found, *(SpanChange(name, None, old.title, "gone") for name, old in recorded.items())]
 
 
@@ -359,7 +364,7 @@ def mingled_tools(run: str, cell: TapedCell) -> list[str]:
         return []
     played = {e.id for e in cell.served if e.run == run and not isinstance(e, Overridden)}
     found: dict[str, None] = {}
-    for entry in map(_recorded, cell.cassette.calls):
+    for entry in map(_to_recorded_call, cell.cassette.calls):
         if entry.run != run or entry.head().get("kind") != "tool":
             continue
         group = {entry.id, *entry.did().get("beside", ())}
@@ -384,34 +389,36 @@ def beside_others(title: str, tool: str) -> str:
 
 def calls_of_take(take: Cassette, runs: Collection[str]) -> list[SpanChange]:
     """The calls of these recordings, each beside what the take answers in its place."""
-    return [_pair(_recorded(entry), entry) for entry in take.calls if entry.run in runs]
+    return [
+        _compare_calls(_to_recorded_call(entry), entry) for entry in take.calls if entry.run in runs
+    ]
 
 
-def _recorded(entry: Entry) -> Entry:
+def _to_recorded_call(entry: Entry) -> Entry:
     return entry.recorded if isinstance(entry, Overridden) else entry
 
 
-def _like(left: dict[str, Entry], entry: Entry) -> Entry | None:
+def _pop_similar_call(left: dict[str, Entry], entry: Entry) -> Entry | None:
     """The recorded call that it took the place of: the first that is left with its kind and name."""
     same = next((name for name, old in left.items() if old.title == entry.title), None)
     return left.pop(same) if same is not None else None
 
 
-def _pair(old: Entry | None, new: Entry) -> SpanChange:
+def _compare_calls(old: Entry | None, new: Entry) -> SpanChange:
     how = _NOTES.get(str(new.head().get("diverged", "")), "")
     if old is None:
         return SpanChange(None, new.name, new.title, "added", how)
-    said = (_said(old), _said(new)) if old is not new else ("", "")
+    said = (_summarise_reply(old), _summarise_reply(new)) if old is not new else ("", "")
     mark: Mark = "changed" if old is not new else "same"
     note = ", ".join(filter(None, (how, f"{said[0]} -> {said[1]}" if said[0] != said[1] else "")))
     return SpanChange(old.name, new.name, new.title, mark, note)
 
 
-def _said(entry: Entry) -> str:
-    return next(_gist(entry), "")
+def _summarise_reply(entry: Entry) -> str:
+    return next(_yield_reply_gist(entry), "")
 
 
-def _gist(entry: Entry) -> Iterator[str]:
+def _yield_reply_gist(entry: Entry) -> Iterator[str]:
     try:
         reply = entry.reply()
     except CassetteError:

@@ -145,7 +145,7 @@ def told(divergence: Divergence) -> dict[str, Any]:
         "asked": section(divergence.call),
         "recorded": section(near.request()) if near is not None else None,
         "cost": cost(near),
-        "reply": _reply(near),
+        "reply": _describe_recorded_reply(near),
         "choices": ["live", "write", "stale", "skip"] if near is not None else ["live", "skip"],
     }
 
@@ -160,15 +160,15 @@ def section(call: Request | FunctionCall) -> dict[str, Any]:
         body = decode(call.body, call.header("content-encoding")) or b""
         value = json_value(body)
         if value is None:
-            return _section(secrets.scrub(body.decode("utf-8", "replace"))[0], is_json=False)
-    return _section(_pretty(secrets.scrub_structure(value)[0]), is_json=True)
+            return _build_section(secrets.scrub(body.decode("utf-8", "replace"))[0], is_json=False)
+    return _build_section(_format_json(secrets.scrub_structure(value)[0]), is_json=True)
 
 
-def _section(text: str, *, is_json: bool) -> dict[str, Any]:
+def _build_section(text: str, *, is_json: bool) -> dict[str, Any]:
     return {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
 
 
-def _pretty(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
 
 
@@ -178,7 +178,7 @@ def cost(near: Entry | None) -> float | None:
     return float(told) if told is not None else None
 
 
-def _reply(near: Entry | None) -> dict[str, Any] | None:
+def _describe_recorded_reply(near: Entry | None) -> dict[str, Any] | None:
     """The recorded reply, where the writing of one's own starts."""
     if near is None:
         return None
@@ -187,8 +187,8 @@ def _reply(near: Entry | None) -> dict[str, Any] | None:
     except CassetteError:
         return None
     if isinstance(reply, Value):
-        return {"text": _pretty(reply.value), "json": True}
+        return {"text": _format_json(reply.value), "json": True}
     message = editing.message_of(request, reply) if isinstance(request, Request) else None
     if message is not None:
-        return {"text": _pretty(message), "json": True}
+        return {"text": _format_json(message), "json": True}
     return {"text": reply.readable.decode("utf-8", "replace")[:MOST], "json": False}

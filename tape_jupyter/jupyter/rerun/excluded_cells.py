@@ -39,7 +39,7 @@ def planned(made: Plan, take: Cassette, history: History) -> Plan:
 def entries(made: Plan, take: Cassette, history: History) -> set[int]:
     """The entries of a plan that were left out last time."""
     out = cells(take)
-    return {cell.entry for cell in made.cells if _name(history[cell.entry]) in out}
+    return {cell.entry for cell in made.cells if _to_parent_name(history[cell.entry]) in out}
 
 
 def cells(take: Cassette) -> set[str]:
@@ -60,18 +60,18 @@ def remember(take: Cassette, planned_: Iterable[Execution], skipped: Iterable[Ex
     """
     if take.base is None:
         return
-    before, now = cells(take), {_name(entry) for entry in skipped}
+    before, now = cells(take), {_to_parent_name(entry) for entry in skipped}
     for entry in planned_:
-        name = _name(entry)
+        name = _to_parent_name(entry)
         if (name in before) != (name in now):
-            _say(take, entry, SKIPPED if name in now else RAN)
+            _write_outcome(take, entry, SKIPPED if name in now else RAN)
 
 
-def _name(entry: Execution) -> str:
+def _to_parent_name(entry: Execution) -> str:
     return entry.run or f"cell:{entry.cell}"
 
 
-def _say(take: Cassette, entry: Execution, outcome: str) -> None:
+def _write_outcome(take: Cassette, entry: Execution, outcome: str) -> None:
     secrets = Secrets()
     secrets.learn_environment(os.environ)
     base = take.by_run.get(entry.run, {})
@@ -82,6 +82,6 @@ def _say(take: Cassette, entry: Execution, outcome: str) -> None:
         **known,
         "title": title_of(entry.source),
     }
-    record = {**told, "at": moment(datetime.now(UTC)), "parent": _name(entry)}
+    record = {**told, "at": moment(datetime.now(UTC)), "parent": _to_parent_name(entry)}
     run = take.start_run(record, {}, secrets)
     take.end_run(run, {"outcome": outcome, "calls": 0}, secrets)

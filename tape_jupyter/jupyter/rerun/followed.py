@@ -101,10 +101,10 @@ class _Followed:
         if cell.replaying:
             told["mingled"] = mingled_tools(cell.player.repeats(cell.execution), cell)
         if cell.divergences:
-            told["asks"] = self._asked(cell, cell.divergences[0])
+            told["asks"] = self._answer_or_ask(cell, cell.divergences[0])
         return told
 
-    def _asked(self, cell: TapedCell, divergence: Divergence) -> dict[str, Any]:
+    def _answer_or_ask(self, cell: TapedCell, divergence: Divergence) -> dict[str, Any]:
         """The question; the answer that a person wrote for it is committed to the take instead."""
         text = self.orders.written.get(divergence.match)
         if text is None:

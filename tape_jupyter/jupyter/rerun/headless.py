@@ -86,11 +86,11 @@ def rerun(
     saved = headless_run.read(notebook)
     runs, made = headless_run.replayed(notebook, starting, told, timeout, env)
     if output is not None:
-        _write(made, output)
-    return HeadlessRerun(runs, _comparison(saved, made, runs, root, take), str(output or ""))
+        _write_notebook(made, output)
+    return HeadlessRerun(runs, _build_comparison(saved, made, runs, root, take), str(output or ""))
 
 
-def _comparison(
+def _build_comparison(
     saved: NotebookNode, made: NotebookNode, runs: list[headless_run.CellRun], root: Path, take: str
 ) -> Comparison:
     ran = [run for run in runs if run.status != "not run"]
@@ -105,8 +105,8 @@ def _comparison(
     return Comparison(
         take=take,
         ran=len(ran),
-        cells=tuple(_cells(saved, made, {run.number: run for run in ran})),
-        spans=tuple(_spans(root, take)),
+        cells=tuple(_compare_cells(saved, made, {run.number: run for run in ran})),
+        spans=tuple(_compare_spans(root, take)),
         stopped=stopped,
         proof=RerunProof(
             "proved" if stopped is None else "not provable",
@@ -115,7 +115,7 @@ def _comparison(
     )
 
 
-def _cells(
+def _compare_cells(
     saved: NotebookNode, made: NotebookNode, ran: Mapping[int, headless_run.CellRun]
 ) -> list[CellChange]:
     pairs = [
@@ -132,7 +132,7 @@ def _cells(
     ]
 
 
-def _spans(root: Path, take: str) -> list[SpanChange]:
+def _compare_spans(root: Path, take: str) -> list[SpanChange]:
     base = Cassette.open(root)
     found = diff.diff(base, base.take(take))
     return [
@@ -140,7 +140,7 @@ def _spans(root: Path, take: str) -> list[SpanChange]:
     ]
 
 
-def _write(made: NotebookNode, output: Path) -> None:
+def _write_notebook(made: NotebookNode, output: Path) -> None:
     import nbformat
 
     with output.open("x", encoding="utf-8") as file:

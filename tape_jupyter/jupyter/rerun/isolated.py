@@ -70,12 +70,12 @@ class ProofCase:
 def begin(case: ProofCase, done: Callable[[RerunProof], None]) -> threading.Thread:
     """Start proving; `done` is called on a thread of its own."""
 
-    def run() -> None:
+    def run_proof() -> None:
         with network_guard.unwatched():  # the fresh process has a wall of its own
             told = prove(case)
         done(told)
 
-    thread = threading.Thread(target=run, name="tape proof", daemon=True)
+    thread = threading.Thread(target=run_proof, name="tape proof", daemon=True)
     contextvars.Context().run(thread.start)  # no cell's thread
     return thread
 
@@ -90,9 +90,9 @@ def prove(case: ProofCase) -> RerunProof:
             "the notebook's path is not known, so a fresh kernel would not find the recording",
         )
     try:
-        replayed = process.replay(_job(case.history, case, case.take))
+        replayed = process.replay(_build_job(case.history, case, case.take))
         verdict = verify.verify(
-            case.history, case.texts, replayed, lambda: _unsteady(case), case.live
+            case.history, case.texts, replayed, lambda: _find_unsteady_entries(case), case.live
         )
     except Exception as error:
         return RerunProof(
@@ -103,23 +103,23 @@ def prove(case: ProofCase) -> RerunProof:
     )
     if verdict.state == "proved" and case.unsure:
         now = f"Now: %tape rerun {case.take} --on-divergence live, or %tape replay --live tool:NAME"
-        return _unsure(case.unsure, now)
-    adopt = tuple(dict.fromkeys(_cell(case.history, index) for index in verdict.cells))
+        return _build_unsure_proof(case.unsure, now)
+    adopt = tuple(dict.fromkeys(_to_cell_id(case.history, index) for index in verdict.cells))
     return RerunProof(verdict.state, text, adopt)
 
 
-def _unsure(doubts: Sequence[str], now: str) -> RerunProof:
+def _build_unsure_proof(doubts: Sequence[str], now: str) -> RerunProof:
     more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
     return RerunProof("not provable", f"{doubts[0]}{more}. {now}")
 
 
-def _unsteady(case: ProofCase) -> set[int]:
+def _find_unsteady_entries(case: ProofCase) -> set[int]:
     """The entries that do not come out the same even on the recording itself."""
-    replayed = process.replay(_job(case.before, case, case.recording))
+    replayed = process.replay(_build_job(case.before, case, case.recording))
     return set(verify.differing(case.before, case.texts_before, replayed))
 
 
-def _job(history: History, case: ProofCase, take: str) -> process.ReplayJob:
+def _build_job(history: History, case: ProofCase, take: str) -> process.ReplayJob:
     env = {"TAPE_MODE": "replay", "TAPE_OPTIONS": f"--take {take}"}
     if case.notebook is not None:
         env["TAPE_NOTEBOOK"] = str(case.notebook)
@@ -132,7 +132,7 @@ def turns_of(history: History, take: Cassette) -> tuple[str, ...]:
     return tuple(entry.run if entry.run in newer else "" for entry in history)
 
 
-def _cell(history: History, index: int) -> str:
+def _to_cell_id(history: History, index: int) -> str:
     return history[index].cell or str(index)
 
 
@@ -147,7 +147,7 @@ def text_of(shown: Iterable[Output]) -> str:
         if each["output_type"] == "stream" and each["name"] == "stdout"
     )
     parts = [
-        _line(str(each["data"]["text/plain"]))
+        _ensure_newline(str(each["data"]["text/plain"]))
         for each in told
         if "text/plain" in each.get("data", {})
     ]
@@ -157,7 +157,7 @@ def text_of(shown: Iterable[Output]) -> str:
     return "".join([printed, *parts, *errors])
 
 
-def _line(text: str) -> str:
+def _ensure_newline(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
@@ -228,9 +228,9 @@ class FreshRun:
 
     def begin(self) -> None:
         """Start it. Raises TapeUsageError."""
-        self._require()
+        self._require_possible()
         self.asked = self.page.parents.now()
-        self._start()
+        self._start_process()
 
     def go_on(self, question: Question, choice: str, reply: str | None, *, tell: Tell) -> None:
         """Run again with what a person decided of the call at which it ended."""
@@ -239,21 +239,24 @@ class FreshRun:
         else:
             self.decided[question.match] = choice
         self.hears = replace(self.hears, tell=tell)
-        self._start()
+        self._start_process()
 
-    def _start(self) -> None:
-        def run() -> None:
+    def _start_process(self) -> None:
+        def run_process() -> None:
             with network_guard.unwatched():  # the fresh process has a wall of its own
                 try:
                     replayed = process.replay(
-                        self._job(), process.ReplayListener(self._starts, self._ends, self.leash)
+                        self._build_job(),
+                        process.ReplayListener(
+                            self._tell_progress, self._is_new_failure, self.leash
+                        ),
                     )
                 except Exception as error:
                     why = f"the fresh process did not start: {type(error).__name__}: {error}"
                     replayed = process.Replayed((), why)
-            labextension.on_main(lambda: self._ended(replayed))
+            labextension.on_main(lambda: self._finish_run(replayed))
 
-        self.thread = threading.Thread(target=run, name="tape fresh", daemon=True)
+        self.thread = threading.Thread(target=run_process, name="tape fresh", daemon=True)
         contextvars.Context().run(self.thread.start)  # no cell's thread
 
     def cancel(self) -> None:
@@ -265,7 +268,7 @@ class FreshRun:
 
     # ------------------------------------------------------------ before
 
-    def _require(self) -> None:
+    def _require_possible(self) -> None:
         if self.notebook is None:
             raise TapeUsageError(
                 "the notebook's path is not known, so a fresh process would not find the recording. Now: set "
@@ -276,7 +279,7 @@ class FreshRun:
                 f"{why}, so a fresh process cannot begin there. Now: tape rerun NB"
             )
 
-    def _job(self) -> process.ReplayJob:
+    def _build_job(self) -> process.ReplayJob:
         policy = f" --on-divergence {self.policy}" if self.policy != "stop" else ""
         pace = f" --pace {self.pace}" if self.pace else ""
         env = {
@@ -306,61 +309,63 @@ class FreshRun:
 
     # ------------------------------------------------------------ meanwhile
 
-    def _starts(self, index: int) -> None:
+    def _tell_progress(self, index: int) -> None:
         entry = self.history[index]
         told = {
             "done": index,
             "total": len(self.history),
-            "cell": self._cell_id(entry),
+            "cell": self._find_cell_id(entry),
             "state": "running",
         }
         self.hears.tell("progress", {**told, "title": title_of(entry.source)})
 
-    def _ends(self, ran: process.EntryOutcome) -> bool:
+    def _is_new_failure(self, ran: process.EntryOutcome) -> bool:
         """At the first cell that fails and did not before."""
         return ran.error is not None and self.history[ran.index].outcome != "error"
 
-    def _cell_id(self, entry: Execution) -> str:
+    def _find_cell_id(self, entry: Execution) -> str:
         return self.page.parents.cell_id(entry.index) or entry.cell
 
     # ------------------------------------------------------------ the end
 
-    def _ended(self, replayed: process.Replayed) -> None:
+    def _finish_run(self, replayed: process.Replayed) -> None:
         if self.leash.pulled:
             self.hears.over(None)
             return
         if self.take.base is not None:  # it may have grown
             self.take = Cassette.open(self.take.root).take(self.name)
         if asked := replayed.ran[-1].told.get("asks") if replayed.ran else None:
-            self._ask(self.history[replayed.ran[-1].index], asked)
+            self._ask_person(self.history[replayed.ran[-1].index], asked)
             return
-        stopped, whole = self._stopped(replayed)
+        stopped, whole = self._explain_stop(replayed)
         outputs = {ran.index: [dict(each) for each in ran.outputs] for ran in replayed.ran}
-        cells = self._cells(outputs)
+        cells = self._compare_cells(outputs)
         changed = [index for index, cell in cells.items() if not cell.same]
-        placed = self._put(changed, outputs) if whole else set()
+        placed = self._show_outputs(changed, outputs) if whole else set()
         self.hears.over(
-            self._comparison(replayed, cells, stopped, self._note(changed, placed, whole=whole))
+            self._build_comparison(
+                replayed, cells, stopped, self._build_note(changed, placed, whole=whole)
+            )
         )
 
-    def _ask(self, entry: Execution, asked: Mapping[str, Any]) -> None:
+    def _ask_person(self, entry: Execution, asked: Mapping[str, Any]) -> None:
         """A person, unless it was answered: that is in the take now."""
         if "written" in asked:
             self.written.pop(asked["written"], None)
-            self._start()
+            self._start_process()
         else:
             self.hears.asks(entry, Question.read(asked, self.take))
 
-    def _stopped(self, replayed: process.Replayed) -> tuple[str | None, bool]:
+    def _explain_stop(self, replayed: process.Replayed) -> tuple[str | None, bool]:
         """Why it ended early, as a sentence, and whether what ran before counts."""
         if replayed.failed is not None:
             return replayed.failed.removeprefix("not provable: "), False
         last = replayed.ran[-1] if replayed.ran else None
-        if last is None or not self._ends(last):
+        if last is None or not self._is_new_failure(last):
             return None, True
         entry = self.history[last.index]
         error = next((each for each in last.outputs if each.get("output_type") == "error"), {})
-        if name := self._missing(last):
+        if name := self._find_missing_name(last):
             return (
                 f"{entry.title} needs `{name}`, which is from before the tape was loaded, so a fresh process lacks it. "
                 "Now: load the tape in the notebook's first cell (%load_ext tape_jupyter), or tape rerun NB"
@@ -373,13 +378,13 @@ class FreshRun:
         said = f"{entry.title}: a call of it is not on the tape."
         return f"{said}\n{error.get('evalue', '')}".rstrip(), False
 
-    def _missing(self, ran: process.EntryOutcome) -> str:
+    def _find_missing_name(self, ran: process.EntryOutcome) -> str:
         """The name that a cell did not find and that no cell of the history made."""
         found = _UNKNOWN.search(ran.text) if ran.error == "NameError" else None
         made = any(found[1] in entry.strong for entry in self.history) if found else True
         return found[1] if found and not made else ""
 
-    def _cells(self, outputs: Mapping[int, list[Output]]) -> dict[int, CellChange]:
+    def _compare_cells(self, outputs: Mapping[int, list[Output]]) -> dict[int, CellChange]:
         """The cells that were compared, by entry: the newest run of each whose outputs are known."""
         found = {}
         for index, after in outputs.items():
@@ -388,11 +393,11 @@ class FreshRun:
             if newest and self.page.displayed.knows(index):
                 change = outputs_changed(self.page.displayed.of(index), after)
                 found[index] = CellChange(
-                    self._cell_id(entry), entry.number, title_of(entry.source), change
+                    self._find_cell_id(entry), entry.number, title_of(entry.source), change
                 )
         return found
 
-    def _put(self, changed: list[int], outputs: Mapping[int, list[Output]]) -> set[int]:
+    def _show_outputs(self, changed: list[int], outputs: Mapping[int, list[Output]]) -> set[int]:
         """Show them in their cells; what nobody listens to any more, below the cell that asked.
         Gives the former.
         """
@@ -407,7 +412,7 @@ class FreshRun:
                 )
         return placed
 
-    def _note(self, changed: list[int], placed: set[int], *, whole: bool) -> str:
+    def _build_note(self, changed: list[int], placed: set[int], *, whole: bool) -> str:
         said = [f"run fresh, since {self.why}."] if self.why else []
         if not whole:
             return " ".join([*said, "Nothing was put into the notebook."])
@@ -419,7 +424,7 @@ class FreshRun:
             said.append(f"Not shown in place, since the page was loaded again: {', '.join(away)}.")
         return " ".join(said)
 
-    def _comparison(
+    def _build_comparison(
         self,
         replayed: process.Replayed,
         cells: Mapping[int, CellChange],
@@ -430,8 +435,8 @@ class FreshRun:
         names = verify.variables_differing(self.history, replayed)
         before = shorts(self.page.namespace, names)
         proof = RerunProof("proved", "all cells ran in a fresh process")
-        if doubts := self._doubts(replayed):
-            proof = _unsure(
+        if doubts := self._collect_doubts(replayed):
+            proof = _build_unsure_proof(
                 doubts, "Now: %tape replay --live tool:NAME, or record those cells again"
             )
         return Comparison(
@@ -447,7 +452,7 @@ class FreshRun:
             proof=RerunProof("not provable", "it did not run to its end") if stopped else proof,
         )
 
-    def _doubts(self, replayed: process.Replayed) -> list[str]:
+    def _collect_doubts(self, replayed: process.Replayed) -> list[str]:
         """What recorded tools gave that a run with their bodies may not give."""
         found, differing = [], set[str]()
         for ran in replayed.ran:

@@ -43,10 +43,10 @@ class CellOutputs:
         if self.muted:
             return
         with self._lock:
-            last = self._last()
+            last = self._prepare_last_output()
             if last.get("output_type") != "stream" or last["name"] != name:
-                last = self._add({"output_type": "stream", "name": name, "text": ""})
-            last["text"] += self._cut(text)
+                last = self._add_output({"output_type": "stream", "name": name, "text": ""})
+            last["text"] += self._cut_text(text)
 
     def data(
         self,
@@ -60,16 +60,16 @@ class CellOutputs:
         kind = "display_data" if count is None else "execute_result"
         output: Output = {
             "output_type": kind,
-            "data": self._bundle(data),
+            "data": self._cut_bundle(data),
             "metadata": dict(metadata),
         }
         with self._lock:
-            self._last()
-            self._add(
+            self._prepare_last_output()
+            self._add_output(
                 {
                     **output,
                     **({} if count is None else {"execution_count": count}),
-                    **_named(display_id),
+                    **_build_display_id(display_id),
                 }
             )
 
@@ -77,17 +77,17 @@ class CellOutputs:
         with self._lock:
             for output in self.outputs:
                 if display_id is not None and output.get("display_id") == display_id:
-                    output["data"] = self._bundle(data)
+                    output["data"] = self._cut_bundle(data)
 
     def error(self, kind: str, value: str, lines: Iterable[str]) -> None:
         with self._lock:
-            self._last()
-            shown = [self._cut(line) for line in lines]
-            self._add(
+            self._prepare_last_output()
+            shown = [self._cut_text(line) for line in lines]
+            self._add_output(
                 {
                     "output_type": "error",
                     "ename": kind,
-                    "evalue": self._cut(value),
+                    "evalue": self._cut_text(value),
                     "traceback": shown,
                 }
             )
@@ -121,28 +121,28 @@ class CellOutputs:
     def size(self) -> int:
         return MOST - self._left
 
-    def _last(self) -> Output:
+    def _prepare_last_output(self) -> Output:
         if self._clear:
             self._clear, self._left = False, MOST
             self.outputs.clear()
         return self.outputs[-1] if self.outputs else {}
 
-    def _add(self, output: Output) -> Output:
+    def _add_output(self, output: Output) -> Output:
         self.outputs.append(output)
         return output
 
-    def _cut(self, text: str) -> str:
+    def _cut_text(self, text: str) -> str:
         kept = text[: max(0, self._left)]
         self._left -= len(kept)
         self.whole = self.whole and len(kept) == len(text)
         return kept
 
-    def _bundle(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _cut_bundle(self, data: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for kind in _KEPT:
             if (value := data.get(kind)) is None:
                 continue
-            text = _text(value)
+            text = _to_text(value)
             if len(text) <= self._left:
                 kept[kind] = value if kind == MIME else text
                 self._left -= len(text)
@@ -151,7 +151,7 @@ class CellOutputs:
         return kept
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -161,7 +161,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def _named(display_id: Any) -> dict[str, Any]:
+def _build_display_id(display_id: Any) -> dict[str, Any]:
     return {} if display_id is None else {"display_id": display_id}
 
 
@@ -187,12 +187,12 @@ class Displayed:
     def install(self) -> None:
         shell = self._shell
         hook, pub = shell.displayhook, shell.display_pub
-        self._wrap(hook, "write_format_data", self._result)
+        self._wrap_method(hook, "write_format_data", self._record_result)
         for around in ("write_output_prompt", "finish_displayhook"):
-            self._wrap(hook, around, _nothing)
-        self._wrap(pub, "publish", self._published)
-        self._wrap(pub, "clear_output", self._cleared)
-        self._wrap(shell, "_showtraceback", self._failed)
+            self._wrap_method(hook, around, _do_nothing)
+        self._wrap_method(pub, "publish", self._record_display)
+        self._wrap_method(pub, "clear_output", self._record_clear)
+        self._wrap_method(shell, "_showtraceback", self._record_error)
 
     def uninstall(self) -> None:
         self.ended()
@@ -209,14 +209,14 @@ class Displayed:
 
     def keep(self, entry: int, run: CellOutputs | None = None) -> None:
         """The newest run's outputs are those of this entry."""
-        self._drop(entry)
+        self._drop_entry(entry)
         kept = self._by_entry[entry] = run or self.last
         self._sizes[entry] = kept.size
         self._size += kept.size
         while self._size > MOST_OF_ALL:
-            self._drop(next(iter(self._by_entry)))
+            self._drop_entry(next(iter(self._by_entry)))
 
-    def _drop(self, entry: int) -> None:
+    def _drop_entry(self, entry: int) -> None:
         self._by_entry.pop(entry, None)
         self._size -= self._sizes.pop(entry, 0)
 
@@ -225,21 +225,21 @@ class Displayed:
         self.ended()
         self.last, self.open = CellOutputs(), True
         for name in ("stdout", "stderr"):
-            self._echoes.append(_echo(name, self.last))
+            self._echoes.append(_echo_stream(name, self.last))
 
     def ended(self) -> None:
         self.open = False
         while self._echoes:
             self._echoes.pop()()
 
-    def _wrap(self, owner: Any, name: str, heard: Callable[..., None]) -> None:
+    def _wrap_method(self, owner: Any, name: str, heard: Callable[..., None]) -> None:
         """Be told of each call of a method, before it is made."""
         method = getattr(owner, name)
         prints = (
             getattr(self._shell, "kernel", None) is None
         )  # a terminal shows it on standard output
 
-        def told(*args: Any, **kwargs: Any) -> Any:
+        def call_observed(*args: Any, **kwargs: Any) -> Any:
             try:
                 if self.open:
                     heard(*args, **kwargs)
@@ -252,12 +252,14 @@ class Displayed:
                 self.last.muted = False
 
         own = name in vars(owner)
-        vars(owner)[name] = told
+        vars(owner)[name] = call_observed
         self._undo.append(
             lambda: vars(owner).update({name: method}) if own else vars(owner).pop(name, None)
         )
 
-    def _result(self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None) -> None:
+    def _record_result(
+        self, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
+    ) -> None:
         hook, count = self._shell.displayhook, self.number
         if count is None:
             count = getattr(hook, "prompt_count", None) or self._shell.execution_count
@@ -265,7 +267,7 @@ class Displayed:
             message["content"]["execution_count"] = count
         self.last.data(data, metadata or {}, display_id=None, count=count)
 
-    def _published(
+    def _record_display(
         self,
         data: Mapping[str, Any],
         metadata: Mapping[str, Any] | None = None,
@@ -278,14 +280,14 @@ class Displayed:
         else:
             self.last.data(data, metadata or {}, display_id=display_id, count=None)
 
-    def _cleared(self, wait: bool = False) -> None:
+    def _record_clear(self, wait: bool = False) -> None:
         self.last.clear(wait=wait)
 
-    def _failed(self, kind: Any, value: Any, lines: list[str]) -> None:
+    def _record_error(self, kind: Any, value: Any, lines: list[str]) -> None:
         self.last.error(str(kind.__name__), str(value), lines)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """What a terminal prints around a result is no output of the cell."""
 
 
@@ -308,7 +310,7 @@ class _Both:
         return getattr(self._stream, name)
 
 
-def _echo(name: str, run: CellOutputs) -> Callable[[], None]:
+def _echo_stream(name: str, run: CellOutputs) -> Callable[[], None]:
     """Have what is written to sys.stdout or sys.stderr told to the run too; gives what ends that.
 
     ipykernel's own streams have an `echo` for it, whatever thread or child process writes.

@@ -165,7 +165,7 @@ class Rerunner:
         self._ask: RerunRequest | None = None
         self._planned: RunningCell | None = None
         self._route: CellRoute | None = None
-        self._tell: Tell = _silent
+        self._tell: Tell = _ignore_event
         self._before = BeforeRerun()
         self._spans: list[SpanChange] = []
         self._unsure: list[str] = []
@@ -184,15 +184,15 @@ class Rerunner:
 
     def install(self) -> None:
         self.displayed.install()
-        self.shell.events.register("pre_run_cell", self._cell_began)
-        self.shell.events.register("post_run_cell", self._cell_ended)
+        self.shell.events.register("pre_run_cell", self._handle_cell_start)
+        self.shell.events.register("post_run_cell", self._handle_cell_end)
 
     def uninstall(self) -> None:
         self.displayed.uninstall()
-        self.shell.events.unregister("pre_run_cell", self._cell_began)
-        self.shell.events.unregister("post_run_cell", self._cell_ended)
+        self.shell.events.unregister("pre_run_cell", self._handle_cell_start)
+        self.shell.events.unregister("post_run_cell", self._handle_cell_end)
 
-    def _cell_began(self, _info: Any) -> None:
+    def _handle_cell_start(self, _info: Any) -> None:
         depth = running()
         if self._level and depth > self._level:
             return  # a cell that a cell runs (`%%capture`) is part of it
@@ -200,9 +200,9 @@ class Rerunner:
         self.displayed.began()
         self._began = True
         if self._planned is not None:  # its %load_ext is as new as in a whole run: loading is once
-            self._loaded().discard(_EXTENSION)
+            self._get_loaded_extensions().discard(_EXTENSION)
 
-    def _cell_ended(self, result: Any) -> None:
+    def _handle_cell_end(self, result: Any) -> None:
         """Comes without a beginning for a blank cell, and without a result for a cell that was
         cancelled.
         """
@@ -212,7 +212,7 @@ class Rerunner:
         self._level = around
         self._interrupted = result is None or isinstance(result.error_in_exec, _STOPPED)
         if self._planned is not None:
-            self._loaded().add(_EXTENSION)
+            self._get_loaded_extensions().add(_EXTENSION)
         self.displayed.ended()
         began, self._began = self._began, False
         history = self.history
@@ -228,7 +228,7 @@ class Rerunner:
             self.displayed.keep(len(history) - 1)
             self.parents.keep(len(history) - 1, self._asked_by)
 
-    def _loaded(self) -> set[str]:
+    def _get_loaded_extensions(self) -> set[str]:
         """The extensions that IPython takes for loaded."""
         manager: Any = self.shell.extension_manager
         loaded: set[str] = manager.loaded
@@ -240,7 +240,7 @@ class Rerunner:
 
     def of_cell(self, cell: str) -> list[int]:
         """The entries of a cell, by the front end's id or as the history names it."""
-        entries = self._history().entries
+        entries = self._require_history().entries
         return [e.index for e in entries if cell in (e.cell, self.parents.cell_id(e.index))]
 
     @property
@@ -271,7 +271,7 @@ class Rerunner:
         Raises TapeUsageError where this kernel did not run the cells that hold the overridden
         calls.
         """
-        history = self._history()
+        history = self._require_history()
         found = set(changed) if changed is not None else self.changed(take)
         name = files.name_of(take.path) if take.base is not None else ""
         lines = self.cells.deck.tracker.lines if self.cells.deck.tracker is not None else {}
@@ -280,11 +280,11 @@ class Rerunner:
             history,
             at,
             learned=self.learned - found,
-            calls=_calls(take),
-            later=_later(take),
+            calls=_count_calls(take),
+            later=_count_later_calls(take),
             take=name,
         )
-        return excluded_cells.planned(_priced(made, take, history), take, history)
+        return excluded_cells.planned(_add_costs(made, take, history), take, history)
 
     def adopt(self, take: str) -> None:
         """Plan from now on with the cells that the last proof of this take found to depend on it,
@@ -295,12 +295,15 @@ class Rerunner:
             raise TapeUsageError(
                 f"the proof of a re-run with take {take} found no cells to adopt: re-run it first (%tape rerun {take})"
             )
-        history = self._history()
+        history = self._require_history()
         self.learned |= {history.of_cell(cell)[-1].index for cell in found}
 
     def changed(self, take: Cassette) -> set[int]:
         """The entries whose runs hold the calls that a take overrides."""
-        history, overridden = self._history(), {entry.run for entry in take.newest_overrides()}
+        history, overridden = (
+            self._require_history(),
+            {entry.run for entry in take.newest_overrides()},
+        )
         if not overridden:
             raise TapeUsageError(
                 f"take {files.name_of(take.path)} overrides nothing: there is nothing to re-run"
@@ -313,7 +316,7 @@ class Rerunner:
             )
         return found
 
-    def _history(self) -> History:
+    def _require_history(self) -> History:
         if self.history is None:
             raise TapeUsageError(
                 "this kernel keeps no history of its cells: %load_ext tape_jupyter first"
@@ -333,10 +336,10 @@ class Rerunner:
         if ask.fresh or ask.plan.hermetic:
             self._start_fresh(ask, tell)
             return
-        history = self._history()
+        history = self._require_history()
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
-        resync = tracker.resync if tracker is not None else _nothing
+        resync = tracker.resync if tracker is not None else _do_nothing
         behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
         self._machine = Rerun(
             history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync
@@ -350,15 +353,15 @@ class Rerunner:
         self._cancelling, self.parked = False, None
         names = {name for entry in history for name in entry.changed}
         self._before.variables = shorts(self.shell.user_ns, names)
-        self._then(self._next)
+        self._queue_step(self._run_next_cell)
 
     def _start_fresh(self, ask: RerunRequest, tell: Tell) -> None:
         self._tell = tell
-        history, why = self._history(), (ask.plan.hermetic or "") if not ask.fresh else ""
+        history, why = self._require_history(), (ask.plan.hermetic or "") if not ask.fresh else ""
         was = History(list(history))
         notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
 
-        def over(compared: Comparison | None) -> None:
+        def handle_end(compared: Comparison | None) -> None:
             self.fresh = None
             if compared is None:
                 self._tell("cancelled", {})
@@ -366,7 +369,7 @@ class Rerunner:
                 self.compared = compared
                 self._tell("done", compared.record())
 
-        def asks(entry: Execution, question: rerun_divergence.Question) -> None:
+        def handle_question(entry: Execution, question: rerun_divergence.Question) -> None:
             self.parked = ParkedRerun(entry, question)
             self._ask_person(self.parked)
 
@@ -378,7 +381,7 @@ class Rerunner:
             ask.take,
             notebook,
             ask.on_divergence,
-            FreshHearer(tell, asks, over),
+            FreshHearer(tell, handle_question, handle_end),
             why,
             ask.pace,
             variables=tracker.variables if tracker is not None else None,
@@ -386,7 +389,7 @@ class Rerunner:
         fresh.begin()
         self.parked, self.fresh, self._freshest = None, fresh, fresh
 
-    def _then(self, step: Callable[[], None]) -> None:
+    def _queue_step(self, step: Callable[[], None]) -> None:
         """Steps run one after another, however deep they are asked for."""
         self._todo.append(step)
         if self._stepping:
@@ -397,35 +400,39 @@ class Rerunner:
                 self._todo.popleft()()
         except BaseException:
             self._todo.clear()
-            self._give_up()
+            self._abandon_rerun()
             raise
         finally:
             self._stepping = False
 
-    def _next(self) -> None:
-        entry = self._now.next()
+    def _run_next_cell(self) -> None:
+        entry = self._current_machine.next()
         if entry is None:
-            self._finish()
+            self._finish_rerun()
         else:
             self._before.entries.setdefault(entry.index, entry)
             self._before.outputs.setdefault(entry.index, self.displayed.of(entry.index))
-            self._run(entry)
+            self._run_cell(entry)
 
-    def _run(self, entry: Execution) -> None:
+    def _run_cell(self, entry: Execution) -> None:
         assert self._ask is not None
         assert self._route is not None
-        self._progress(entry, "running")
-        self._now.prepare(entry)
+        self._tell_progress(entry, "running")
+        self._current_machine.prepare(entry)
         decided = self._decided.get(entry.index, {})
-        anew = self._anew(entry) if self._ask.on_divergence == "live" else ()
-        self._planned = RunningCell(entry, self._ask, decided, self._now.differing, anew)
+        anew = self._find_live_tools(entry) if self._ask.on_divergence == "live" else ()
+        self._planned = RunningCell(
+            entry, self._ask, decided, self._current_machine.differing, anew
+        )
         self._level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
         self._route.run(
-            entry.index, entry.source, lambda *how: self._then(lambda: self._ran(entry, *how))
+            entry.index,
+            entry.source,
+            lambda *how: self._queue_step(lambda: self._handle_cell_outcome(entry, *how)),
         )
 
-    def _anew(self, entry: Execution) -> tuple[str, ...]:
+    def _find_live_tools(self, entry: Execution) -> tuple[str, ...]:
         """The tools of a cell that read variables or files which are not as the recorded calls
         found them.
         """
@@ -436,15 +443,17 @@ class Rerunner:
             name = str(call.head().get("name", "")) if call.run == entry.run else ""
             if not name or call.head().get("kind") != "tool" or name in found:
                 continue
-            asks = tracker is not None and asks_for(name, self._now.differing, tracker.variables)
+            asks = tracker is not None and asks_for(
+                name, self._current_machine.differing, tracker.variables
+            )
             if asks or found_otherwise(call.did().get("files", ()), take.root.parent.parent):
                 found[name] = None
         return tuple(found)
 
-    def _ran(self, entry: Execution, state: State, text: str) -> None:
+    def _handle_cell_outcome(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
         self.displayed.number = None
-        history = self._history()
+        history = self._require_history()
         outcome = history[-1]
         ended = outcome is not entry and outcome.index not in self._before.entries
         if ended:
@@ -453,29 +462,31 @@ class Rerunner:
             )  # outputs of older messages are shown nowhere
         if state == "gone" and not isinstance(self._route, Here):
             self._route = Here(self.parents)  # the page was closed: the kernel goes on by itself
-            self._run(entry)
+            self._run_cell(entry)
         elif self._cancelling or state == "canceled" or (ended and self._interrupted):
-            self._drop(outcome, ended=ended)
-            self._cancelled()
+            self._drop_execution(outcome, ended=ended)
+            self._finish_cancel()
         elif not ended:
-            self._now.stopped = text or f"{entry.title} did not run"
-            self._finish()
+            self._current_machine.stopped = text or f"{entry.title} did not run"
+            self._finish_rerun()
         elif planned is not None and planned.cell is not None and planned.cell.divergences:
-            self._now.broke_off(outcome)
-            self._drop(outcome, ended=True)
-            self._park(entry, planned.cell.divergences)
+            self._current_machine.broke_off(outcome)
+            self._drop_execution(outcome, ended=True)
+            self._park_rerun(entry, planned.cell.divergences)
         else:
-            self._settle(entry, outcome, planned)
+            self._settle_cell(entry, outcome, planned)
 
-    def _settle(self, entry: Execution, outcome: Execution, planned: RunningCell | None) -> None:
+    def _settle_cell(
+        self, entry: Execution, outcome: Execution, planned: RunningCell | None
+    ) -> None:
         self.displayed.keep(entry.index)
         if planned is not None and planned.cell is not None:
             self._spans += calls_changed(entry.run, planned.cell)
-            self._unsure += self._doubtful(entry, planned, planned.cell)
-        self._now.settle(entry, outcome)
-        self._then(self._next)
+            self._unsure += self._collect_doubts(entry, planned, planned.cell)
+        self._current_machine.settle(entry, outcome)
+        self._queue_step(self._run_next_cell)
 
-    def _doubtful(self, entry: Execution, planned: RunningCell, cell: TapedCell) -> list[str]:
+    def _collect_doubts(self, entry: Execution, planned: RunningCell, cell: TapedCell) -> list[str]:
         """Tools that gave what they gave when it was recorded, though what they ask for, or what ran
         beside them, is otherwise now.
         """
@@ -489,15 +500,15 @@ class Rerunner:
                 told.append(gave_recorded(entry.title, name, asked))
         return told
 
-    def _drop(self, outcome: Execution, *, ended: bool) -> None:
+    def _drop_execution(self, outcome: Execution, *, ended: bool) -> None:
         """Take a run that does not count off the history."""
-        history = self._history()
+        history = self._require_history()
         if ended and len(history) and history[-1] is outcome:
             history.entries.pop()
 
     # ------------------------------------------------------------ a divergence
 
-    def _park(self, entry: Execution, divergences: list[Divergence]) -> None:
+    def _park_rerun(self, entry: Execution, divergences: list[Divergence]) -> None:
         question = rerun_divergence.Question.of(divergences[0])
         self.parked = ParkedRerun(entry, question, divergences[0])
         without = [
@@ -530,16 +541,20 @@ class Rerunner:
         elif choice in ("live", "stale"):
             self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
         self.parked, self._tell = None, tell or self._tell
-        self._then(
-            lambda: self._skip(parked.entry) if choice == "skip" else self._once_more(parked.entry)
+        self._queue_step(
+            lambda: (
+                self._skip_cell(parked.entry)
+                if choice == "skip"
+                else self._run_cell_again(parked.entry)
+            )
         )
 
-    def _once_more(self, entry: Execution) -> None:
+    def _run_cell_again(self, entry: Execution) -> None:
         """Run a cell that stopped at a divergence, in the world that it found."""
-        if self._now.go_back(entry):
-            self._next()
+        if self._current_machine.go_back(entry):
+            self._run_next_cell()
         else:
-            self._run(entry)
+            self._run_cell(entry)
 
     def check(self, divergence: str, choice: Choice, reply: str | None = None) -> ParkedRerun:
         """Whether `resolve` takes this answer. Raises TapeUsageError, and changes nothing."""
@@ -570,13 +585,13 @@ class Rerunner:
         choice: Choice = "skip" if policy == "skip" else "live" if policy == "live" else "stale"
         self.resolve(self.parked.question.id, choice, tell=tell)
 
-    def _skip(self, entry: Execution) -> None:
+    def _skip_cell(self, entry: Execution) -> None:
         """The cell keeps what it made and showed before."""
-        self._now.prepare(entry)
-        self._now.settle(entry, entry)
+        self._current_machine.prepare(entry)
+        self._current_machine.settle(entry, entry)
         self._left_out[entry.index] = "skipped at a divergence"
         self.parents.show(entry.index, self._before.outputs.get(entry.index, []))
-        self._then(self._next)
+        self._queue_step(self._run_next_cell)
 
     # ------------------------------------------------------------ the end
 
@@ -592,39 +607,42 @@ class Rerunner:
             return
         self._cancelling, self._tell = True, tell or self._tell
         if self.parked is not None:
-            self._then(self._cancelled)
+            self._queue_step(self._finish_cancel)
         elif self._planned is not None and self._route is not None:
             self._route.cancel()
 
-    def _cancelled(self) -> None:
-        machine, ran = self._now, dict(self._before.outputs)
-        self._progress(None, "restoring")
+    def _finish_cancel(self) -> None:
+        machine, ran = self._current_machine, dict(self._before.outputs)
+        self._tell_progress(None, "restoring")
         machine.cancel()
         for index, shown in ran.items():
             self.parents.show(index, shown)
             self.displayed.keep(index, CellOutputs.of(shown))
-        self._over()
+        self._reset_state()
         self._tell("cancelled", {})
 
-    def _finish(self) -> None:
-        machine = self._now
-        self._progress(None, "restoring")
+    def _finish_rerun(self) -> None:
+        machine = self._current_machine
+        self._tell_progress(None, "restoring")
         machine.finish()
-        self._remember(machine)
-        case = self._case(machine)
+        self._remember_excluded_cells(machine)
+        case = self._build_proof_case(machine)
         self.compared = replace(
-            self._comparison(machine), proof=RerunProof("running") if case else _no_proof(machine)
+            self._build_comparison(machine),
+            proof=RerunProof("running") if case else _build_no_proof(machine),
         )
         compared, tell = self.compared, self._tell
-        self._over()
+        self._reset_state()
         tell("done", compared.record())
         if case is not None:
-            self.proving = isolated.begin(case, lambda told: self._proved(compared, told, tell))
+            self.proving = isolated.begin(
+                case, lambda told: self._report_proof(compared, told, tell)
+            )
 
-    def _remember(self, machine: Rerun) -> None:
+    def _remember_excluded_cells(self, machine: Rerun) -> None:
         """What the person left out stays so in the take; a cell that ran is asked about no more."""
         assert self._ask is not None
-        history, planned = self._history(), self._ask.plan.cells
+        history, planned = self._require_history(), self._ask.plan.cells
         out = {cell.entry for cell in planned if cell.entry not in machine.ticked} | set(
             self._left_out
         )
@@ -633,17 +651,17 @@ class Rerunner:
             self._ask.take, [history[i] for i in all_of_it], [history[i] for i in out]
         )
 
-    def _proved(self, compared: Comparison, told: RerunProof, tell: Tell) -> None:
+    def _report_proof(self, compared: Comparison, told: RerunProof, tell: Tell) -> None:
         """What the proof in the background came to, while nothing newer is compared."""
         if self.compared is compared:
             self.compared = replace(compared, proof=told)
             tell("done", self.compared.record())
 
-    def _case(self, machine: Rerun) -> ProofCase | None:
+    def _build_proof_case(self, machine: Rerun) -> ProofCase | None:
         """What is to be proved; None where there is nothing to prove."""
         if machine.stopped or self._left_out or self._ask is None or not machine.plan.take:
             return None
-        history, shown = History(list(self._history())), self.displayed
+        history, shown = History(list(self._require_history())), self.displayed
         before = History([self._before.entries.get(entry.index, entry) for entry in history])
         texts = isolated.texts(history, shown.of, shown.knows)
         was = {i: isolated.text_of(told) for i, told in self._before.outputs.items() if i in texts}
@@ -665,20 +683,20 @@ class Rerunner:
             isolated.turns_of(history, self._ask.take),
         )
 
-    def _give_up(self) -> None:
+    def _abandon_rerun(self) -> None:
         """Something of ours went wrong: everything as it was."""
         if self._machine is not None:
             self._machine.cancel()
-        self._over()
+        self._reset_state()
 
-    def _over(self) -> None:
+    def _reset_state(self) -> None:
         self._machine = self._planned = self.parked = self._route = self.displayed.number = None
-        history = self._history()
+        history = self._require_history()
         self._newest = history[-1] if len(history) else None
 
-    def _comparison(self, machine: Rerun) -> Comparison:
+    def _build_comparison(self, machine: Rerun) -> Comparison:
         history, ran = (
-            self._history(),
+            self._require_history(),
             [index for index in machine.ran if index not in self._left_out],
         )
         names = {
@@ -691,7 +709,7 @@ class Rerunner:
         return Comparison(
             take=machine.plan.take,
             ran=len(ran),
-            cells=tuple(self._cell(history[index]) for index in sorted(ran)),
+            cells=tuple(self._compare_cell(history[index]) for index in sorted(ran)),
             spans=tuple(self._spans),
             variables=variables_changed(
                 {n: self._before.variables.get(n, "") for n in after}, after
@@ -702,22 +720,22 @@ class Rerunner:
             stopped=machine.stopped,
         )
 
-    def _cell(self, entry: Execution) -> CellChange:
+    def _compare_cell(self, entry: Execution) -> CellChange:
         changed = outputs_changed(
             self._before.outputs.get(entry.index, []), self.displayed.of(entry.index)
         )
         cell = self.parents.cell_id(entry.index) or entry.cell
         return CellChange(cell, entry.number, title_of(entry.source), changed)
 
-    def _progress(self, entry: Execution | None, state: str) -> None:
-        machine = self._now
+    def _tell_progress(self, entry: Execution | None, state: str) -> None:
+        machine = self._current_machine
         cell = (self.parents.cell_id(entry.index) or entry.cell) if entry is not None else ""
         told = title_of(entry.source) if entry is not None else ""
         done = {"done": machine.done, "total": machine.total}
         self._tell("progress", {**done, "cell": cell, "title": told, "state": state})
 
     @property
-    def _now(self) -> Rerun:
+    def _current_machine(self) -> Rerun:
         assert self._machine is not None
         return self._machine
 
@@ -757,14 +775,14 @@ def diverged(parked: ParkedRerun, cell: str) -> dict[str, Any]:
     }
 
 
-def _calls(take: Cassette) -> Mapping[str, int]:
+def _count_calls(take: Cassette) -> Mapping[str, int]:
     counts: dict[str, int] = {}
     for entry in take.calls:
         counts[entry.run] = counts.get(entry.run, 0) + 1
     return counts
 
 
-def _priced(made: Plan, take: Cassette, history: History) -> Plan:
+def _add_costs(made: Plan, take: Cassette, history: History) -> Plan:
     """With what the calls that may go live cost when they were recorded; tools cost nothing."""
     asking = {history[cell.entry].run: cell.asks for cell in made.cells if cell.asks}
     if not asking:
@@ -773,12 +791,12 @@ def _priced(made: Plan, take: Cassette, history: History) -> Plan:
     for entry in take.calls:
         if entry.run in calls:
             calls[entry.run].append(entry)
-    costs = {run: _cost(calls[run][-count:]) for run, count in asking.items()}
+    costs = {run: _sum_costs(calls[run][-count:]) for run, count in asking.items()}
     cells = [replace(cell, cost=costs.get(history[cell.entry].run)) for cell in made.cells]
     return replace(made, cells=tuple(cells))
 
 
-def _cost(calls: Iterable[Entry]) -> float | None:
+def _sum_costs(calls: Iterable[Entry]) -> float | None:
     """Of recorded calls together; None where the price of one is not known."""
     free = ("tool", "retrieval")
     costs = [rerun_divergence.cost(c) for c in calls if c.head().get("kind") not in free]
@@ -786,7 +804,7 @@ def _cost(calls: Iterable[Entry]) -> float | None:
     return sum(known) if len(known) == len(costs) else None
 
 
-def _later(take: Cassette) -> Mapping[str, int]:
+def _count_later_calls(take: Cassette) -> Mapping[str, int]:
     """By run, how many calls it made after the first that the take overrides."""
     overridden = {(entry.run, entry.id) for entry in take.newest_overrides()}
     counts: dict[str, int] = {}
@@ -798,16 +816,16 @@ def _later(take: Cassette) -> Mapping[str, int]:
     return counts
 
 
-def _no_proof(machine: Rerun) -> RerunProof:
+def _build_no_proof(machine: Rerun) -> RerunProof:
     """Why there is nothing to prove."""
     if machine.stopped:
         return RerunProof("not provable", "the re-run stopped, so there is nothing whole to prove")
     return RerunProof("not provable", "a cell was skipped, so the take does not replay as a whole")
 
 
-def _nothing(_: Any) -> None:
+def _do_nothing(_: Any) -> None:
     """Nobody keeps fingerprints."""
 
 
-def _silent(_about: str, _told: dict[str, Any]) -> None:
+def _ignore_event(_about: str, _told: dict[str, Any]) -> None:
     """Nobody listens."""

@@ -49,7 +49,7 @@ class Parents:
 
     def asked(self) -> str:
         """The id of the message whose cell runs; "" without a kernel."""
-        return _id(self.now())
+        return _read_message_id(self.now())
 
     def of(self, entry: int) -> Message:
         return self._by_entry.get(entry, {})
@@ -64,21 +64,25 @@ class Parents:
         loaded again has a session of its own, and outputs of the old one's messages are shown
         nowhere.
         """
-        return _session(self.of(entry)) == _session(self.now()) != ""
+        return _read_session(self.of(entry)) == _read_session(self.now()) != ""
 
     @contextmanager
     def speaking_for(self, message: Message) -> Iterator[None]:
         """What is shown meanwhile is that message's; {} changes nothing."""
-        if not message or self.kernel is None or _id(message) == _id(self.now()):
+        if (
+            not message
+            or self.kernel is None
+            or _read_message_id(message) == _read_message_id(self.now())
+        ):
             yield
             return
-        kernel, before = self.kernel, (self._ident(), self.now())
+        kernel, before = self.kernel, (self._find_parent_ident(), self.now())
         kernel.set_parent([b"tape"], message, channel="shell")
         kernel._publish_status("busy", "shell")  # noqa: SLF001 - as ipykernel's own handlers do
         try:
             yield
         finally:
-            _flush()
+            _flush_streams()
             kernel._publish_status("idle", "shell")  # noqa: SLF001
             kernel.set_parent(*before, channel="shell")
 
@@ -90,7 +94,7 @@ class Parents:
         with self.speaking_for(message):
             self.shell.display_pub.clear_output()
             for output in shown:
-                self._send(message, output)
+                self._send_output(message, output)
 
     def show_below(self, asked: Message, heading: str, shown: Iterable[Output]) -> None:
         """Add outputs to the cell of another message, under a heading."""
@@ -98,9 +102,9 @@ class Parents:
             return
         with self.speaking_for(asked):
             for output in ({"output_type": "stream", "name": "stdout", "text": heading}, *shown):
-                self._send(asked, output)
+                self._send_output(asked, output)
 
-    def _send(self, message: Message, output: Output) -> None:
+    def _send_output(self, message: Message, output: Output) -> None:
         content = {k: v for k, v in output.items() if k not in ("output_type", "display_id")}
         if "display_id" in output:
             content["transient"] = {"display_id": output["display_id"]}
@@ -108,19 +112,19 @@ class Parents:
             self.kernel.iopub_socket, output["output_type"], content, parent=message
         )
 
-    def _ident(self) -> Any:
+    def _find_parent_ident(self) -> Any:
         return getattr(self.kernel, "_parent_ident", {}).get("shell", [b"tape"])
 
 
-def _id(message: Message) -> str:
+def _read_message_id(message: Message) -> str:
     return str((message.get("header") or {}).get("msg_id", ""))
 
 
-def _session(message: Message) -> str:
+def _read_session(message: Message) -> str:
     return str((message.get("header") or {}).get("session", ""))
 
 
-def _flush() -> None:
+def _flush_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
@@ -137,38 +141,44 @@ class Here:
         self._runs = False
 
     def run(self, entry: int, source: str, done: Done) -> None:
-        loop = _running_loop()
+        loop = _find_running_loop()
         code = self._shell.transform_cell(source) if loop is not None else ""
         if loop is not None and self._shell.should_run_async(source, transformed_cell=code):
-            self._later(loop, entry, source, done)
+            self._schedule_run(loop, entry, source, done)
             return
-        with self._in_place(entry):
+        with self._show_in_place(entry):
             result = self._shell.run_cell(
                 source, store_history=True, cell_id=self._parents.cell_id(entry)
             )
         done("ok" if result.success else "error", "")
 
-    def _later(self, loop: asyncio.AbstractEventLoop, entry: int, source: str, done: Done) -> None:
+    def _schedule_run(
+        self, loop: asyncio.AbstractEventLoop, entry: int, source: str, done: Done
+    ) -> None:
         """A cell that awaits takes its turn among the messages, so that no other cell runs
         meanwhile: by the lock of ipykernel 7, else in the queue of ipykernel 6.
         """
         kernel = self._parents.kernel
         lock: asyncio.Lock | None = getattr(kernel, "_main_asyncio_lock", None)
         if lock is None and hasattr(kernel, "schedule_dispatch"):
-            kernel.schedule_dispatch(lambda: self._awaited(entry, source, done))
+            kernel.schedule_dispatch(lambda: self._await_cell(entry, source, done))
         else:
-            self._task = loop.create_task(self._locked(lock or asyncio.Lock(), entry, source, done))
+            self._task = loop.create_task(
+                self._run_under_lock(lock or asyncio.Lock(), entry, source, done)
+            )
 
-    async def _locked(self, lock: asyncio.Lock, entry: int, source: str, done: Done) -> None:
+    async def _run_under_lock(
+        self, lock: asyncio.Lock, entry: int, source: str, done: Done
+    ) -> None:
         async with lock:
-            await self._awaited(entry, source, done)
+            await self._await_cell(entry, source, done)
 
-    async def _awaited(self, entry: int, source: str, done: Done) -> None:
+    async def _await_cell(self, entry: int, source: str, done: Done) -> None:
         """As the kernel runs a cell that awaits: the stop button cancels it."""
         cell = self._parents.cell_id(entry)
         state: State = "canceled"
         try:
-            with self._in_place(entry):
+            with self._show_in_place(entry):
                 told = await self._parents.kernel.do_execute(
                     source, silent=False, store_history=True, cell_id=cell
                 )
@@ -178,7 +188,7 @@ class Here:
         done(state, "")
 
     @contextmanager
-    def _in_place(self, entry: int) -> Iterator[None]:
+    def _show_in_place(self, entry: int) -> Iterator[None]:
         message = self._parents.of(entry) if self._parents.listens(entry) else {}
         self._runs = True
         before = signal.getsignal(signal.SIGINT)
@@ -226,7 +236,7 @@ def route(parents: Parents, *, browser: bool = True) -> CellRoute:
     return InBrowser(found, parents) if found is not None else Here(parents)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def _find_running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

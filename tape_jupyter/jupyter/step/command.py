@@ -114,26 +114,26 @@ class Steps:
         then.
         """
         Breaks.of(word.options.get("breaks", ()))
-        return PreparedStep(self, word, self._reach())
+        return PreparedStep(self, word, self._find_reach())
 
-    def _reach(self) -> Reach:
-        somebody = self._somebody()
-        if somebody and self._heard():
+    def _find_reach(self) -> Reach:
+        somebody = self._has_views()
+        if somebody and self._wait_for_answer():
             return Reach()
         if can_ask(self.cells.shell):
             return Prompt(self.cells.shell, why=SILENT if somebody else NO_VIEW)
         raise TapeUsageError(NOBODY)
 
-    def _somebody(self) -> bool:
-        return labextension.has_pages() or bool(self._widgets())
+    def _has_views(self) -> bool:
+        return labextension.has_pages() or bool(self._find_widgets())
 
-    def _widgets(self) -> list[Viewer]:
+    def _find_widgets(self) -> list[Viewer]:
         from tape_jupyter.jupyter.viewer.server import Viewer
 
         views = (view for view in watch.of(self.cells.deck).views if isinstance(view, Viewer))
         return [view for view in views if view.is_widget]
 
-    def _heard(self) -> bool:
+    def _wait_for_answer(self) -> bool:
         """Whether a page answers within PATIENCE; asked again and again, since its way here may
         only just be made.
         """
@@ -142,7 +142,7 @@ class Steps:
         self.answered.clear()
         while left > 0:
             labextension.knock(self.knock, self.here)
-            for view in self._widgets():
+            for view in self._find_widgets():
                 view.tell("step.probe", id=self.knock)
             if self.answered.wait(AGAIN):
                 return True

@@ -55,7 +55,7 @@ class CellPasses:
         self._between = False
         """Between two passes: an interrupt waits until everything is put back."""
         self._threads = set(threading.enumerate())
-        self._tasks = _tasks()
+        self._tasks = _list_tasks()
 
     # ------------------------------------------------------------ the shell's hooks, for this one cell
 
@@ -67,9 +67,9 @@ class CellPasses:
         self._before = NamespaceSnapshot(
             self.shell, tracker.variables, reached(transformed, tracker.variables)
         )
-        self._original_run = self._stand_over("run_ast_nodes", self._run)
-        self._original_showtraceback = self._stand_over("showtraceback", self._showtraceback)
-        self._undo += [_hearing_interrupts(self.stepper, lambda: self._between), _quiet_threads()]
+        self._original_run = self._shadow_method("run_ast_nodes", self._run_passes)
+        self._original_showtraceback = self._shadow_method("showtraceback", self._show_traceback)
+        self._undo += [_handle_interrupts(self.stepper, lambda: self._between), _silence_threads()]
         self.stepper.begin(self.cell)
 
     def finish(self) -> None:
@@ -83,22 +83,22 @@ class CellPasses:
             self.stepper.machine.note if self.stepper.stopping else "the cell ran to its end"
         )
 
-    def _stand_over(self, name: str, ours: Any) -> Any:
+    def _shadow_method(self, name: str, ours: Any) -> Any:
         """Shadow a method of the shell on its instance; another's shadow comes back afterwards.
         Gives what it was.
         """
         held, original = vars(self.shell), getattr(self.shell, name)
 
-        def undo() -> None:
+        def restore_method() -> None:
             held.pop(name, None)
             held.update(was)
 
         was = {name: held[name]} if name in held else {}
-        self._undo.append(undo)
+        self._undo.append(restore_method)
         held[name] = ours
         return original
 
-    async def _run(self, nodelist: Any, cell_name: str, *args: Any, **kwargs: Any) -> Any:
+    async def _run_passes(self, nodelist: Any, cell_name: str, *args: Any, **kwargs: Any) -> Any:
         """`run_ast_nodes`, again and again."""
         result = kwargs.get("result") or (args[2] if len(args) > 2 else None)
         while True:
@@ -111,21 +111,21 @@ class CellPasses:
                 return failed
             self._between = True
             try:
-                await self._linger()
+                await self._await_leftovers()
             except asyncio.CancelledError:  # how an interrupt reaches a cell that awaits
                 self.stepper.interrupt()
             if self.stepper.rewinding is None:
-                return self._stopped(result)
+                return self._fail_stopped_cell(result)
             try:
-                self._again(result)
+                self._begin_next_pass(result)
             except TapeError as error:  # the cassette cannot be read any more, say
-                self._note(f"the cell could not be run again: {error}")
-                return self._stopped(result)
+                self._add_note(f"the cell could not be run again: {error}")
+                return self._fail_stopped_cell(result)
             if self.stepper.stopping:  # interrupted meanwhile
-                return self._stopped(result)
+                return self._fail_stopped_cell(result)
             self._between = False
 
-    def _showtraceback(self, *args: Any, **kwargs: Any) -> Any:
+    def _show_traceback(self, *args: Any, **kwargs: Any) -> Any:
         """What code raises that is being left is nobody's error; an interrupt is shown."""
         if self.stepper.leaving and not issubclass(
             sys.exc_info()[0] or BaseException, KeyboardInterrupt
@@ -135,22 +135,22 @@ class CellPasses:
 
     # ------------------------------------------------------------ between two passes
 
-    def _again(self, result: Any) -> None:
+    def _begin_next_pass(self, result: Any) -> None:
         """Everything as it was before the cell, and a new taped cell."""
-        self._clear()
-        self._put_back()
+        self._clear_outputs()
+        self._restore_state()
         if result is not None:
             result.error_before_exec = result.error_in_exec = result.result = None
         self.cells.deck.end(self.cell, SteppedAway("stepped back"))
         if self.cell.run:
             self.stepper.runs.add(self.cell.run)
-        self.cell = self.cells.deck.begin(self._ask())
+        self.cell = self.cells.deck.begin(self._build_request())
         self.cells.passes(self.cell)
         assert self._before is not None
         self._before.put_ambient()
         self.stepper.begin(self.cell)
 
-    def _ask(self) -> CellRequest:
+    def _build_request(self) -> CellRequest:
         """The cell as it is run again: on the take that holds the edits; of a recording what it
         recorded is played.
         """
@@ -161,26 +161,26 @@ class CellPasses:
             return replace(ask, mode="new_episodes", options=options)
         return replace(ask, options=options)
 
-    def _put_back(self) -> None:
+    def _restore_state(self) -> None:
         assert self._before is not None
         lost = self._before.lost
         files = self._before.put()
         if lost:
-            self._note(
+            self._add_note(
                 f"{', '.join(lost)} could not be put back: what has no copy (a connection, a generator)"
             )
         if files:
-            self._note(f"{', '.join(files)} could not be put back: too large to keep")
+            self._add_note(f"{', '.join(files)} could not be put back: too large to keep")
 
-    def _note(self, text: str) -> None:
+    def _add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
-    def _stopped(self, result: Any) -> bool:
+    def _fail_stopped_cell(self, result: Any) -> bool:
         """The person stopped, or the kernel was interrupted: the cell fails, with its state put
         back.
         """
-        self._put_back()
+        self._restore_state()
         self.stepper.machine.note = STOPPED
         error = getattr(result, "error_in_exec", None)
         if self.stepper.interrupted and error is None and result is not None:
@@ -195,7 +195,7 @@ class CellPasses:
         self.shell._showtraceback(type(error), error, [f"tape step: {STOPPED}"])  # noqa: SLF001
         return True
 
-    def _clear(self) -> None:
+    def _clear_outputs(self) -> None:
         """Take what the pass showed off the cell, or say where the next pass begins."""
         if not self.stepper.reach.clears:
             print(f"tape step: {AGAIN}")  # noqa: T201 - a note below the cell
@@ -206,25 +206,25 @@ class CellPasses:
             shown: Any = self.shell.display_pub
             shown.clear_output(wait=False)
 
-    async def _linger(self) -> None:
+    async def _await_leftovers(self) -> None:
         """Let threads and tasks of the pass end: none may run on beside the next."""
         left = [
             task
-            for task in _tasks() - self._tasks
+            for task in _list_tasks() - self._tasks
             if task is not current_task() and not task.done()
         ]
         for task in left:
             task.cancel()
-        if left and self._awaits:
+        if left and self._is_awaited:
             await asyncio.wait(left, timeout=LINGERING)
         until = time.monotonic() + LINGERING
-        while (busy := self._busy()) and time.monotonic() < until:
+        while (busy := self._find_busy_threads()) and time.monotonic() < until:
             busy[0].join(0.01)
-        for thread in self._busy():
-            self._note(f"thread {thread.name} of the pass before runs on")
+        for thread in self._find_busy_threads():
+            self._add_note(f"thread {thread.name} of the pass before runs on")
 
     @property
-    def _awaits(self) -> bool:
+    def _is_awaited(self) -> bool:
         """Whether this is awaited by an event loop: IPython runs a cell without `await` to its end
         by hand.
         """
@@ -233,7 +233,7 @@ class CellPasses:
         source = self._transformed
         return task is not None and bool(shell.should_run_async(source, transformed_cell=source))
 
-    def _busy(self) -> list[threading.Thread]:
+    def _find_busy_threads(self) -> list[threading.Thread]:
         """Threads that this cell started and that run its code."""
         frames = sys._current_frames()  # noqa: SLF001 - the only way to a thread's frame
         mine = [
@@ -242,10 +242,10 @@ class CellPasses:
             if each not in self._threads and each.name[:5] != "tape "
         ]
         others = [each for each in mine if each is not threading.current_thread()]
-        return [each for each in others if _runs_theirs(frames.get(each.ident or 0))]
+        return [each for each in others if _has_their_frame(frames.get(each.ident or 0))]
 
 
-def _runs_theirs(frame: Any) -> bool:
+def _has_their_frame(frame: Any) -> bool:
     while frame is not None:
         if is_theirs(frame):
             return True
@@ -253,31 +253,31 @@ def _runs_theirs(frame: Any) -> bool:
     return False
 
 
-def _tasks() -> set[Any]:
+def _list_tasks() -> set[Any]:
     try:
         return set(asyncio.all_tasks())
     except RuntimeError:
         return set()
 
 
-def _quiet_threads() -> Callable[[], None]:
+def _silence_threads() -> Callable[[], None]:
     """A thread that is sent away dies without a word; gives what undoes it."""
     before = threading.excepthook
 
-    def heard(told: Any) -> None:
+    def show_exception(told: Any) -> None:
         if not issubclass(told.exc_type, SteppedAway):
             before(told)
 
-    threading.excepthook = heard
+    threading.excepthook = show_exception
 
-    def undo() -> None:
-        if threading.excepthook is heard:
+    def restore_hook() -> None:
+        if threading.excepthook is show_exception:
             threading.excepthook = before
 
-    return undo
+    return restore_hook
 
 
-def _hearing_interrupts(stepper: Stepper, later: Callable[[], bool]) -> Callable[[], None]:
+def _handle_interrupts(stepper: Stepper, later: Callable[[], bool]) -> Callable[[], None]:
     """Send everybody away when the kernel is interrupted: the main thread may wait for one that
     waits for a person.
 
@@ -290,22 +290,22 @@ def _hearing_interrupts(stepper: Stepper, later: Callable[[], bool]) -> Callable
     if not callable(before):
         return lambda: None
 
-    def interrupted(number: int, frame: Any) -> Any:
+    def handle_interrupt(number: int, frame: Any) -> Any:
         stepper.interrupt()
         return None if later() else before(number, frame)
 
-    signal.signal(signal.SIGINT, interrupted)
-    deaf = _hearing_at_once(stepper.interrupt)
+    signal.signal(signal.SIGINT, handle_interrupt)
+    deaf = _handle_interrupts_at_once(stepper.interrupt)
 
-    def undo() -> None:
+    def restore_handler() -> None:
         deaf()
-        if signal.getsignal(signal.SIGINT) is interrupted:
+        if signal.getsignal(signal.SIGINT) is handle_interrupt:
             signal.signal(signal.SIGINT, before)
 
-    return undo
+    return restore_handler
 
 
-def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
+def _handle_interrupts_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
     """Call it as an interrupt comes, also where the system hands it to another thread while the
     main one waits: that one's handler would run when it goes on, which is when a person says so.
     Gives what undoes it.
@@ -318,7 +318,7 @@ def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
     os.set_blocking(writes, False)
     before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
-    def listen() -> None:
+    def read_signals() -> None:
         while (told := os.read(reads, 1)) != _END:
             if told[0] == signal.SIGINT:
                 interrupt()
@@ -327,10 +327,10 @@ def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
                     os.write(before, told)
         os.close(reads)
 
-    thread = threading.Thread(target=listen, name="tape interrupts", daemon=True)
+    thread = threading.Thread(target=read_signals, name="tape interrupts", daemon=True)
     contextvars.Context().run(thread.start)  # a thread of ours takes no number among the program's
 
-    def undo() -> None:
+    def restore_wakeup() -> None:
         now = signal.set_wakeup_fd(before)
         if now not in (writes, -1):  # somebody else's by now
             signal.set_wakeup_fd(now)
@@ -338,4 +338,4 @@ def _hearing_at_once(interrupt: Callable[[], None]) -> Callable[[], None]:
         thread.join()
         os.close(writes)
 
-    return undo
+    return restore_wakeup

@@ -79,7 +79,7 @@ class Waiter:
         except RuntimeError:  # trio: its loop waits with us
             return self.wait()
         gone: asyncio.Future[None] = loop.create_future()
-        self.wake = lambda: _settle(loop, gone)
+        self.wake = lambda: _settle_future(loop, gone)
         if self.stepper.arrived(self):
             try:
                 await self.stepper.reach.arrive(gone, self)
@@ -91,7 +91,7 @@ class Waiter:
         return self.answer()
 
 
-def _settle(loop: asyncio.AbstractEventLoop, gone: asyncio.Future[None]) -> None:
+def _settle_future(loop: asyncio.AbstractEventLoop, gone: asyncio.Future[None]) -> None:
     try:
         loop.call_soon_threadsafe(lambda: None if gone.done() else gone.set_result(None))
     except RuntimeError:
@@ -173,18 +173,18 @@ class Stepper:
     # ------------------------------------------------------------ calls
 
     def held(self, crossing: HeldCall) -> Waiter:
-        decided = self._decided(crossing)
+        decided = self._decide_answer(crossing)
         site = shown.site_of(crossing, decided, with_text=bool(self.machine.breaks))
         with self._lock:
-            if self._away(crossing):
+            if self._is_left_behind(crossing):
                 raise SteppedAway("the step was left at this call")
-            at = self.machine.arrive(crossing.lineage, site, _who())
+            at = self.machine.arrive(crossing.lineage, site, _name_strand())
         return Waiter(self, crossing, at, decided, lambda: crossing.settle(decided))
 
-    def _away(self, crossing: HeldCall) -> bool:
+    def _is_left_behind(self, crossing: HeldCall) -> bool:
         return self.machine.unwinding or self.machine.over or crossing.cell is not self.cell
 
-    def _decided(self, held: HeldCall) -> Any:
+    def _decide_answer(self, held: HeldCall) -> Any:
         """What the player decided; while recording, a later pass plays what this step recorded, and
         nothing else.
         """
@@ -196,7 +196,7 @@ class Stepper:
     def arrived(self, waiter: Waiter) -> bool:
         """Whether the call waits. Called on the strand itself."""
         with self._lock:
-            if self._away(waiter.held):
+            if self._is_left_behind(waiter.held):
                 raise SteppedAway("the step was left at this call")
             revision = self.machine.revision
             if not self.machine.stays(waiter.at):
@@ -210,7 +210,7 @@ class Stepper:
             self._waiters[waiter.at.strand] = waiter
             if waiter.held.cell.clock is not None:
                 waiter.held.cell.clock.hold()
-            self.stops.keep(waiter.at.place, self._texts(waiter))
+            self.stops.keep(waiter.at.place, self._collect_texts(waiter))
         self.tell()
         return True
 
@@ -221,22 +221,22 @@ class Stepper:
         with self._lock:
             self._waiters.pop(waiter.at.strand, None)
             self.machine.leave(waiter.at.strand)
-            self._unhold(waiter)
+            self._release_clock(waiter)
         if interrupted:
             self.interrupt()
         else:
             self.tell()
 
-    def _unhold(self, waiter: Waiter) -> None:
+    def _release_clock(self, waiter: Waiter) -> None:
         if waiter.held.cell.clock is not None and not self._waiters:
             waiter.held.cell.clock.go_on()
 
-    def _let_go(self, strand: str) -> None:
+    def _release_strand(self, strand: str) -> None:
         waiter = self._waiters.pop(strand)
-        self._unhold(waiter)
+        self._release_clock(waiter)
         waiter.wake()
 
-    def _texts(self, waiter: Waiter) -> dict[str, str]:
+    def _collect_texts(self, waiter: Waiter) -> dict[str, str]:
         """The notebook's variables, and those of the functions that the strand is in."""
         texts = texts_of(waiter.held.cell.ask.namespace, self.scrub)
         for frame, _ in waiter.frames:
@@ -267,29 +267,29 @@ class Stepper:
             elif word == "continue":
                 self._require_open()
                 for gone in self.machine.go_on():
-                    self._let_go(gone)
+                    self._release_strand(gone)
             elif word in ("to", "jump"):
-                self._to(str(message.get("place") or ""), str(message.get("span") or ""))
+                self._run_to_place(str(message.get("place") or ""), str(message.get("span") or ""))
             elif word == "back":
-                self._rewind(self.machine.back(strand))
+                self._rewind_cell(self.machine.back(strand))
             else:
-                self._at_call(str(word), self.machine.parked(strand, revision), message)
+                self._act_on_call(str(word), self.machine.parked(strand, revision), message)
         self.tell()
 
     def _require_open(self) -> None:
         if self.machine.over:
             raise TapeUsageError("the step is over")
 
-    def _to(self, place: str, span: str) -> None:
+    def _run_to_place(self, place: str, span: str) -> None:
         self._require_open()
         gone = self.machine.to(place=place, span=span)
         if isinstance(gone, Rewind):
-            self._rewind(gone)
+            self._rewind_cell(gone)
             return
         for strand in gone:
-            self._let_go(strand)
+            self._release_strand(strand)
 
-    def _at_call(self, word: str, at: ParkedStrand, message: Mapping[str, Any]) -> None:
+    def _act_on_call(self, word: str, at: ParkedStrand, message: Mapping[str, Any]) -> None:
         waiter = self._waiters[at.strand]
         if word == "request" and waiter.unchangeable:
             raise TapeUsageError(waiter.unchangeable)
@@ -298,27 +298,27 @@ class Stepper:
                 f"{word!r:.40} is not possible here: {', '.join(self.can(waiter))}"
             )
         if word in ("over", *KINDS):
-            self._go(waiter, "each" if word == "over" else word)
+            self._release_call(waiter, "each" if word == "over" else word)
         elif word == "live":
-            self._answer(waiter, GoLive(shown.entry_of(waiter.decided)))
+            self._answer_call(waiter, GoLive(shown.entry_of(waiter.decided)))
         elif word == "refuse":
-            waiter.answer = lambda: _refuse(waiter)
-            self._go(waiter)
+            waiter.answer = lambda: _refuse_call(waiter)
+            self._release_call(waiter)
         elif word == "request":
             waiter.sent = shown.changed_request(waiter.held.call, str(message.get("text", "")))
             waiter.answer = lambda: waiter.held.settle(waiter.decided, waiter.sent)
             self.machine.say("the request is changed; it goes out when you step over it")
         else:
-            self._edit(word, waiter, message)
+            self._edit_reply(word, waiter, message)
 
-    def _answer(self, waiter: Waiter, decided: Any) -> None:
+    def _answer_call(self, waiter: Waiter, decided: Any) -> None:
         waiter.answer = lambda: waiter.held.settle(decided)
-        self._go(waiter)
+        self._release_call(waiter)
 
-    def _go(self, waiter: Waiter, until: str = "each", *, edited: bool = False) -> None:
+    def _release_call(self, waiter: Waiter, until: str = "each", *, edited: bool = False) -> None:
         self.machine.note = ""
         self.machine.release(waiter.at.strand, until, edited=edited)
-        self._let_go(waiter.at.strand)
+        self._release_strand(waiter.at.strand)
 
     def can(self, waiter: Waiter) -> list[str]:
         """What may be done with the call: words of the protocol."""
@@ -341,32 +341,32 @@ class Stepper:
 
     # ------------------------------------------------------------ edits
 
-    def _edit(self, word: str, waiter: Waiter, message: Mapping[str, Any]) -> None:
+    def _edit_reply(self, word: str, waiter: Waiter, message: Mapping[str, Any]) -> None:
         """Commit another reply to the take, serve it and go on."""
         entry = shown.entry_of(waiter.decided)
         if entry is None:
-            reply = self._reply_for(waiter, word, message)
-            self._turn_aside(waiter)
-            self._answer_written(waiter, reply)
+            reply = self._build_reply(waiter, word, message)
+            self._switch_to_take(waiter)
+            self._serve_written_reply(waiter, reply)
             return
         answer = edits.accepted(
-            entry, self._edit_of(word, entry, message), accept=message.get("accept") is True
+            entry, self._build_edit(word, entry, message), accept=message.get("accept") is True
         )
-        self._turn_aside(waiter)
-        book = self._book()
+        self._switch_to_take(waiter)
+        book = self._require_cassette()
         take = book.put(entry, answer)
         self.edits += 1
         self.options["take"] = files.name_of(take.path)
         self.deck.changed()
         if take is not book:  # a take of the take: the cell goes on in that one, from its start
-            self._rewind(Rewind(waiter.at.place, through=True))
+            self._rewind_cell(Rewind(waiter.at.place, through=True))
             return
         made = take.call(entry.run, entry.id)
         waiter.held.cell.execution.shelves.clear()
         waiter.answer = lambda: waiter.held.settle(made)
-        self._go(waiter, edited=True)
+        self._release_call(waiter, edited=True)
 
-    def _edit_of(self, word: str, entry: Entry, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _build_edit(self, word: str, entry: Entry, message: Mapping[str, Any]) -> Mapping[str, Any]:
         if word == "fault":
             return {
                 "form": "fault",
@@ -380,7 +380,7 @@ class Stepper:
             raise TapeUsageError("an edit says what the reply is to be")
         return edit
 
-    def _reply_for(self, waiter: Waiter, word: str, message: Mapping[str, Any]) -> Any:
+    def _build_reply(self, waiter: Waiter, word: str, message: Mapping[str, Any]) -> Any:
         """The reply of a call that is not on the tape: in the wire form of the recorded call that
         is nearest.
         """
@@ -392,7 +392,7 @@ class Stepper:
             )
         return divergence.Question.of(told).answer(str(message.get("text", "")))
 
-    def _turn_aside(self, waiter: Waiter) -> None:
+    def _switch_to_take(self, waiter: Waiter) -> None:
         """The first edit of a recording: what happened until here stays in it, and what follows
         goes to a take.
         """
@@ -404,22 +404,22 @@ class Stepper:
         self.runs.add(cell.run)
         self.options["take"] = files.name_of(take.path)
 
-    def _answer_written(self, waiter: Waiter, reply: Any) -> None:
+    def _serve_written_reply(self, waiter: Waiter, reply: Any) -> None:
         self.edits += 1
         waiter.answer = lambda: waiter.held.settle(Written(reply))
-        self._go(waiter, edited=True)
+        self._release_call(waiter, edited=True)
 
-    def _book(self) -> Any:
+    def _require_cassette(self) -> Any:
         if self.cell is None or self.cell.cassette is None:
             raise TapeUsageError("the cell has no cassette")
         return self.cell.cassette
 
     # ------------------------------------------------------------ leaving the code that runs
 
-    def _rewind(self, to: Rewind) -> None:
+    def _rewind_cell(self, to: Rewind) -> None:
         self.rewinding = to
         self.machine.rewind(to)
-        self._send_away()
+        self._send_waiters_away()
 
     def stop(self) -> None:
         """End the step; the notebook's state is put back as it was before the cell."""
@@ -428,7 +428,7 @@ class Stepper:
                 return
             self.stopping, self.rewinding = True, None
             self.machine.unwinding = True
-            self._send_away()
+            self._send_waiters_away()
 
     def interrupt(self) -> None:
         """The kernel was interrupted: whoever waits is sent away, so that nobody waits for them in
@@ -438,9 +438,9 @@ class Stepper:
             self.interrupted = True
             self.stop()
 
-    def _send_away(self) -> None:
+    def _send_waiters_away(self) -> None:
         for waiter in list(self._waiters.values()):
-            waiter.answer = _leave
+            waiter.answer = _leave_step
             waiter.wake()
         self._waiters.clear()
         self.machine.strands.clear()
@@ -468,7 +468,7 @@ class Stepper:
         with self._lock:
             if self.machine.over:
                 return
-            self._send_away()
+            self._send_waiters_away()
             self.machine.end(note)
             if self.cell is not None and not self.stopping:
                 self.cell.stepping = (
@@ -502,13 +502,13 @@ class Stepper:
                 "take": str(self.options.get("take") or "") if self.edits else "",
                 "edits": self.edits,
                 "breaks": list(machine.breaks.words),
-                "strands": [self._strand(each) for each in self._waiters.values()],
+                "strands": [self._build_strand_record(each) for each in self._waiters.values()],
                 "passed": [done.record() for done in machine.listed()],
                 "made": len(machine.passed),
                 "note": "; ".join(note for note in notes if note),
             }
 
-    def _strand(self, waiter: Waiter) -> Record:
+    def _build_strand_record(self, waiter: Waiter) -> Record:
         frame = waiter.frames[0][0] if waiter.frames else None
         at = waiter.at
         call = shown.call_record(
@@ -517,14 +517,14 @@ class Stepper:
         )  # fmt: skip
         return {
             "strand": at.strand, "name": at.name, "call": call,
-            "at": self._file(frame.f_code.co_filename) if frame is not None else "",
+            "at": self._format_file_name(frame.f_code.co_filename) if frame is not None else "",
             "line": frame.f_lineno if frame is not None else None,
         }  # fmt: skip
 
-    def _file(self, name: str) -> str:
-        return self._cell_of(name)[0] or name
+    def _format_file_name(self, name: str) -> str:
+        return self._find_cell(name)[0] or name
 
-    def _cell_of(self, name: str) -> tuple[str, str]:
+    def _find_cell(self, name: str) -> tuple[str, str]:
         """Such as "cell [3]", for the file name that IPython gave that cell's code, and the cell's
         id.
         """
@@ -534,9 +534,9 @@ class Stepper:
         number = (
             getattr(shell.compile, "_filename_map", {}).get(name) if shell is not None else None
         )
-        return ("", "") if number is None else (f"cell [{number}]", self._cell_id(number))
+        return ("", "") if number is None else (f"cell [{number}]", self._find_cell_id(number))
 
-    def _cell_id(self, number: int) -> str:
+    def _find_cell_id(self, number: int) -> str:
         """As the front end has it, else the first digits of the source's hash."""
         ask = self.cell.ask if self.cell is not None else None
         if ask is not None and ask.count == number:
@@ -548,33 +548,36 @@ class Stepper:
     def frames(self, strand: str) -> list[Record]:
         """protocol.ts' StepFrame[]. Raises TapeUsageError where that strand does not wait."""
         with self._lock:
-            return [frame.record() for frame in stack(self._waiter(strand).frames, self._cell_of)]
+            return [
+                frame.record()
+                for frame in stack(self._require_waiter(strand).frames, self._find_cell)
+            ]
 
     def variables(self, strand: str, index: int) -> Record:
         """protocol.ts' StepVariables of a frame. Raises TapeUsageError."""
         with self._lock:
-            frames = self._waiter(strand).frames
+            frames = self._require_waiter(strand).frames
             if not 0 <= index < len(frames):
                 raise TapeUsageError("there is no such frame any more")
             return variables(frames[index][0], self.scrub)
 
-    def _waiter(self, strand: str) -> Waiter:
+    def _require_waiter(self, strand: str) -> Waiter:
         found = self._waiters.get(strand)
         if found is None:
             raise TapeUsageError("that strand does not stand at a call")
         return found
 
 
-def _leave() -> Play | Capture:
+def _leave_step() -> Play | Capture:
     raise SteppedAway("the step was left at this call")
 
 
-def _refuse(waiter: Waiter) -> Play | Capture:
+def _refuse_call(waiter: Waiter) -> Play | Capture:
     text = f"{title(waiter.held.call)} was refused by you. Nothing was sent."
     raise waiter.held.cell.refuse(BlockedConnection(text))
 
 
-def _who() -> str:
+def _name_strand() -> str:
     """The strand for people: the cell, a thread, a task."""
     thread = threading.current_thread()
     try:

@@ -74,7 +74,7 @@ class Prompt(Reach):
         self._why = (
             f"tape step: {why}" if why and getattr(shell, "kernel", None) is not None else ""
         )
-        self._ask = ask or _asker(shell)
+        self._ask = ask or _make_asker(shell)
         self._stepper: Stepper | None = None
 
     def attach(self, stepper: Stepper) -> None:
@@ -84,7 +84,7 @@ class Prompt(Reach):
         while not gone.is_set():
             with self._turn:
                 if not gone.is_set():
-                    self._stop(waiter, gone.is_set)
+                    self._ask_until_gone(waiter, gone.is_set)
 
     async def arrive(self, gone: asyncio.Future[None], waiter: Waiter) -> None:
         """The loop stands still while a person types; what others were told meanwhile is done
@@ -93,23 +93,23 @@ class Prompt(Reach):
         moved = [False]
         wake = waiter.wake
 
-        def woken() -> None:
+        def wake_waiter() -> None:
             moved[0] = True
             wake()
 
-        waiter.wake = woken
+        waiter.wake = wake_waiter
         await asyncio.sleep(0)
         if not gone.done() and not moved[0]:
             with self._turn:
-                self._stop(waiter, lambda: moved[0])
+                self._ask_until_gone(waiter, lambda: moved[0])
         await gone
 
-    def _stop(self, waiter: Waiter, is_gone: Callable[[], bool]) -> None:
+    def _ask_until_gone(self, waiter: Waiter, is_gone: Callable[[], bool]) -> None:
         """Ask until the strand goes on."""
         stepper = waiter.stepper
-        _say(self._why)
+        _print_text(self._why)
         self._why = ""
-        _say(_standing(stepper.state(), waiter))
+        _print_text(_format_stop(stepper.state(), waiter))
         while not is_gone():
             try:
                 line = self._ask(PROMPT)
@@ -117,22 +117,22 @@ class Prompt(Reach):
                 stepper.stop()
                 return
             try:
-                self._do(stepper, waiter, line.strip())
+                self._run_command(stepper, waiter, line.strip())
             except (TapeError, ValueError) as error:
-                _say(f"  {error}")
+                _print_text(f"  {error}")
 
-    def _do(self, stepper: Stepper, waiter: Waiter, line: str) -> None:
+    def _run_command(self, stepper: Stepper, waiter: Waiter, line: str) -> None:
         word, _, rest = line.partition(" ")
         rest, strand = rest.strip(), waiter.at.strand
         if word in _MOVES:
             stepper.do({"do": _MOVES[word], "strand": strand})
         elif word in ("j", "jump", "to"):
-            stepper.do({"do": "jump", "place": _place(stepper.state(), rest)})
+            stepper.do({"do": "jump", "place": _find_place(stepper.state(), rest)})
         elif word in ("e", "edit", "a", "answer"):
             stepper.do({"do": "answer", "strand": strand, "text": rest, "accept": True})
         elif word in ("p", "request"):
             stepper.do({"do": "request", "strand": strand, "text": rest})
-            _say(_standing(stepper.state(), waiter))
+            _print_text(_format_stop(stepper.state(), waiter))
         elif word in ("f", "fault"):
             name, *options = shlex.split(rest) or [""]
             told = dict(each.partition("=")[::2] for each in options)
@@ -144,21 +144,23 @@ class Prompt(Reach):
                 {"do": "fault", "strand": strand, "name": name, "options": numbers, "accept": True}
             )
         else:
-            _say(self._look(stepper, waiter, word, rest))
+            _print_text(self._format_inspection(stepper, waiter, word, rest))
 
-    def _look(self, stepper: Stepper, waiter: Waiter, word: str, rest: str) -> str:
+    def _format_inspection(self, stepper: Stepper, waiter: Waiter, word: str, rest: str) -> str:
         """What there is to see; the help for what is no command."""
         state, strand = stepper.state(), waiter.at.strand
         call = next(each["call"] for each in state["strands"] if each["strand"] == strand)
         looks: dict[str, Callable[[], str]] = {
-            "l": lambda: "\n".join(_listed(state)),
-            "r": lambda: _indented((call["reply"] or {"text": "(none)"})["text"]),
-            "q": lambda: _indented(call["request"]["text"]),
+            "l": lambda: "\n".join(_format_calls(state)),
+            "r": lambda: _indent_text((call["reply"] or {"text": "(none)"})["text"]),
+            "q": lambda: _indent_text(call["request"]["text"]),
             "w": lambda: "\n".join(
-                line for frame in stepper.frames(strand) for line in _frame(frame)
+                line for frame in stepper.frames(strand) for line in _format_frame(frame)
             ),
-            "v": lambda: _variables(stepper.variables(strand, int(rest or 0))["variables"]),
-            "d": lambda: _compared(stepper, [_place(state, each) for each in rest.split()]),
+            "v": lambda: _format_variables(stepper.variables(strand, int(rest or 0))["variables"]),
+            "d": lambda: _format_comparison(
+                stepper, [_find_place(state, each) for each in rest.split()]
+            ),
         }
         return looks.get(word[:1] if word in _LOOKS else "", lambda: HELP)()
 
@@ -166,7 +168,7 @@ class Prompt(Reach):
 # ---------------------------------------------------------------- texts
 
 
-def _standing(state: Record, waiter: Waiter) -> str:
+def _format_stop(state: Record, waiter: Waiter) -> str:
     """A stop, in a few lines."""
     strand = next((each for each in state["strands"] if each["strand"] == waiter.at.strand), None)
     if strand is None:
@@ -180,26 +182,26 @@ def _standing(state: Record, waiter: Waiter) -> str:
     if strand["name"] != "cell" or others:
         waits = f"; {len(others)} more stand at a call" if others else ""
         lines.append(f"  {strand['name']}, {call['place'] or ':1'}{waits}")
-    lines.append(f"  asks   {_line(call['request']['text'])}")
+    lines.append(f"  asks   {_format_line(call['request']['text'])}")
     if call["reply"] is not None:
         lines.append(
-            f"  reply  {_line(call['reply']['text'])}{' (edited)' if call['edited'] else ''}"
+            f"  reply  {_format_line(call['reply']['text'])}{' (edited)' if call['edited'] else ''}"
         )
     if state["note"]:
         lines.append(f"  {state['note']}")
     return "\n".join(lines)
 
 
-def _line(text: str) -> str:
+def _format_line(text: str) -> str:
     told = " ".join(text.split())
     return told if len(told) <= SHORT else f"{told[:SHORT]} ..."
 
 
-def _indented(text: str) -> str:
+def _indent_text(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _listed(state: Record) -> list[str]:
+def _format_calls(state: Record) -> list[str]:
     first = state["made"] - len(state["passed"]) + 1
     made = [
         f"  {number:3} {each['place']:8} {each['kind']} {each['title']}{' (edited)' if each['edited'] else ''}"
@@ -212,11 +214,11 @@ def _listed(state: Record) -> list[str]:
     return made + waiting
 
 
-def _variables(told: list[Record]) -> str:
+def _format_variables(told: list[Record]) -> str:
     return "\n".join(f"  {each['name']} = {each['text'][:SHORT]}" for each in told) or "  (none)"
 
 
-def _compared(stepper: Stepper, places: list[str]) -> str:
+def _format_comparison(stepper: Stepper, places: list[str]) -> str:
     if len(places) != 2:
         raise ValueError("d A B: two stops, by place or number")
     pairs = stepper.stops.compared(*places)["variables"]
@@ -226,7 +228,7 @@ def _compared(stepper: Stepper, places: list[str]) -> str:
     )
 
 
-def _frame(frame: Mapping[str, Any]) -> list[str]:
+def _format_frame(frame: Mapping[str, Any]) -> list[str]:
     here = frame["line"] - frame["first"]
     shown = [
         f"  {'>' if n == here else ' '} {line}"
@@ -238,7 +240,7 @@ def _frame(frame: Mapping[str, Any]) -> list[str]:
     return [*left_out, f"  [{frame['index']}] {frame['file']}:{frame['line']}{name}", *shown]
 
 
-def _place(state: Record, told: str) -> str:
+def _find_place(state: Record, told: str) -> str:
     """A place, or the number that it has in the list."""
     if told.isdigit():
         places = [each["place"] for each in state["passed"]] + [
@@ -250,20 +252,20 @@ def _place(state: Record, told: str) -> str:
     return told
 
 
-def _say(text: str) -> None:
+def _print_text(text: str) -> None:
     if text:
         print(text)  # noqa: T201 - the answer to a person
 
 
-def _asker(shell: InteractiveShell) -> Callable[[str], str]:
+def _make_asker(shell: InteractiveShell) -> Callable[[str], str]:
     """What asks a person a line, and is none of the cell's own calls."""
     kernel = getattr(shell, "kernel", None)
 
-    def ask(prompt: str) -> str:
+    def ask_person(prompt: str) -> str:
         token = ORIGIN.set(Origin(None))  # what we ask is no call of the cell's
         try:
             return str(kernel.raw_input(prompt)) if kernel is not None else input(prompt)
         finally:
             ORIGIN.reset(token)
 
-    return ask
+    return ask_person

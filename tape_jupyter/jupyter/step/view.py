@@ -52,20 +52,20 @@ def site_of(held: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
     shared: dict[str, Any] = {
         "span": entry.name if entry is not None else "",
         "would": would(decided),
-        "failed": _failed(entry),
+        "failed": _has_failed(entry),
         "edited": isinstance(entry, Overridden),
         "cell": f"{cell.cell_id or ''} {cell.count or ''}",
     }
     if isinstance(call, FunctionCall):
-        title = f"{call.name}({_arguments(call)})"
-        text = _json(_plain(call)) if with_text else ""
+        title = f"{call.name}({_format_arguments(call)})"
+        text = _format_json(_freeze_arguments(call)) if with_text else ""
         arguments = dict(call.arguments) if with_text else {}
         return CallSite(
             call.kind, call.name, title[:_TITLE], text=text, arguments=arguments, **shared
         )
-    name = _model(call) if kind == "model" else urlsplit(call.url).netloc
-    text = _body(call) if with_text else ""
-    title = name if kind == "model" else f"{call.method} {_short(call.url)}"[:_TITLE]
+    name = _find_model_name(call) if kind == "model" else urlsplit(call.url).netloc
+    text = _decode_body(call) if with_text else ""
+    title = name if kind == "model" else f"{call.method} {_shorten_url(call.url)}"[:_TITLE]
     return CallSite(kind, name, title, text=text, **shared)
 
 
@@ -95,12 +95,12 @@ def call_record(
         "place": at.place, "nth": at.nth, "span": site.span, "kind": site.kind, "title": site.title, "name": site.name,
         "would": site.would, "request": request_section(asked, secrets), "reply": reply_section(decided, secrets),
         "request_edit": editable_request(asked) if "request" in can else None, "unchangeable": unchangeable,
-        "faults": _faults(held.call) if "fault" in can and not site.span else [],
+        "faults": _list_faults(held.call) if "fault" in can and not site.span else [],
         "edited": site.edited, "can": can,
     }  # fmt: skip
 
 
-def _faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
+def _list_faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
     """Those of a call that is not on the tape: there is no recorded reply that could come after
     one.
     """
@@ -113,11 +113,13 @@ def _faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
 
 def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
     if isinstance(call, FunctionCall):
-        return _section(_json(secrets.scrub_structure(_plain(call))[0]), is_json=True)
+        return _build_section(
+            _format_json(secrets.scrub_structure(_freeze_arguments(call))[0]), is_json=True
+        )
     value = json_value(decode(call.body, call.header("content-encoding")) or b"")
     if value is None:
-        return _section(secrets.scrub(_body(call))[0], is_json=False)
-    return _section(_json(secrets.scrub_structure(value)[0]), is_json=True)
+        return _build_section(secrets.scrub(_decode_body(call))[0], is_json=False)
+    return _build_section(_format_json(secrets.scrub_structure(value)[0]), is_json=True)
 
 
 def reply_section(decided: Any, secrets: Secrets) -> dict[str, Any] | None:
@@ -126,27 +128,27 @@ def reply_section(decided: Any, secrets: Secrets) -> dict[str, Any] | None:
     if isinstance(decided, GoLive) or (entry is None and not isinstance(decided, Stub)):
         return None
     if entry is None:
-        return _section(_json(decided.value), is_json=True)
+        return _build_section(_format_json(decided.value), is_json=True)
     try:
         request, reply = entry.request(), entry.reply()
     except CassetteError as error:
-        return _section(str(error), is_json=False)
-    return _reply_section(request, reply, secrets)
+        return _build_section(str(error), is_json=False)
+    return _build_reply_section(request, reply, secrets)
 
 
-def _reply_section(
+def _build_reply_section(
     request: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
 ) -> dict[str, Any]:
     if isinstance(reply, Value):
         told = reply.error if reply.error is not None else reply.value
-        return _section(_json(secrets.scrub_structure(told)[0]), is_json=True)
+        return _build_section(_format_json(secrets.scrub_structure(told)[0]), is_json=True)
     message = editing.message_of(request, reply) if isinstance(request, Request) else None
     if message is not None:
-        return _section(_json(secrets.scrub_structure(message)[0]), is_json=True)
+        return _build_section(_format_json(secrets.scrub_structure(message)[0]), is_json=True)
     if reply.error is not None:
-        return _section(_json(reply.error), is_json=True)
+        return _build_section(_format_json(reply.error), is_json=True)
     head = f"{reply.status} {reply.reason}".strip()
-    return _section(f"{head}\n{secrets.scrub(edits.text_of(reply))[0]}", is_json=False)
+    return _build_section(f"{head}\n{secrets.scrub(edits.text_of(reply))[0]}", is_json=False)
 
 
 # ---------------------------------------------------------------- a request that is changed before it goes out
@@ -157,10 +159,10 @@ def editable_request(call: Request | FunctionCall) -> str:
     sent.
     """
     if isinstance(call, FunctionCall):
-        return _json(_plain(call))
+        return _format_json(_freeze_arguments(call))
     body = decode(call.body, call.header("content-encoding")) or b""
     value = json_value(body)
-    return _json(value) if value is not None else body.decode("utf-8", "replace")
+    return _format_json(value) if value is not None else body.decode("utf-8", "replace")
 
 
 def changed_request(call: Request | FunctionCall, text: str) -> Request | FunctionCall:
@@ -170,7 +172,7 @@ def changed_request(call: Request | FunctionCall, text: str) -> Request | Functi
     if len(text) > edits.LIMIT:
         raise TapeUsageError(f"a request is at most {edits.LIMIT:,} characters long")
     if isinstance(call, FunctionCall):
-        return _with_arguments(call, text)
+        return _replace_arguments(call, text)
     if json_value(decode(call.body, call.header("content-encoding")) or b"") is not None:
         try:
             body = json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":")).encode(
@@ -184,7 +186,7 @@ def changed_request(call: Request | FunctionCall, text: str) -> Request | Functi
     return Request(call.method, call.url, (*kept, ("Content-Length", str(len(body)))), body)
 
 
-def _with_arguments(call: FunctionCall, text: str) -> FunctionCall:
+def _replace_arguments(call: FunctionCall, text: str) -> FunctionCall:
     from tape_jupyter.encoding.values.registry import thaw
 
     try:
@@ -203,20 +205,23 @@ def _with_arguments(call: FunctionCall, text: str) -> FunctionCall:
 # ---------------------------------------------------------------- texts
 
 
-def _plain(call: FunctionCall) -> dict[str, Any]:
+def _freeze_arguments(call: FunctionCall) -> dict[str, Any]:
     return {name: frozen_or_type(value) for name, value in call.arguments.items()}
 
 
-def _arguments(call: FunctionCall) -> str:
-    told = {name: _json(value).replace("\n", " ") for name, value in _plain(call).items()}
+def _format_arguments(call: FunctionCall) -> str:
+    told = {
+        name: _format_json(value).replace("\n", " ")
+        for name, value in _freeze_arguments(call).items()
+    }
     return ", ".join(f"{name}={value[:30]}" for name, value in told.items())
 
 
-def _body(call: Request) -> str:
+def _decode_body(call: Request) -> str:
     return (decode(call.body, call.header("content-encoding")) or b"").decode("utf-8", "replace")
 
 
-def _model(call: Request) -> str:
+def _find_model_name(call: Request) -> str:
     told = json_value(call.body)
     model = told.get("model") if isinstance(told, dict) else None
     return (
@@ -226,11 +231,11 @@ def _model(call: Request) -> str:
     )
 
 
-def _short(url: str) -> str:
+def _shorten_url(url: str) -> str:
     return url.partition("://")[2].partition("?")[0]
 
 
-def _failed(entry: Entry | None) -> bool:
+def _has_failed(entry: Entry | None) -> bool:
     """Whether the recorded call ended in an error, by its head: the reply is not read for it."""
     if entry is None:
         return False
@@ -239,11 +244,11 @@ def _failed(entry: Entry | None) -> bool:
     )
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
 
 
-def _section(text: str, *, is_json: bool) -> dict[str, Any]:
+def _build_section(text: str, *, is_json: bool) -> dict[str, Any]:
     return (
         {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
         if text

@@ -27,25 +27,25 @@ _LIKE = "edited"
 
 @answers("edit")
 def editable(viewer: Viewer, message: Message) -> Message:
-    entry = _entry(viewer, message)
+    entry = _find_entry(viewer, message)
     told = edits.editable_of(entry).record()
-    return {"span": message["span"], **told, "take": _free_name(viewer, entry)}
+    return {"span": message["span"], **told, "take": _propose_take_name(viewer, entry)}
 
 
 @answers("check")
 def check(viewer: Viewer, message: Message) -> Message:
-    return {"problems": edits.problems_of(_entry(viewer, message), edit_of(message))}
+    return {"problems": edits.problems_of(_find_entry(viewer, message), edit_of(message))}
 
 
 @answers("override")
 def override(viewer: Viewer, message: Message) -> Message:
     """Write an edit to a take, and show that take. Warnings need the person's tick (`accept`)."""
-    entry, edit, name = _entry(viewer, message), edit_of(message), _word(message, "take")
+    entry, edit, name = _find_entry(viewer, message), edit_of(message), _read_text(message, "take")
     answer = edits.accepted(entry, edit, accept=message.get("accept") is True)
     book = viewer.book
     if book is None:
         raise Forged("override")
-    take = book.put(entry, answer, _goal(viewer, name))
+    take = book.put(entry, answer, _choose_take_name(viewer, name))
     made = files.name_of(take.path)
     session = viewer.open(files.stem(take.root), made)
     return {"take": made, "session": session, "plan": None, "notes": list(answer.notes)}
@@ -53,54 +53,54 @@ def override(viewer: Viewer, message: Message) -> Message:
 
 @answers("undo")
 def undone(viewer: Viewer, message: Message) -> Message:
-    root, name = _root(viewer), _word(message, "take")
-    above = _above(root, name)
+    root, name = _find_root(viewer), _read_text(message, "take")
+    above = _find_base_take(root, name)
     said = undo.undo(root, name)
     shown = name if files.path_of(root, name).exists() else above
-    return _noted(viewer.open(files.stem(root), shown), said)
+    return _add_note(viewer.open(files.stem(root), shown), said)
 
 
 @answers("keep")
 def keep(viewer: Viewer, message: Message) -> Message:
     """A take is kept as it is: it lies in its file already."""
-    root, name = _root(viewer), _word(message, "take")
+    root, name = _find_root(viewer), _read_text(message, "take")
     files.require(root, name)
     return viewer.open(files.stem(root), name)
 
 
 @answers("discard")
 def discard(viewer: Viewer, message: Message) -> Message:
-    root, name = _root(viewer), _word(message, "take")
-    above = _above(root, name)
+    root, name = _find_root(viewer), _read_text(message, "take")
+    above = _find_base_take(root, name)
     aside = files.delete(root, name)
-    return _noted(viewer.open(files.stem(root), above), f"take {name} is put aside, in {aside}")
+    return _add_note(viewer.open(files.stem(root), above), f"take {name} is put aside, in {aside}")
 
 
 @answers("default")
 def default(viewer: Viewer, message: Message) -> Message:
     """The take that replays where none is named; "" the recording itself."""
-    root, name = _root(viewer), _word(message, "take")
+    root, name = _find_root(viewer), _read_text(message, "take")
     files.choose(root, name)
     viewer.changed()
     return viewer.session()
 
 
-def _noted(session: Message, said: str) -> Message:
+def _add_note(session: Message, said: str) -> Message:
     return {**session, "notes": [*session.get("notes", ()), said]}
 
 
 # ---------------------------------------------------------------- what a message may hold
 
 
-def _word(message: Message, key: str) -> str:
+def _read_text(message: Message, key: str) -> str:
     told = message.get(key)
     if not isinstance(told, str):
         raise Forged(key)
     return told
 
 
-def _entry(viewer: Viewer, message: Message) -> Entry:
-    return viewer.entry(_word(message, "span"))
+def _find_entry(viewer: Viewer, message: Message) -> Entry:
+    return viewer.entry(_read_text(message, "span"))
 
 
 def edit_of(message: Message) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def edit_of(message: Message) -> dict[str, Any]:
     return {"form": edit["form"], **{key: edit[key] for key in fields}}
 
 
-def _root(viewer: Viewer) -> Path:
+def _find_root(viewer: Viewer) -> Path:
     """The cassette whose takes are spoken of."""
     path = viewer.path
     if path is None:
@@ -125,18 +125,18 @@ def _root(viewer: Viewer) -> Path:
     return files.cassette_of(path)
 
 
-def _above(root: Path, name: str) -> str:
+def _find_base_take(root: Path, name: str) -> str:
     """What is shown when a take is gone: the take that it is of, "" for the recording."""
     path = files.path_of(root, name)
     base = files.base_file(path) if path.exists() else None
     return files.name_of(base) if base is not None and base != root else ""
 
 
-def _free_name(viewer: Viewer, entry: Entry) -> str:
+def _propose_take_name(viewer: Viewer, entry: Entry) -> str:
     """What a take may be called: the one that is shown, where the edit goes into it; else a name
     that is free.
     """
-    root, book = _root(viewer), viewer.book
+    root, book = _find_root(viewer), viewer.book
     if book is not None and book.base is not None and not _is_own(entry, book):
         return files.name_of(book.path)
     return files.fresh(
@@ -148,7 +148,7 @@ def _is_own(entry: Entry, book: Any) -> bool:
     return isinstance(entry, Overridden) and entry.book is book
 
 
-def _goal(viewer: Viewer, name: str) -> str:
+def _choose_take_name(viewer: Viewer, name: str) -> str:
     """The name to write under: the take that is shown, a new one of it, or another that does not
     hold the call yet.
     """
@@ -159,10 +159,10 @@ def _goal(viewer: Viewer, name: str) -> str:
         return (
             ""
             if book is not None and book.base is not None
-            else files.fresh(_root(viewer), name or _LIKE)
+            else files.fresh(_find_root(viewer), name or _LIKE)
         )
     files.check_name(name)
-    if name in files.names(_root(viewer)):
+    if name in files.names(_find_root(viewer)):
         raise TapeUsageError(
             f"a take {name!r} exists already; nothing is overwritten: give this one another name"
         )

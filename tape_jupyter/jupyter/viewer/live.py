@@ -60,7 +60,9 @@ class LiveUpdates:
             if self._news.set not in self._deck.watchers:
                 self._deck.watchers.append(self._news.set)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="tape views", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run_updates, name="tape views", daemon=True
+                )
                 contextvars.Context().run(
                     self._thread.start
                 )  # a thread of ours takes no number among the program's
@@ -77,9 +79,9 @@ class LiveUpdates:
                 self._deck.watchers.remove(self._news.set)
         self._news.set()
 
-    def _run(self) -> None:
+    def _run_updates(self) -> None:
         rows.load()  # a while; the first view should not wait for it
-        while self._go_on():
+        while self._may_go_on():
             self._news.wait()
             self._news.clear()
             began = time.perf_counter()
@@ -88,7 +90,7 @@ class LiveUpdates:
             pause = min(max(AT_MOST, _SHARE * (time.perf_counter() - began)), _AT_LEAST)
             threading.Event().wait(pause)
 
-    def _go_on(self) -> bool:
+    def _may_go_on(self) -> bool:
         with self._lock:
             if not self._views:
                 self._thread = None
@@ -123,11 +125,11 @@ def pending(cell: TapedCell | None, path: Path | None) -> Pending:
     ):
         return NOTHING_RUNS
     going = list(cell.going)[:MOST_GOING]
-    told = [each for each in map(_told, going) if each is not None]
+    told = [each for each in map(_build_call_header, going) if each is not None]
     return Pending(cell.run, told, now())
 
 
-def _told(taking: Any) -> CallHeader | None:
+def _build_call_header(taking: Any) -> CallHeader | None:
     """A call that runs, as a head; None for one that a take answers in a recorded call's place."""
     asked = getattr(taking, "call", None) or getattr(taking, "request", None)
     if (
@@ -145,14 +147,14 @@ def _told(taking: Any) -> CallHeader | None:
         )
     else:
         kind, method, name = (MODEL if taking.kind == "model" else HTTP), asked.method, asked.url
-        facts, name = _asked_of(asked, taking.asked.json), taking.secrets.scrub_url(name)
+        facts, name = _read_request_facts(asked, taking.asked.json), taking.secrets.scrub_url(name)
     return CallHeader(
         None, taking.id, where.cell, kind, "", method, name, where.parent, where.span,
         taking.at.timestamp(), 0.0, "", facts, "", running=True,
     )  # fmt: skip
 
 
-def _asked_of(request: Request, body: Any) -> Facts:
+def _read_request_facts(request: Request, body: Any) -> Facts:
     """What is known of a model call before it is answered."""
     known = registry.identify(request)
     model = body.get("model") if isinstance(body, dict) else None

@@ -48,7 +48,7 @@ def spans_of_calls(viewer: Viewer, message: Message) -> Message:
 
 @answers("detail")
 def detail(viewer: Viewer, message: Message) -> Message:
-    shown, node = _found(viewer, word(message, "span"))
+    shown, node = _find_node(viewer, word(message, "span"))
     return details.detail(shown, node, labels.of_record)
 
 
@@ -57,14 +57,14 @@ def raw(viewer: Viewer, message: Message) -> Message:
     side = word(message, "side")
     if side not in ("request", "reply"):
         raise Forged(side)
-    entry = _entry(*_found(viewer, word(message, "span")))
+    entry = _require_entry(*_find_node(viewer, word(message, "span")))
     return details.raw(entry, side, number(message, "from", 0), number(message, "size", RAW_PAGE))
 
 
 @answers("diff")
 def diff(viewer: Viewer, message: Message) -> Message:
     """Two calls as texts; `other` is a span, or "base": the call as it was recorded."""
-    right = _entry(*_found(viewer, word(message, "span")))
+    right = _require_entry(*_find_node(viewer, word(message, "span")))
     other = word(message, "other")
     if other == "base":
         if not isinstance(right, Overridden):
@@ -72,12 +72,12 @@ def diff(viewer: Viewer, message: Message) -> Message:
                 "this reply stands as it was recorded; there is nothing to compare it with"
             )
         return details.diff(right.recorded, right)
-    return details.diff(_entry(*_found(viewer, other)), right)
+    return details.diff(_require_entry(*_find_node(viewer, other)), right)
 
 
 @answers("candidates")
 def candidates(viewer: Viewer, message: Message) -> Message:
-    shown, node = _found(viewer, word(message, "span"))
+    shown, node = _find_node(viewer, word(message, "span"))
     return {"spans": details.candidates(shown, node)}
 
 
@@ -156,7 +156,7 @@ def number(message: Message, field: str, default: int) -> int:
     return told
 
 
-def _found(viewer: Viewer, span: str) -> tuple[Spans, Node]:
+def _find_node(viewer: Viewer, span: str) -> tuple[Spans, Node]:
     shown = viewer.fresh()
     node = details.found(shown, span) if shown is not None else None
     if shown is None or node is None:
@@ -166,7 +166,7 @@ def _found(viewer: Viewer, span: str) -> tuple[Spans, Node]:
     return shown, node
 
 
-def _entry(_: Spans, node: Node) -> Entry:
+def _require_entry(_: Spans, node: Node) -> Entry:
     if node.told is None or node.told.entry is None:
         raise TapeUsageError("this span has no bytes of its own: it is no call, or still runs")
     return node.told.entry

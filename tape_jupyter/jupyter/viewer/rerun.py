@@ -28,10 +28,10 @@ def plan(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     runner, changed = rerunner.of(viewer.cells), message.get("changed")
     if isinstance(changed, str):
         changed = [changed]
-    if changed is not None and not _texts(changed):
+    if changed is not None and not _is_text_list(changed):
         raise Forged("changed")
     return runner.plan(
-        _take(viewer, message), _entries(runner, changed) if changed else None
+        _open_take(viewer, message), _find_entries(runner, changed) if changed else None
     ).record()
 
 
@@ -42,13 +42,13 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """
     entries, policy = message.get("entries"), message.get("on_divergence", "stop")
     if (
-        not _numbers(entries)
+        not _is_number_list(entries)
         or policy not in _POLICIES
         or not isinstance(message.get("fresh", False), bool)
     ):
         raise Forged("rerun")
-    runner, take = rerunner.of(viewer.cells), _take(viewer, message)
-    made = runner.plan(take, _entries(runner, message.get("changed") or []) or None)
+    runner, take = rerunner.of(viewer.cells), _open_take(viewer, message)
+    made = runner.plan(take, _find_entries(runner, message.get("changed") or []) or None)
     if unknown := set(entries or ()) - set(made.entries):
         raise TapeUsageError(
             f"the plan is another one now (it has no entry {min(unknown)}): ask for it again"
@@ -60,7 +60,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     ask = RerunRequest(
         made, take, frozenset(entries) if entries is not None else None, policy, fresh
     )
-    _soon(viewer, lambda: runner.start(ask, Teller(viewer)))
+    _run_on_main(viewer, lambda: runner.start(ask, Teller(viewer)))
     return {"started": True}
 
 
@@ -68,7 +68,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     runner = rerunner.of(viewer.cells)
     if runner.parked is not None:
-        _soon(viewer, lambda: runner.cancel(tell=Teller.of(runner, viewer)))
+        _run_on_main(viewer, lambda: runner.cancel(tell=Teller.of(runner, viewer)))
     else:
         runner.cancel(tell=Teller.of(runner, viewer))
     return {}
@@ -90,18 +90,20 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("resolve")
     runner = rerunner.of(viewer.cells)
     runner.check(divergence, choice, reply)
-    _soon(viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller.of(runner, viewer)))
+    _run_on_main(
+        viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller.of(runner, viewer))
+    )
     return {}
 
 
 @answers("adopt")
 def adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{take, cells}: cells that the proof found to depend on it are planned from now on."""
-    if not _texts(message.get("cells")):
+    if not _is_text_list(message.get("cells")):
         raise Forged("adopt")
     runner = rerunner.of(viewer.cells)
-    runner.learned |= _entries(runner, message["cells"])
-    return runner.plan(_take(viewer, message)).record()
+    runner.learned |= _find_entries(runner, message["cells"])
+    return runner.plan(_open_take(viewer, message)).record()
 
 
 @answers("resume")
@@ -154,19 +156,19 @@ class Teller:
                 viewer.changed()
 
 
-def _soon(viewer: Viewer, do: Callable[[], object]) -> None:
+def _run_on_main(viewer: Viewer, do: Callable[[], object]) -> None:
     """On the main thread once it is idle; what goes wrong there is told, since nobody waits for an
     answer any more.
     """
 
-    def told() -> None:
+    def run_checked() -> None:
         try:
             _require_idle(rerunner.of(viewer.cells))
             do()
         except Exception as error:
             viewer.tell("failed", text=f"{type(error).__name__}: {error}")
 
-    labextension.on_main(told)
+    labextension.on_main(run_checked)
 
 
 def _require_idle(runner: Rerunner) -> None:
@@ -174,7 +176,7 @@ def _require_idle(runner: Rerunner) -> None:
         raise TapeUsageError("a cell is running: wait for its end")
 
 
-def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
+def _open_take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
     """The take that is asked of; "" is the one that is open, else the default one, and the name of
     its cassette the recording itself.
     """
@@ -193,7 +195,7 @@ def _take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
     return Cassette.open(book.root).take(name)
 
 
-def _entries(runner: Rerunner, words: list[str]) -> set[int]:
+def _find_entries(runner: Rerunner, words: list[str]) -> set[int]:
     """The entries that runs, calls or cells stand for. Raises TapeUsageError where there is none."""
     history = runner.history
     found: set[int] = set()
@@ -209,9 +211,9 @@ def _entries(runner: Rerunner, words: list[str]) -> set[int]:
     return found
 
 
-def _texts(value: Any) -> bool:
+def _is_text_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _numbers(value: Any) -> bool:
+def _is_number_list(value: Any) -> bool:
     return value is None or (isinstance(value, list) and all(type(each) is int for each in value))

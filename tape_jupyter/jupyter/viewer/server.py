@@ -61,14 +61,14 @@ def answers(about: str) -> Callable[[Answer], Answer]:
     dropped.
     """
 
-    def registered(function: Answer) -> Answer:
+    def register_answer(function: Answer) -> Answer:
         ANSWERS[about] = function
         return function
 
-    return registered
+    return register_answer
 
 
-def _answers() -> Mapping[str, Answer]:
+def _load_answers() -> Mapping[str, Answer]:
     """The table, its modules imported when first needed."""
     for name in _MODULES:
         module = f"tape_jupyter.jupyter.{name}"
@@ -122,12 +122,12 @@ class Viewer:
         """
         send = send or self._send
         try:
-            about, name = _text(message, "about"), _text(message, "id")
+            about, name = _read_text(message, "about"), _read_text(message, "id")
         except Forged:
             self.dropped += 1
             return
         try:
-            answer = _answers().get(about)
+            answer = _load_answers().get(about)
             if answer is None or message.get("type") != "ask":
                 raise Forged(about)  # noqa: TRY301 - one way to drop a message
             answered = {"answer": answer(self, message)}
@@ -157,12 +157,12 @@ class Viewer:
     def path(self) -> Path | None:
         """The cassette or take that is shown; None where the notebook is not known."""
         with self._lock:
-            wanted = self._wanted()
+            wanted = self._choose_path()
             if wanted != self._path:
                 self._path, self._spans, self._had = wanted, None, 0
             return self._path
 
-    def _wanted(self) -> Path | None:
+    def _choose_path(self) -> Path | None:
         if not self._follows:
             return self._path
         active = self.deck.active
@@ -208,18 +208,18 @@ class Viewer:
         with self._lock:
             spans = self.spans
             if spans is not None:
-                self._refresh(spans)
+                self._refresh_spans(spans)
             return spans
 
-    def _refresh(self, spans: Spans) -> None:
+    def _refresh_spans(self, spans: Spans) -> None:
         spans.book.refresh()
-        self._know_sources(spans)
+        self._update_sources(spans)
         first = spans.refresh(live.pending(self.deck.active, self._path))
         if first < self._had:
             self._had = first
             self.deck.changed()
 
-    def _know_sources(self, spans: Spans) -> None:
+    def _update_sources(self, spans: Spans) -> None:
         """Cells of this session, which the notebook's file may not hold yet, and their numbers."""
         history = self.cells.shell.history_manager
         inputs = history.input_hist_raw if history is not None else []
@@ -324,7 +324,7 @@ class Viewer:
     def look(self) -> None:
         """Tell the view what is new, if anything is. Called by the watch's thread; never raises."""
         try:
-            told = self._news()
+            told = self._collect_changes()
         except (TapeError, OSError):  # the next ask says what is wrong with the file
             return
         except Exception:
@@ -333,12 +333,12 @@ class Viewer:
         if told is not None:
             self.tell("changed", **told)
 
-    def _news(self) -> Message | None:
+    def _collect_changes(self) -> Message | None:
         with self._lock:
             if self._closed:
                 return None
             spans, running = self.fresh(), self.running()
-            page = self._push(spans) if spans is not None else None
+            page = self._collect_new_rows(spans) if spans is not None else None
             total = len(spans.nodes) if spans is not None else 0
             told = {
                 "revision": spans.revision if spans is not None else 0,
@@ -355,7 +355,7 @@ class Viewer:
             self._last = state
             return {**told, "page": page}
 
-    def _push(self, spans: Spans) -> Message | None:
+    def _collect_new_rows(self, spans: Spans) -> Message | None:
         """The rows that the view does not have. Where these are too many, it is to start again,
         with the first.
         """
@@ -373,7 +373,7 @@ _EMPTY: Message = columns((), 0, 0, 0)
 _SOURCES = 1_000
 
 
-def _text(message: Any, field: str) -> str:
+def _read_text(message: Any, field: str) -> str:
     told = message.get(field) if isinstance(message, dict) else None
     if not isinstance(told, str) or len(told) > _LONG:
         raise Forged(field)

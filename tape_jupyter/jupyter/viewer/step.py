@@ -57,7 +57,7 @@ def do(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 @answers("step.frames")
 def frames(viewer: Viewer, message: dict[str, Any]) -> list[dict[str, Any]]:
-    return command.of(viewer.cells).require().frames(_text(message, "strand"))
+    return command.of(viewer.cells).require().frames(_read_text(message, "strand"))
 
 
 @answers("step.variables")
@@ -65,7 +65,7 @@ def variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     frame = message.get("frame")
     if type(frame) is not int:
         raise Forged("frame")
-    return command.of(viewer.cells).require().variables(_text(message, "strand"), frame)
+    return command.of(viewer.cells).require().variables(_read_text(message, "strand"), frame)
 
 
 @answers("step.compare")
@@ -74,7 +74,7 @@ def compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     current = command.of(viewer.cells).current
     if current is None:
         raise Forged("compare")
-    return current.stops.compared(_text(message, "a"), _text(message, "b"))
+    return current.stops.compared(_read_text(message, "a"), _read_text(message, "b"))
 
 
 @answers("step.arm")
@@ -85,15 +85,15 @@ def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("breaks")
     if not all(isinstance(each, str) and len(each) <= _LONG for each in breaks):
         raise Forged("breaks")
-    take = _text(message, "take")
+    take = _read_text(message, "take")
     options: dict[str, Any] = {"breaks": tuple(breaks), "record": records}
     if take:
         options["take"] = files.check_name(take)
-    command.of(viewer.cells).arm(Armed(_text(message, "cell"), Word("step", None, options)))
+    command.of(viewer.cells).arm(Armed(_read_text(message, "cell"), Word("step", None, options)))
     return {}
 
 
-def _text(message: dict[str, Any], key: str, default: Any = "") -> str:
+def _read_text(message: dict[str, Any], key: str, default: Any = "") -> str:
     told = message.get(key, default)
     if not isinstance(told, str):
         raise Forged(key)
