@@ -323,7 +323,7 @@ def _renamed(pattern: str) -> Callable[[str], str]:
     """Names that group 1 finds are numbered as they come, wherever they stand in the text."""
     compiled = re.compile(pattern)
 
-    def apply(text: str) -> str:
+    def renumber_names(text: str) -> str:
         names = dict.fromkeys(compiled.findall(text))
         if not names:
             return text
@@ -331,7 +331,7 @@ def _renamed(pattern: str) -> Callable[[str], str]:
         anyone = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
         return anyone.sub(lambda found: numbers[found[0]], text)
 
-    return apply
+    return renumber_names
 
 
 _traced = _replacer(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
