@@ -47,8 +47,8 @@ def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
     pairs = paired(before.calls, after.calls)
     return [
         *of_pairs(pairs),
-        *_order(before, pairs),
-        *_counts(before, after),
+        *_compare_order(before, pairs),
+        *_compare_counts(before, after),
         *of_runs(before, after),
     ]
 
@@ -69,7 +69,7 @@ def paired(
     found: dict[str, CallSeen] = {}
     for key in _KEYS:
         waiting = [call for call in after if call.id not in found]
-        found |= _pair_by(key, left, waiting)
+        found |= _pair_calls(key, left, waiting)
         taken = {id(call) for call in found.values()}
         left = [call for call in left if id(call) not in taken]
     return [(found[call.id], call) for call in after if call.id in found]
@@ -84,7 +84,7 @@ _KEYS: tuple[Callable[[CallSeen], Any], ...] = (
 )
 
 
-def _pair_by(
+def _pair_calls(
     key: Callable[[CallSeen], Any], before: Iterable[CallSeen], after: Iterable[CallSeen]
 ) -> dict[str, CallSeen]:
     known: dict[Any, list[CallSeen]] = {}
@@ -101,14 +101,18 @@ def of_call(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
     names = ("status", "requested model", "sampling", "answered model", "system_fingerprint", "region", "service tier",
              "upstream provider")  # fmt: skip
     failed = before.status != after.status  # an error tells little of who answers
-    for name, one, other in zip(names, _answer(before), _answer(after), strict=True):
+    for name, one, other in zip(
+        names, _list_answer_fields(before), _list_answer_fields(after), strict=True
+    ):
         if one != other and not (failed and name != "status" and not (one and other)):
             yield Drift(name, one, other, after.id)
-    yield from _changed("tool schema", _schemas(before), _schemas(after), after.id)
-    yield from _results(before, after)
+    yield from _compare_fields(
+        "tool schema", _collect_schemas(before), _collect_schemas(after), after.id
+    )
+    yield from _compare_results(before, after)
 
 
-def _answer(call: CallSeen) -> tuple[str, ...]:
+def _list_answer_fields(call: CallSeen) -> tuple[str, ...]:
     sampling = ", ".join(
         f"{name} {value}"
         for name, value in sorted(call.facts.sampling.items())
@@ -119,47 +123,47 @@ def _answer(call: CallSeen) -> tuple[str, ...]:
             call.more.upstream)  # fmt: skip
 
 
-def _schemas(call: CallSeen) -> dict[str, str]:
+def _collect_schemas(call: CallSeen) -> dict[str, str]:
     return {each.name: each.digest for each in call.facts.tools}
 
 
-def _results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
+def _compare_results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
     if not isinstance(before.reply, Value) or not isinstance(after.reply, Value):
         return
     if after.kind != "retrieval":
-        one, other = _value(before.reply), _value(after.reply)
+        one, other = _format_value(before.reply), _format_value(after.reply)
         if one != other:
-            yield Drift(f"tool result of {after.name}", *_from_difference(one, other), after.id)
+            yield Drift(f"tool result of {after.name}", *_cut_to_difference(one, other), after.id)
         return
     old, new = chunks_of(before.reply), chunks_of(after.reply)
     told = {
         "embedding model": (old.embedding, new.embedding),
-        "retrieval scores": (_scores(old.chunks), _scores(new.chunks)),
-        "retrieved text": (_value(before.reply), _value(after.reply)),
+        "retrieval scores": (_format_scores(old.chunks), _format_scores(new.chunks)),
+        "retrieved text": (_format_value(before.reply), _format_value(after.reply)),
     }
     what = next(
         (name for name, (one, other) in told.items() if one != other), ""
     )  # the text holds all of it
     if what:
-        yield Drift(f"{what} of {after.name}", *_from_difference(*told[what]), after.id)
+        yield Drift(f"{what} of {after.name}", *_cut_to_difference(*told[what]), after.id)
 
 
-def _scores(chunks: Iterable[Mapping[str, Any]]) -> str:
+def _format_scores(chunks: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{chunk.get('id', '?')} {chunk.get('score', '')}".strip() for chunk in chunks)
 
 
-def _value(value: Value) -> str:
+def _format_value(value: Value) -> str:
     told = value.error if value.error is not None else value.unkept or value.value
     return json.dumps(told, ensure_ascii=False, sort_keys=True, default=str)
 
 
-def _from_difference(one: str, other: str) -> tuple[str, str]:
+def _cut_to_difference(one: str, other: str) -> tuple[str, str]:
     """Both from where they part, so that the change is in what is shown."""
     start = parting(one, other, _SHOWN, _SHOWN // 4)
-    return _cut(one, start), _cut(other, start)
+    return _cut_text(one, start), _cut_text(other, start)
 
 
-def _cut(told: str, start: int) -> str:
+def _cut_text(told: str, start: int) -> str:
     shown = told[start : start + _SHOWN]
     return f"{'…' if start else ''}{shown}{'…' if start + _SHOWN < len(told) else ''}"
 
@@ -167,7 +171,7 @@ def _cut(told: str, start: int) -> str:
 # ---- the run
 
 
-def _order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> list[Drift]:
+def _compare_order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> list[Drift]:
     """Records stand in the order of completion; it means something where calls were under way
     together.
     """
@@ -180,10 +184,10 @@ def _order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> list[Dri
     one, other = (
         ", ".join(f"{call.name} {call.id[:4]}" for _, call in order) for order in (before, pairs)
     )
-    return [Drift("order of completion", *_from_difference(one, other))]
+    return [Drift("order of completion", *_cut_to_difference(one, other))]
 
 
-def _counts(before: RunSeen, after: RunSeen) -> list[Drift]:
+def _compare_counts(before: RunSeen, after: RunSeen) -> list[Drift]:
     one, other = len(before.calls), len(after.calls)
     return [Drift("number of calls", str(one), str(other))] if one != other else []
 
@@ -191,21 +195,25 @@ def _counts(before: RunSeen, after: RunSeen) -> list[Drift]:
 def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
     """Code, libraries, machine, moment, whom it served: whatever the two kits say differently."""
     old, new = before.kit, after.kit
-    one, other = (_around(run) for run in (before, after))
+    one, other = (_collect_surroundings(run) for run in (before, after))
     return [
-        *_changed("", _code(before), _code(after)),
-        *_changed("library", _versions(old), _versions(new), both=True),
-        *_changed(
-            "local module", _texts(old.get("modules")), _texts(new.get("modules")), both=True
+        *_compare_fields("", _collect_code(before), _collect_code(after)),
+        *_compare_fields("library", _read_versions(old), _read_versions(new), both=True),
+        *_compare_fields(
+            "local module", _to_texts(old.get("modules")), _to_texts(new.get("modules")), both=True
         ),
-        *_changed("", one, other),
-        *_changed("environment", _texts(old.get("environment")), _texts(new.get("environment"))),
-        *_changed("", _texts(tags(before)), _texts(tags(after))),
-        *_changed("state of", _places(before), _places(after), both=True),
+        *_compare_fields("", one, other),
+        *_compare_fields(
+            "environment", _to_texts(old.get("environment")), _to_texts(new.get("environment"))
+        ),
+        *_compare_fields("", _to_texts(tags(before)), _to_texts(tags(after))),
+        *_compare_fields(
+            "state of", _read_generator_places(before), _read_generator_places(after), both=True
+        ),
     ]
 
 
-def _code(run: RunSeen) -> dict[str, str]:
+def _collect_code(run: RunSeen) -> dict[str, str]:
     git = mapping(run.kit.get("git"))
     told = {
         "cell source": run.record.get("source"),
@@ -215,7 +223,7 @@ def _code(run: RunSeen) -> dict[str, str]:
     return {name: text(value)[:16] for name, value in told.items() if value}
 
 
-def _around(run: RunSeen) -> dict[str, str]:
+def _collect_surroundings(run: RunSeen) -> dict[str, str]:
     clock = mapping(run.kit.get("clock"))
     zone = mapping(run.pins.get("timezone")).get("zone") or clock.get("zone")
     told = {
@@ -225,19 +233,19 @@ def _around(run: RunSeen) -> dict[str, str]:
     return {name: text(value) for name, value in told.items() if value}
 
 
-def _versions(kit: Mapping[str, Any]) -> dict[str, str]:
+def _read_versions(kit: Mapping[str, Any]) -> dict[str, str]:
     listed = kit.get("distributions")
     pairs = (str(each).partition("==") for each in listed) if isinstance(listed, list) else ()
     return {name: version for name, _, version in pairs}
 
 
-def _places(run: RunSeen) -> dict[str, str]:
+def _read_generator_places(run: RunSeen) -> dict[str, str]:
     """Where each generator stood: a short mark of its state, or how far it had been drawn from."""
     told = mapping(mapping(run.pins.get("random")).get("at"))
-    return {name: _place(each) for name, each in told.items()}
+    return {name: _format_place(each) for name, each in told.items()}
 
 
-def _place(told: Any) -> str:
+def _format_place(told: Any) -> str:
     return (
         ", ".join(f"{name} {each}" for name, each in told.items())
         if isinstance(told, dict)
@@ -245,7 +253,7 @@ def _place(told: Any) -> str:
     )
 
 
-def _texts(value: Any) -> dict[str, str]:
+def _to_texts(value: Any) -> dict[str, str]:
     told = mapping(value)
     return {
         str(name): each if isinstance(each, str) else json.dumps(each, default=str)
@@ -253,7 +261,7 @@ def _texts(value: Any) -> dict[str, str]:
     }
 
 
-def _changed(
+def _compare_fields(
     what: str,
     before: Mapping[str, str],
     after: Mapping[str, str],
@@ -267,7 +275,7 @@ def _changed(
     for name in dict.fromkeys((*before, *after)):
         one, other = before.get(name, ""), after.get(name, "")
         if one != other and (not both or (one and other)):
-            yield Drift(f"{what} {name}".strip(), *_from_difference(one, other), call)
+            yield Drift(f"{what} {name}".strip(), *_cut_to_difference(one, other), call)
 
 
 # ---- in words

@@ -44,7 +44,7 @@ _MODULES = 500  # digests of local modules at most: beyond that a folder is no p
 
 def collect_fast() -> dict[str, Any]:
     """Clock and states of the generators at this moment; under 1 ms."""
-    return {"clock": _clock(), "random": _generators()}
+    return {"clock": _read_clock(), "random": _digest_generators()}
 
 
 def collect(
@@ -63,11 +63,11 @@ def collect(
     found = {
         **{str(name): value for name, value in (tags or {}).items()},
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
-        "platform": _platform(),
+        "platform": _read_platform(),
         "git": git(home),
         "environment": environment(os.environ),
         "variables": " ".join(sorted(os.environ)),
-        "generators": _own_generators(namespace or {}),
+        "generators": _digest_own_generators(namespace or {}),
         "modules": local_modules(home),
         "distributions": distributions(),
     }
@@ -77,7 +77,7 @@ def collect(
 # ---- the moment
 
 
-def _clock() -> dict[str, str]:
+def _read_clock() -> dict[str, str]:
     now = datetime.now(UTC)
     local = now.astimezone()
     return {
@@ -87,35 +87,35 @@ def _clock() -> dict[str, str]:
     }
 
 
-def _generators() -> dict[str, str]:
+def _digest_generators() -> dict[str, str]:
     """16 hex of the state of each global generator there is; only digests, since a seed cannot be
     told from a state.
     """
-    found = {"random": _digest(repr(random.getstate()).encode())}
+    found = {"random": _compute_digest(repr(random.getstate()).encode())}
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
-        found["numpy"] = _numpy_digest(numpy_random)
+        found["numpy"] = _digest_numpy(numpy_random)
     return found
 
 
-def _numpy_digest(numpy_random: Any) -> str:
+def _digest_numpy(numpy_random: Any) -> str:
     state = random_state.written(numpy_random.get_state(legacy=False))
-    return _digest(repr((state.words, sorted(state.at.items()))).encode())
+    return _compute_digest(repr((state.words, sorted(state.at.items()))).encode())
 
 
-def _own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
+def _digest_own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
     """States of generators that notebook variables hold (`rng = numpy.random.default_rng(7)`)."""
     numpy_random = sys.modules.get("numpy.random")
     kinds = () if numpy_random is None else (numpy_random.Generator,)
     found: dict[str, str] = {}
     for name, value in list(namespace.items()):
         if isinstance(value, random.Random):
-            found[name] = _digest(repr(value.getstate()).encode())
+            found[name] = _compute_digest(repr(value.getstate()).encode())
         elif kinds and isinstance(value, kinds):
-            found[name] = _digest(repr(value.bit_generator.state).encode())
+            found[name] = _compute_digest(repr(value.bit_generator.state).encode())
     return found
 
 
-def _digest(data: bytes) -> str:
+def _compute_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -123,7 +123,7 @@ def _digest(data: bytes) -> str:
 
 
 @lru_cache(maxsize=1)
-def _platform() -> str:
+def _read_platform() -> str:
     with network_guard.unwatched():
         return platform.platform()
 
@@ -151,12 +151,14 @@ def git(folder: Path) -> dict[str, Any]:
     root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
     if root is None:
         return {}
-    moved = tuple(_modified(root / ".git" / name) for name in ("HEAD", "index", "logs/HEAD"))
-    return dict(_look_at_git(root, moved, int(time.monotonic() / _GIT_HOLDS)))
+    moved = tuple(
+        _read_modified_time(root / ".git" / name) for name in ("HEAD", "index", "logs/HEAD")
+    )
+    return dict(_read_git_state(root, moved, int(time.monotonic() / _GIT_HOLDS)))
 
 
 @lru_cache(maxsize=4)
-def _look_at_git(root: Path, _moved: tuple[int, ...], _window: int) -> dict[str, Any]:
+def _read_git_state(root: Path, _moved: tuple[int, ...], _window: int) -> dict[str, Any]:
     try:
         status = _run_git(
             root, "status", "--porcelain=v2", "--branch", "--untracked-files=no"
@@ -175,7 +177,7 @@ def _look_at_git(root: Path, _moved: tuple[int, ...], _window: int) -> dict[str,
         "branch": told.get("branch.head", ""),
         "dirty": dirty,
     }
-    return {**found, **({"diff": _digest(diff)} if dirty else {})}
+    return {**found, **({"diff": _compute_digest(diff)} if dirty else {})}
 
 
 def _run_git(root: Path, command: str, *arguments: str) -> bytes:
@@ -196,7 +198,7 @@ def _run_git(root: Path, command: str, *arguments: str) -> bytes:
     return done.stdout
 
 
-def _modified(path: Path) -> int:
+def _read_modified_time(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -212,7 +214,7 @@ def local_modules(folder: Path) -> dict[str, str]:
     for name, path in not_installed():
         if path.startswith(inside) and not path.startswith(_OURS) and len(found) < _MODULES:
             try:
-                found[name] = _file_digest(path, Path(path).stat().st_mtime_ns)
+                found[name] = _digest_file(path, Path(path).stat().st_mtime_ns)
             except OSError:  # deleted since
                 continue
     return dict(sorted(found.items()))
@@ -222,8 +224,8 @@ _OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 @lru_cache(maxsize=2 * _MODULES)
-def _file_digest(path: str, _modified_ns: int) -> str:
-    return _digest(Path(path).read_bytes())
+def _digest_file(path: str, _modified_ns: int) -> str:
+    return _compute_digest(Path(path).read_bytes())
 
 
 # ---- what people told

@@ -24,12 +24,12 @@ def of_run(run: RunSeen) -> list[AuditFinding]:
     if not run.kit:
         return [AuditFinding("kit", "missing", "this run says nothing of its environment", AGAIN)]
     return [
-        *_identity(run),
-        *_who(run),
-        *_machine(run.kit),
-        *_code(run.kit),
-        *_moment(run),
-        *_settings(run.kit),
+        *_audit_identity(run),
+        *_audit_users(run),
+        *_audit_machine(run.kit),
+        *_audit_code(run.kit),
+        *_audit_moment(run),
+        *_audit_settings(run.kit),
     ]
 
 
@@ -38,22 +38,22 @@ def tags(run: RunSeen) -> dict[str, Any]:
     end mark.
     """
     told = kits.tags_of(run.kit)
-    flags = {**_flags(told.get("flags")), **_flags((run.end or {}).get("flags"))}
+    flags = {**_to_flags(told.get("flags")), **_to_flags((run.end or {}).get("flags"))}
     return {**told, **({"flags": flags} if flags else {})}
 
 
-def _flags(value: Any) -> dict[str, Any]:
+def _to_flags(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {str(value): True} if value else {}
 
 
-def _there(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
+def _audit_field(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
     """Recorded where it is there, else missing."""
     if value in (None, "", {}, []):
         return AuditFinding(name, "missing", what or "not told", capture)
-    return AuditFinding(name, "recorded", _shortened(value))
+    return AuditFinding(name, "recorded", _shorten_value(value))
 
 
-def _shortened(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if isinstance(value, Mapping):
         value = ", ".join(f"{key}={told}" for key, told in value.items())
     elif isinstance(value, list):
@@ -65,7 +65,7 @@ def _shortened(value: Any) -> str:
 # ---- the run
 
 
-def _identity(run: RunSeen) -> list[AuditFinding]:
+def _audit_identity(run: RunSeen) -> list[AuditFinding]:
     record = run.record
     parent, cell = (
         record.get("parent"),
@@ -76,47 +76,47 @@ def _identity(run: RunSeen) -> list[AuditFinding]:
         AuditFinding(
             "parent", "recorded", f"adds to {parent}" if parent else "none: a recording of its own"
         ),
-        _there("notebook", run.notebook, "%%tape record in a saved notebook"),
+        _audit_field("notebook", run.notebook, "%%tape record in a saved notebook"),
         AuditFinding("cell id", "recorded", str(cell)),
-        _there("source hash", record.get("source"), AGAIN),
+        _audit_field("source hash", record.get("source"), AGAIN),
         AuditFinding(
             "execution count", "recorded", str(record.get("count", "none: not run in a cell"))
         ),
     ]
 
 
-def _who(run: RunSeen) -> list[AuditFinding]:
+def _audit_users(run: RunSeen) -> list[AuditFinding]:
     told = tags(run)
     users = sorted({call.facts.user for call in run.calls if call.facts.user})
     if users and "user_id" not in told:
         told["user_id"] = ", ".join(users) + " (in the requests)"
-    found = [_there(name, told.get(name), f"%tape set {name}=...") for name in WHO[:-1]]
+    found = [_audit_field(name, told.get(name), f"%tape set {name}=...") for name in WHO[:-1]]
     flags = told.get("flags")
     return [
         *found,
         AuditFinding(
-            "flags", "recorded", _shortened(flags) if flags else "none told, none evaluated"
+            "flags", "recorded", _shorten_value(flags) if flags else "none told, none evaluated"
         ),
     ]
 
 
-def _machine(kit: Mapping[str, Any]) -> list[AuditFinding]:
+def _audit_machine(kit: Mapping[str, Any]) -> list[AuditFinding]:
     versions = kit.get("distributions")
     count = f"{len(versions)} imported" if isinstance(versions, list) and versions else ""
     return [
-        _there("python", kit.get("python"), AGAIN),
-        _there("platform", kit.get("platform"), AGAIN),
-        _there("library versions", count, AGAIN),
+        _audit_field("python", kit.get("python"), AGAIN),
+        _audit_field("platform", kit.get("platform"), AGAIN),
+        _audit_field("library versions", count, AGAIN),
     ]
 
 
-def _code(kit: Mapping[str, Any]) -> list[AuditFinding]:
+def _audit_code(kit: Mapping[str, Any]) -> list[AuditFinding]:
     modules = mapping(kit.get("modules"))
-    local = _shortened(list(modules)) if modules else "none imported from the notebook's folder"
-    return [_git(mapping(kit.get("git"))), AuditFinding("local modules", "recorded", local)]
+    local = _shorten_value(list(modules)) if modules else "none imported from the notebook's folder"
+    return [_audit_git(mapping(kit.get("git"))), AuditFinding("local modules", "recorded", local)]
 
 
-def _git(told: Mapping[str, Any]) -> AuditFinding:
+def _audit_git(told: Mapping[str, Any]) -> AuditFinding:
     if not told:
         what = "the notebook lies in no git repository"
         return AuditFinding(
@@ -136,7 +136,7 @@ def _git(told: Mapping[str, Any]) -> AuditFinding:
     )
 
 
-def _moment(run: RunSeen) -> list[AuditFinding]:
+def _audit_moment(run: RunSeen) -> list[AuditFinding]:
     told = mapping(run.kit.get("clock"))
     utc, zone = (
         text(told.get("utc")),
@@ -146,10 +146,10 @@ def _moment(run: RunSeen) -> list[AuditFinding]:
     found = [
         AuditFinding("base clock", "pinned" if clock else "recorded", utc)
         if utc
-        else _there("base clock", "", AGAIN),
+        else _audit_field("base clock", "", AGAIN),
         AuditFinding("timezone", "pinned" if "timezone" in run.pins else "recorded", zone)
         if zone
-        else _there("timezone", "", AGAIN),
+        else _audit_field("timezone", "", AGAIN),
     ]
     if "random" in run.pins:
         held = mapping(mapping(run.pins["random"]).get("at"))
@@ -168,7 +168,7 @@ def _moment(run: RunSeen) -> list[AuditFinding]:
     ]
 
 
-def _settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
+def _audit_settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
     environment = mapping(kit.get("environment"))
     seed = environment.get("PYTHONHASHSEED")
     what = "PYTHONHASHSEED is not set, so sets of texts may be in another order"
@@ -178,7 +178,7 @@ def _settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
         hashed if seed not in (None, "", "random") else AuditFinding(
             "hash seed", "missing", what, "start the kernel with PYTHONHASHSEED=0"
         ),
-        _there("environment", f"{len(names)} names, {len(environment)} values" if names else "", AGAIN),
+        _audit_field("environment", f"{len(names)} names, {len(environment)} values" if names else "", AGAIN),
     ]  # fmt: skip
 
 
@@ -193,15 +193,21 @@ def of_call(call: CallSeen) -> list[AuditFinding]:
                 "record", "missing", call.problem, "mend the file, or record it again", call=call.id
             )
         ]
-    asked = [] if isinstance(call.asked, FunctionCall) else _of_request(call)
-    found = [*asked, *_of_model(call), *_of_retrieval(call), *_times(call), *_place(call)]
+    asked = [] if isinstance(call.asked, FunctionCall) else _audit_request(call)
+    found = [
+        *asked,
+        *_audit_model(call),
+        *_audit_retrieval(call),
+        *_audit_times(call),
+        *_audit_lineage(call),
+    ]
     return [
         AuditFinding(each.name, each.status, each.what, each.capture, call=call.id)
         for each in found
     ]
 
 
-def _of_request(call: CallSeen) -> list[AuditFinding]:
+def _audit_request(call: CallSeen) -> list[AuditFinding]:
     known = routing(call)
     where = known.status if known is not None else "recorded"
     limits = ", ".join(sorted(call.facts.limits))
@@ -218,7 +224,7 @@ def _of_request(call: CallSeen) -> list[AuditFinding]:
     ]
 
 
-def _of_model(call: CallSeen) -> list[AuditFinding]:
+def _audit_model(call: CallSeen) -> list[AuditFinding]:
     if not call.is_model and not call.is_embedding:
         return []
     settings = sampling(call)
@@ -229,7 +235,9 @@ def _of_model(call: CallSeen) -> list[AuditFinding]:
         AuditFinding("requested model", "recorded", call.facts.model),
         AuditFinding("answered model", "recorded", "none: the call failed")
         if not answered and (call.status or 500) >= 400
-        else _there("answered model", answered, f"ask for a dated snapshot of {call.facts.model}"),
+        else _audit_field(
+            "answered model", answered, f"ask for a dated snapshot of {call.facts.model}"
+        ),
         *(
             [AuditFinding("sampling", settings.status, settings.what, settings.capture)]
             if settings is not None
@@ -239,20 +247,20 @@ def _of_model(call: CallSeen) -> list[AuditFinding]:
     ]
 
 
-def _of_retrieval(call: CallSeen) -> list[AuditFinding]:
+def _audit_retrieval(call: CallSeen) -> list[AuditFinding]:
     if call.kind != "retrieval":
         return []
     capture = "return {'chunks': [...], 'embedding_model': '...'}"
-    return [_there("embedding model", chunks_of(call.reply).embedding, capture)]
+    return [_audit_field("embedding model", chunks_of(call.reply).embedding, capture)]
 
 
-def _times(call: CallSeen) -> list[AuditFinding]:
+def _audit_times(call: CallSeen) -> list[AuditFinding]:
     reply = call.reply
     first = f"{reply.waits[0]:g} s after" if isinstance(reply, Reply) and reply.waits else ""
     ended = f"{call.seconds:g} s after" if call.seconds is not None else ""
-    found = [_there("start", call.head.get("at"), AGAIN), _there("end", ended, AGAIN)]
+    found = [_audit_field("start", call.head.get("at"), AGAIN), _audit_field("end", ended, AGAIN)]
     return [*found, AuditFinding("first byte", "recorded", first)] if first else found
 
 
-def _place(call: CallSeen) -> list[AuditFinding]:
+def _audit_lineage(call: CallSeen) -> list[AuditFinding]:
     return [AuditFinding("lineage", "recorded", call.lineage or "the cell itself")]

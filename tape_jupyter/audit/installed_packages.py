@@ -75,11 +75,14 @@ def _scan_modules() -> _Look:
 def distributions() -> list[str]:
     """`name==version` of each installed distribution a module of which is imported now, sorted."""
     sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
-    shelves, look = [_shelf(site, _changed(site)) for site in sites], _scan_modules()
+    shelves, look = (
+        [_read_shelf(site, _read_modified_time(site)) for site in sites],
+        _scan_modules(),
+    )
     if look.owners is None or look.owners[0] != shelves:
         owners = {
             shelf.owner(key, path)
-            for key, path in _tops(look)
+            for key, path in _iterate_top_modules(look)
             for shelf in shelves
             if path.startswith(shelf.inside)
         }
@@ -87,7 +90,7 @@ def distributions() -> list[str]:
     return list(look.owners[1])
 
 
-def _tops(look: _Look) -> Iterator[tuple[str, str]]:
+def _iterate_top_modules(look: _Look) -> Iterator[tuple[str, str]]:
     """`numpy`, and `google/genai` where the top is a namespace that several distributions share,
     with a file each.
     """
@@ -119,52 +122,52 @@ class _Shelf:
         """`name==version` of the distribution that installed `module` (`top` or `top/second`), of
         which `path` is a file; or ''.
         """
-        info = self.infos.get(_normalised(module))
+        info = self.infos.get(_normalise_name(module))
         if info is not None:
-            return _requirement(info)
+            return _format_requirement(info)
         if module not in self.owned:
             file = path.removeprefix(self.inside).replace(os.sep, "/")
-            top = self.infos.get(_normalised(module.partition("/")[0]))
-            info = self._installer(module, file) or top
-            self.owned[module] = "" if info is None else _requirement(info)
+            top = self.infos.get(_normalise_name(module.partition("/")[0]))
+            info = self._find_installer(module, file) or top
+            self.owned[module] = "" if info is None else _format_requirement(info)
         return self.owned[module]
 
-    def _installer(self, module: str, file: str) -> Path | None:
+    def _find_installer(self, module: str, file: str) -> Path | None:
         """The distribution in whose record the file stands."""
-        top, line = _normalised(module.partition("/")[0]).strip("-"), f"\n{file},".encode()
+        top, line = _normalise_name(module.partition("/")[0]).strip("-"), f"\n{file},".encode()
         alike = {name: info for name, info in self.infos.items() if top in name}
         for info in (alike | self.infos).values():
-            if line in _record(info):
+            if line in _read_record(info):
                 return info
         return None
 
 
-def _normalised(module: str) -> str:
+def _normalise_name(module: str) -> str:
     return module.lower().replace("_", "-").replace("/", "-")
 
 
 @lru_cache(maxsize=8)
-def _shelf(site: str, _modified_ns: int) -> _Shelf:
+def _read_shelf(site: str, _modified_ns: int) -> _Shelf:
     try:
         infos = [path for path in Path(site).iterdir() if path.suffix == ".dist-info"]
     except OSError:
         infos = []
     return _Shelf(
         site.rstrip(os.sep) + os.sep,
-        {_name(info).lower().replace("_", "-"): info for info in infos},
+        {_read_name(info).lower().replace("_", "-"): info for info in infos},
     )
 
 
-def _name(info: Path) -> str:
+def _read_name(info: Path) -> str:
     return info.name.partition("-")[0].replace(".", "-")
 
 
-def _requirement(info: Path) -> str:
+def _format_requirement(info: Path) -> str:
     name, _, version = info.stem.partition("-")
     return f"{name.replace('_', '-')}=={version}"
 
 
-def _record(info: Path) -> bytes:
+def _read_record(info: Path) -> bytes:
     """Its list of files, each line after a line's end."""
     try:
         return b"\n" + (info / "RECORD").read_bytes()
@@ -172,7 +175,7 @@ def _record(info: Path) -> bytes:
         return b""
 
 
-def _changed(site: str) -> int:
+def _read_modified_time(site: str) -> int:
     try:
         return Path(site).stat().st_mtime_ns
     except OSError:

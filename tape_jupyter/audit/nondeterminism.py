@@ -117,13 +117,13 @@ def budget(run: RunSeen, taped: Iterable[str] = ()) -> list[AuditFinding]:
     """
     tools = frozenset(taped) | tool_names([run])
     return [
-        _fold(run, 1, sampling, "no model was asked"),
-        _fold(run, 2, seed, "no model was asked"),
-        _fold(run, 3, model, "no model was asked"),
-        _fold(run, 4, routing, "no host was asked"),
+        _fold_calls(run, 1, sampling, "no model was asked"),
+        _fold_calls(run, 2, seed, "no model was asked"),
+        _fold_calls(run, 3, model, "no model was asked"),
+        _fold_calls(run, 4, routing, "no host was asked"),
         races(run),
         tool_results(run, tools),
-        _fold(run, 7, retrieval, "none made"),
+        _fold_calls(run, 7, retrieval, "none made"),
         failures(run),
         clock(run),
     ]
@@ -145,7 +145,7 @@ def tool_names(runs: Iterable[RunSeen]) -> frozenset[str]:
     return frozenset(names | {name.rpartition(".")[2] for name in names})
 
 
-def _fold(
+def _fold_calls(
     run: RunSeen, number: int, item: Callable[[CallSeen], AuditFinding | None], none: str
 ) -> AuditFinding:
     found = [each for call in run.calls if (each := item(call)) is not None]
@@ -160,9 +160,9 @@ def sampling(call: CallSeen) -> AuditFinding | None:
     if not call.is_model:
         return None
     told = call.facts.sampling
-    what = ", ".join(f"{name} {_short(told.get(name, ABSENT))}" for name in _SETTINGS)
+    what = ", ".join(f"{name} {_shorten_value(told.get(name, ABSENT))}" for name in _SETTINGS)
     temperature = told.get("temperature", ABSENT)
-    if temperature == ABSENT and (why := _takes_no_temperature(call)):
+    if temperature == ABSENT and (why := _explain_no_temperature(call)):
         return AuditFinding(
             NAMES[1],
             "unpinnable",
@@ -176,13 +176,13 @@ def sampling(call: CallSeen) -> AuditFinding | None:
     return AuditFinding(NAMES[1], "recorded" if temperature else "pinned", what, "", 1, call.id)
 
 
-def _takes_no_temperature(call: CallSeen) -> str:
+def _explain_no_temperature(call: CallSeen) -> str:
     if call.facts.wire == "anthropic":
         return "anthropic's SDK 2 takes no sampling settings"
     return "this model takes no temperature" if _REASONS.match(call.facts.model) else ""
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     said = str(value)
     return said if len(said) <= 20 else f"{said[:19]}…"
 
@@ -195,7 +195,7 @@ def seed(call: CallSeen) -> AuditFinding | None:
         return None
     told = call.facts.sampling.get("seed", ABSENT)
     if told != ABSENT:
-        return AuditFinding(NAMES[2], "pinned", f"seed {_short(told)}", "", 2, call.id)
+        return AuditFinding(NAMES[2], "pinned", f"seed {_shorten_value(told)}", "", 2, call.id)
     provider = registry.providers().get(call.facts.wire)
     if provider is not None and provider.seeds:
         return AuditFinding(NAMES[2], "missing", "the request gave no seed", "seed=7", 2, call.id)
@@ -245,22 +245,22 @@ def routing(call: CallSeen) -> AuditFinding | None:
         "through to": call.more.upstream,
     }  # fmt: skip
     what = ", ".join(f"{name} {told}".strip() for name, told in parts.items() if told)
-    status, more, capture = _routed(call)
+    status, more, capture = _find_route_status(call)
     detail = f"request id {call.facts.request_id}" if call.facts.request_id else ""
     return AuditFinding(NAMES[4], status, f"{what}{more}", capture, 4, call.id, detail=detail)
 
 
-def _routed(call: CallSeen) -> tuple[Status, str, str]:
+def _find_route_status(call: CallSeen) -> tuple[Status, str, str]:
     """How the route is held, what more is to be said of it, and the line that keeps it."""
     if is_gateway(call.facts.provider) and not call.more.routed and not call.more.upstream:
         capture = 'extra_body={"provider": {"order": ["..."], "allow_fallbacks": False}}'
         return "missing", "; whom the gateway asked is not told", capture
-    if call.more.routed or _fixed_region(call):
+    if call.more.routed or _has_fixed_region(call):
         return "pinned", "", ""
     return "recorded", "" if call.region or call.more.upstream else "; no region told", ""
 
 
-def _fixed_region(call: CallSeen) -> bool:
+def _has_fixed_region(call: CallSeen) -> bool:
     """Whether the address itself names a region, or this very machine."""
     return bool(hosts.region(call.url)) or hosts.loopback(call.host.rpartition(":")[0] or call.host)
 
@@ -334,7 +334,7 @@ def tool_result(call: CallSeen) -> AuditFinding | None:
 def tool_results(run: RunSeen, taped: frozenset[str]) -> AuditFinding:
     """Whether every result that a request hands back has its tool call on the tape."""
     found = [each for call in run.calls if (each := tool_result(call)) is not None]
-    found += [_untaped(name) for name in dict.fromkeys(_untaped_tools(run, taped))]
+    found += [_report_untaped_tool(name) for name in dict.fromkeys(_find_untaped_tools(run, taped))]
     found += [
         AuditFinding(NAMES[6], "missing", told, "return what the tool changes")
         for told in run.cold
@@ -347,13 +347,13 @@ _UNTAPED = re.compile(r"^the result of tool (.+?) was not taped")
 _CHANGED = re.compile(r"\bargument\b").search
 
 
-def _untaped(name: str) -> AuditFinding:
+def _report_untaped_tool(name: str) -> AuditFinding:
     return AuditFinding(
         NAMES[6], "missing", f"the result of {name} was not taped", f"@tape.tool above def {name}"
     )
 
 
-def _untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
+def _find_untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
     """Those named while recording; and where this run asked for a tool, the results it handed back
     without a call.
     """
@@ -394,7 +394,7 @@ def retrieval(call: CallSeen) -> AuditFinding | None:
         f"{call.name}: {number} chunk{'' if number == 1 else 's'}",
         *([f"embedded by {told.embedding}"] if told.embedding else []),
     ]
-    if index := _index(call):
+    if index := _find_index(call):
         parts.append(f"index {index}")
     if not told.embedding:
         lacking.append("embedding model")
@@ -424,7 +424,7 @@ def chunks_of(reply: Any) -> Chunks:
     parcel = mapping(value)
     chunks = next((parcel[name] for name in _LISTS if isinstance(parcel.get(name), list)), value)
     embedding = next((found for name in _EMBEDDINGS if (found := text(parcel.get(name)))), "")
-    listed = [_chunk(each) for each in maps(chunks)]
+    listed = [_read_chunk(each) for each in maps(chunks)]
     return Chunks(
         listed,
         embedding or next((text(each["embedding"]) for each in listed if "embedding" in each), ""),
@@ -439,7 +439,7 @@ _IDS, _SCORES = (
 )
 
 
-def _chunk(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_chunk(told: Mapping[str, Any]) -> Mapping[str, Any]:
     fields = {**told, **mapping(told.get("fields")), **mapping(told.get("attributes"))}
     places = {"id": _IDS, "score": _SCORES, "embedding": ("embedding_model",)}
     found = {
@@ -448,7 +448,7 @@ def _chunk(told: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: values[0] for key, values in found.items() if values}
 
 
-def _index(call: CallSeen) -> str:
+def _find_index(call: CallSeen) -> str:
     arguments = call.asked.arguments if isinstance(call.asked, FunctionCall) else {}
     found = (
         arguments.get(name)

@@ -132,7 +132,7 @@ class RunSeen:
 
 def seen(cassette: Cassette, run: str, *, limit: int | None = None, notebook: str = "") -> RunSeen:
     """The run of that id; of its calls the first `limit`."""
-    return _run_seen(
+    return _build_run(
         cassette,
         run,
         islice((entry for entry in cassette.calls if entry.run == run), limit),
@@ -152,10 +152,10 @@ def all_seen(
     calls = counted(
         [entry for run in wanted for entry in by_run[run]], f"calls of {cassette.path.name}", tell
     )
-    return [_run_seen(cassette, run, islice(calls, len(by_run[run])), notebook) for run in wanted]
+    return [_build_run(cassette, run, islice(calls, len(by_run[run])), notebook) for run in wanted]
 
 
-def _run_seen(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> RunSeen:
+def _build_run(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> RunSeen:
     return RunSeen(
         run, cassette.by_run.get(run, {}), cassette.ended.get(run), calls_seen(entries), notebook
     )

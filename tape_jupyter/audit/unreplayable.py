@@ -38,7 +38,7 @@ def case(run: RunSeen, cassette: str, found: Iterable[AuditFinding] = ()) -> Run
     """`found`: the run's budget. A tool result that is not on the tape makes a run cold; an
     unpinned model does not.
     """
-    reasons = [*run.cold, *_unread(run)]
+    reasons = [*run.cold, *_explain_unread(run)]
     if not reasons:  # what was named while recording is the same, in better words
         reasons = [each.what for each in found if each.number == 6 and each.status == "missing"]
     if run.end is None:
@@ -50,11 +50,11 @@ def case(run: RunSeen, cassette: str, found: Iterable[AuditFinding] = ()) -> Run
         tuple(sorted({call.facts.model for call in run.calls if call.facts.model})),
         text(run.record.get("at"))[11:13],
         str(tags(run).get("tenant_id", "")),
-        tuple(sorted(_tools(run))),
+        tuple(sorted(_collect_tools(run))),
     )
 
 
-def _unread(run: RunSeen) -> list[str]:
+def _explain_unread(run: RunSeen) -> list[str]:
     unkept = [
         f"what {call.name} gave could not be kept: {call.reply.unkept}"
         for call in run.calls
@@ -63,7 +63,7 @@ def _unread(run: RunSeen) -> list[str]:
     return [*unkept, *(call.problem for call in run.calls if call.problem)]
 
 
-def _tools(run: RunSeen) -> set[str]:
+def _collect_tools(run: RunSeen) -> set[str]:
     asked = {tool.name for call in run.calls for tool in call.facts.calls if tool.name}
     return asked | {call.name for call in run.calls if call.kind == "tool"}
 
@@ -80,10 +80,10 @@ def patterns(cases: Sequence[RunCase]) -> dict[str, list[dict[str, Any]]]:
     """For each of model, hour, tenant and tool: how many of the runs that have it are cold; the
     coldest first.
     """
-    return {name: _grouped(cases, of) for name, of in PATTERNS.items()}
+    return {name: _count_groups(cases, of) for name, of in PATTERNS.items()}
 
 
-def _grouped(
+def _count_groups(
     cases: Sequence[RunCase], of: Callable[[RunCase], Sequence[str]]
 ) -> list[dict[str, Any]]:
     runs: dict[str, list[RunCase]] = {}

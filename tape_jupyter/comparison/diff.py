@@ -84,8 +84,8 @@ def compare(
     """The parts that differ, in the order of the cell; [] where none does. `where` as in
     outputs.lines().
     """
-    pairs = _pairs(list(parts(expected, where)), list(parts(replayed, where)))
-    found = [(one, _difference(one, other)) for one, other in pairs]
+    pairs = _pair_parts(list(parts(expected, where)), list(parts(replayed, where)))
+    found = [(one, _compare_parts(one, other)) for one, other in pairs]
     tabled = {one.display for one, each in found if one and each and each.table}
     return [
         each
@@ -101,17 +101,17 @@ def parts(
     shown: Sequence[outputs.Output], where: Mapping[str, str] = outputs.NOWHERE
 ) -> Iterator[OutputPart]:
     """What a cell shows, part by part, as it is compared."""
-    for number, group in enumerate(_groups(shown)):
+    for number, group in enumerate(_group_outputs(shown)):
         data = group[0].get("data") or {}
         alone: list[list[outputs.Output]] = [
             [{**group[0], "data": {kind: data[kind]}}] for kind in sorted(data)
         ]
         for each in alone or [group]:
-            for name, lines in _headed(outputs.lines(each, where)):
+            for name, lines in _split_headings(outputs.lines(each, where)):
                 yield OutputPart(name, lines, data.get(name), number)
 
 
-def _groups(shown: Sequence[outputs.Output]) -> Iterator[list[outputs.Output]]:
+def _group_outputs(shown: Sequence[outputs.Output]) -> Iterator[list[outputs.Output]]:
     """Each display and error alone; neighbouring streams together, as comparison/outputs.py merges
     them.
     """
@@ -130,7 +130,7 @@ def _groups(shown: Sequence[outputs.Output]) -> Iterator[list[outputs.Output]]:
         yield streams
 
 
-def _headed(lines: Iterator[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _split_headings(lines: Iterator[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The lines of outputs.lines() under their headings: "[stdout]"; the first line always is one."""
     name, kept = "", list[str]()
     for line in lines:
@@ -148,7 +148,7 @@ _HEADINGS = ("[stdout]", "[stderr]")
 """The headings that may follow another in one group: streams. Everything else is a group alone."""
 
 
-def _pairs(
+def _pair_parts(
     before: list[OutputPart], after: list[OutputPart]
 ) -> list[tuple[OutputPart | None, OutputPart | None]]:
     """What is compared with what: equal parts first, between them those of one name in their order."""
@@ -172,34 +172,36 @@ def _pairs(
     return pairs
 
 
-def _difference(one: OutputPart | None, other: OutputPart | None) -> OutputDifference | None:
+def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDifference | None:
     if one is None or other is None:
         part = one or other
         assert part is not None
         sign, only = ("-", "expected") if one else ("+", "replayed")
-        alone = images.alone(part.name, _bytes(part), only) if images.is_one(part.name) else None
+        alone = (
+            images.alone(part.name, _decode_image(part), only) if images.is_one(part.name) else None
+        )
         lines = () if alone else tuple(f"{sign}{line}" for line in part.lines[:REPORTED])
         return OutputDifference(part.name, lines, images=alone, only=only)
     if one.lines == other.lines:
         return None
     if images.is_one(one.name):
         return OutputDifference(
-            one.name, images=images.compare(one.name, _bytes(one), _bytes(other))
+            one.name, images=images.compare(one.name, _decode_image(one), _decode_image(other))
         )
     if tables.is_one(one.name) and (
         table := tables.compare(outputs.joined(one.value), outputs.joined(other.value))
     ):
         return OutputDifference(one.name, table=table)
-    return OutputDifference(one.name, _unified(one.lines, other.lines))
+    return OutputDifference(one.name, _diff_lines(one.lines, other.lines))
 
 
-def _unified(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
+def _diff_lines(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     found = list(difflib.unified_diff(one, other, lineterm="", n=2))[2:]
     more = len(found) - REPORTED
     return (*found[:REPORTED], f"... and {more} more lines") if more > 0 else tuple(found)
 
 
-def _bytes(part: OutputPart) -> bytes:
+def _decode_image(part: OutputPart) -> bytes:
     try:
         return base64.b64decode(outputs.joined(part.value).encode("ascii", "replace"))
     except (binascii.Error, ValueError):

@@ -41,7 +41,7 @@ class Images:
     def text(self) -> list[str]:
         """What a terminal shows."""
         told = [
-            f"{sign}{_summary(size, data)}"
+            f"{sign}{_summarize_image(size, data)}"
             for sign, size, data in (
                 ("-", self.size, self.expected),
                 ("+", self.new_size, self.replayed),
@@ -60,22 +60,22 @@ def is_one(mime: str) -> bool:
 
 def alone(kind: str, data: bytes, side: str) -> Images:
     """A picture that only one side has: "expected" or "replayed"."""
-    with contextlib.suppress(Exception), _opened(data) as image:
-        return Images(kind, *_sides(side, data, b""), *_sides(side, image.size, None))  # type: ignore[arg-type]
-    return Images(kind, *_sides(side, data, b""))  # type: ignore[arg-type]
+    with contextlib.suppress(Exception), _open_image(data) as image:
+        return Images(kind, *_order_sides(side, data, b""), *_order_sides(side, image.size, None))  # type: ignore[arg-type]
+    return Images(kind, *_order_sides(side, data, b""))  # type: ignore[arg-type]
 
 
-def _sides(side: str, here: object, there: object) -> tuple[object, object]:
+def _order_sides(side: str, here: object, there: object) -> tuple[object, object]:
     return (here, there) if side == "expected" else (there, here)
 
 
 def compare(kind: str, expected: bytes, replayed: bytes) -> Images:
     """Two pictures whose bytes differ."""
     try:
-        with _opened(expected) as one, _opened(replayed) as other:
+        with _open_image(expected) as one, _open_image(replayed) as other:
             if one.size != other.size:
                 return Images(kind, expected, replayed, one.size, other.size)
-            share, marked = _marked(one, other)
+            share, marked = _mark_differences(one, other)
             why = "" if share else "the pixels are the same; the files are written otherwise"
             return Images(kind, expected, replayed, one.size, other.size, share, marked, why)
     except ImportError:
@@ -92,7 +92,7 @@ def compare(kind: str, expected: bytes, replayed: bytes) -> Images:
 
 
 @contextlib.contextmanager
-def _opened(data: bytes) -> Iterator[Image]:
+def _open_image(data: bytes) -> Iterator[Image]:
     """The first frame, with colours and transparency. Raises for what is no picture, or too large."""
     from PIL import Image
 
@@ -104,7 +104,7 @@ def _opened(data: bytes) -> Iterator[Image]:
             yield image.convert("RGBA")
 
 
-def _marked(one: Image, other: Image) -> tuple[float, bytes]:
+def _mark_differences(one: Image, other: Image) -> tuple[float, bytes]:
     """The share of pixels that differ, and the picture of them."""
     from PIL import Image, ImageChops
 
@@ -123,6 +123,6 @@ def _marked(one: Image, other: Image) -> tuple[float, bytes]:
     return share, out.getvalue()
 
 
-def _summary(size: tuple[int, int] | None, data: bytes) -> str:
+def _summarize_image(size: tuple[int, int] | None, data: bytes) -> str:
     shape = f"{size[0]} x {size[1]} pixels, " if size else ""
     return f"{shape}{len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()[:12]}"

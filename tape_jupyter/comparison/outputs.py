@@ -74,10 +74,10 @@ def own(text: str) -> str:
     """
     if "Traceback (most recent call last)" not in text:
         return text
-    return "".join(_relevant_errors("\n".join(_own_frames(text.split("\n")))))
+    return "".join(_iterate_relevant_errors("\n".join(_iterate_own_frames(text.split("\n")))))
 
 
-def _own_frames(lines: Sequence[str]) -> Iterator[str]:
+def _iterate_own_frames(lines: Sequence[str]) -> Iterator[str]:
     """All lines but those of foreign frames, and the blank line behind each."""
     number = 0
     while number < len(lines):
@@ -86,7 +86,7 @@ def _own_frames(lines: Sequence[str]) -> Iterator[str]:
             yield lines[number]
             number += 1
             continue
-        margin = _margin(lines[number])
+        margin = _find_margin(lines[number])
         number += 1
         while number < len(lines) and _is_body(lines[number], margin):
             number += 1
@@ -94,7 +94,7 @@ def _own_frames(lines: Sequence[str]) -> Iterator[str]:
             number += 1
 
 
-def _margin(head: str) -> str:
+def _find_margin(head: str) -> str:
     """What stands before a frame's `File`."""
     found = _BARS.match(head)
     return found[0] if found else ""
@@ -105,14 +105,14 @@ def _is_body(line: str, margin: str) -> bool:
     return line.startswith(margin) and bool(_BODY.match(line, len(margin)))
 
 
-def _relevant_errors(text: str) -> Iterator[str]:
+def _iterate_relevant_errors(text: str) -> Iterator[str]:
     """The parts of chained errors; one that no frame of a person's own is in is left out, unless it
     is the last.
     """
     at = 0
     for joint in _CHAINED.finditer(text):
         part = text[at : joint.start()]
-        head = _last(part)
+        head = _find_last_traceback(part)
         if head is not None and not any(_FRAME.match(line) for line in part[head:].split("\n")):
             yield part[:head]
         else:
@@ -121,7 +121,7 @@ def _relevant_errors(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _last(part: str) -> int | None:
+def _find_last_traceback(part: str) -> int | None:
     """Where the last traceback of a text begins."""
     found = [each.start() for each in _HEAD.finditer(part)]
     return found[-1] if found else None
@@ -237,38 +237,38 @@ def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iter
             name = str(output.get("name"))
             streams[name] = streams.get(name, "") + joined(output.get("text", ""))
             continue
-        yield from _streams(streams, where)
-        yield from _shown_lines(output, where)
-    yield from _streams(streams, where)
+        yield from _format_streams(streams, where)
+        yield from _format_output(output, where)
+    yield from _format_streams(streams, where)
 
 
-def _streams(streams: dict[str, str], where: Mapping[str, str]) -> Iterator[str]:
+def _format_streams(streams: dict[str, str], where: Mapping[str, str]) -> Iterator[str]:
     """Both streams between two displays: each in its order, their interleaving is a race."""
     for name in sorted(streams, reverse=True):
-        text = forgive(_overwritten(streams[name]), "stream", where)
+        text = forgive(_apply_carriage_returns(streams[name]), "stream", where)
         if text or not streams[name]:
-            yield from _headed(name, text)
+            yield from _add_heading(name, text)
     streams.clear()
 
 
-def _overwritten(text: str) -> str:
+def _apply_carriage_returns(text: str) -> str:
     """A line that a carriage return began anew shows only its last writing, as in a front end."""
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _shown_lines(output: Output, where: Mapping[str, str]) -> Iterator[str]:
+def _format_output(output: Output, where: Mapping[str, str]) -> Iterator[str]:
     if output.get("output_type") == "error":
         trace = _COUNT.sub(
             r"\1 [ ]", _ANSI.sub("", "\n".join(map(str, output.get("traceback") or ())))
         )
         heading = f"{output.get('ename')}: {output.get('evalue')}"
-        yield from _headed(forgive(heading, "error", where), forgive(trace, "error", where))
+        yield from _add_heading(forgive(heading, "error", where), forgive(trace, "error", where))
         return
     for kind, value in sorted((output.get("data") or {}).items()):
-        yield from _headed(kind, _part(kind, value, where))
+        yield from _add_heading(kind, _format_part(kind, value, where))
 
 
-def _part(kind: str, value: Any, where: Mapping[str, str]) -> str:
+def _format_part(kind: str, value: Any, where: Mapping[str, str]) -> str:
     if kind == _WIDGET:
         return "(a widget)"
     if kind.startswith("image/") and not kind.endswith("xml"):
@@ -276,7 +276,7 @@ def _part(kind: str, value: Any, where: Mapping[str, str]) -> str:
     return forgive(joined(value), kind, where)
 
 
-def _headed(heading: str, text: str) -> Iterator[str]:
+def _add_heading(heading: str, text: str) -> Iterator[str]:
     yield f"[{heading}]"
     # Not splitlines(): a form feed or U+2028 in a model's text is no line end.
     yield from text.removesuffix("\n").split("\n")
@@ -314,16 +314,16 @@ class Rule:
     apply: Callable[[str], str]
 
 
-def _replacer(pattern: str, instead: str) -> Callable[[str], str]:
+def _build_replacer(pattern: str, instead: str) -> Callable[[str], str]:
     compiled = re.compile(pattern, re.MULTILINE)
     return lambda text: compiled.sub(instead, text)
 
 
-def _renamed(pattern: str) -> Callable[[str], str]:
+def _build_renumberer(pattern: str) -> Callable[[str], str]:
     """Names that group 1 finds are numbered as they come, wherever they stand in the text."""
     compiled = re.compile(pattern)
 
-    def apply(text: str) -> str:
+    def renumber_names(text: str) -> str:
         names = dict.fromkeys(compiled.findall(text))
         if not names:
             return text
@@ -331,15 +331,15 @@ def _renamed(pattern: str) -> Callable[[str], str]:
         anyone = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
         return anyone.sub(lambda found: numbers[found[0]], text)
 
-    return apply
+    return renumber_names
 
 
-_traced = _replacer(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
-_warned = _replacer(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: [A-Z]\w*:)", r"\1")
-_wall = _replacer(r"^(CPU times|Wall time): .*$", r"\1: ...")
-_timeit = _replacer(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
-_svg_date = _replacer(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
-_svg_ids = _renamed(r"\bid=\"([a-zA-Z]{1,2}[0-9a-f]{10})\"")
+_traced = _build_replacer(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
+_warned = _build_replacer(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: [A-Z]\w*:)", r"\1")
+_wall = _build_replacer(r"^(CPU times|Wall time): .*$", r"\1: ...")
+_timeit = _build_replacer(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
+_svg_date = _build_replacer(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
+_svg_ids = _build_renumberer(r"\bid=\"([a-zA-Z]{1,2}[0-9a-f]{10})\"")
 
 LATE = (
     "a call ended after its cell did; it is kept under that cell's run",
@@ -352,13 +352,15 @@ recorded late.
 RULES = (
     Rule(
         "the line that `%tape record` and other modes print", ("stream",),
-        _replacer(r"^(?:tape (?:record|replay|once|new_episodes|live|off): |TAPE_MODE=\w+ wins: %tape ).*\n?", ""),
+        _build_replacer(
+            r"^(?:tape (?:record|replay|once|new_episodes|live|off): |TAPE_MODE=\w+ wins: %tape ).*\n?", ""
+        ),
     ),
     Rule(
         "the line that a call was recorded after its cell (`tape: a call ended after ...`)", ("stream",),
-        _replacer(rf"^tape: (?:{'|'.join(map(re.escape, LATE))})(?:\n|\Z)", ""),
+        _build_replacer(rf"^tape: (?:{'|'.join(map(re.escape, LATE))})(?:\n|\Z)", ""),
     ),
-    Rule("memory addresses (`at 0x7f3a10`)", ANY, _replacer(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
+    Rule("memory addresses (`at 0x7f3a10`)", ANY, _build_replacer(rf"\bat 0x{_HEX}{{4,16}}\b", "at 0x...")),
     Rule(
         "in tracebacks: frames of installed packages and of Python itself, and errors before the last that none of the "
         "notebook's own frames is in (own frames with their lines, names and messages count)",
@@ -374,12 +376,14 @@ RULES = (
     ),
     Rule(
         "the times in a progress bar of tqdm", ("stream",),
-        _replacer(r"\[(?:\d+:)?\d\d:\d\d(?:<[^\]\n]*|, *[^\]\n]*(?:it/s|s/it|B/s|[a-zA-Z]+/s)[^\]\n]*)\]", "[...]"),
+        _build_replacer(
+            r"\[(?:\d+:)?\d\d:\d\d(?:<[^\]\n]*|, *[^\]\n]*(?:it/s|s/it|B/s|[a-zA-Z]+/s)[^\]\n]*)\]", "[...]"
+        ),
     ),
-    Rule("ids of a styled pandas table (`T_1f0a3`)", HTML, _renamed(r"\b(T_[0-9a-f]{5})(?=_|\b)")),
+    Rule("ids of a styled pandas table (`T_1f0a3`)", HTML, _build_renumberer(r"\b(T_[0-9a-f]{5})(?=_|\b)")),
     Rule(
         "ids of elements that a library draws at random (plotly, altair, bokeh)", HTML,
-        _renamed(rf"\bid=[\"'][\w-]*?({_UUID})[\"']"),
+        _build_renumberer(rf"\bid=[\"'][\w-]*?({_UUID})[\"']"),
     ),
     Rule("ids and date in an SVG of matplotlib", SVG, lambda text: _svg_ids(_svg_date(text))),
 )  # fmt: skip
@@ -445,18 +449,18 @@ def described(kind: str, value: str) -> str:
         data = base64.b64decode("".join(value.split()), validate=True)
     except (binascii.Error, ValueError):
         return f"{kind}, not base64: {hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}"
-    rows = _rows(data) if kind == "image/png" else None
+    rows = _digest_rows(data) if kind == "image/png" else None
     if rows is None:
         return f"{len(data):,} bytes, {hashlib.sha256(data).hexdigest()}"
     width, height = struct.unpack(">II", data[16:24])
     return f"{width} x {height} pixels, {rows}"
 
 
-def _rows(data: bytes) -> str | None:
+def _digest_rows(data: bytes) -> str | None:
     """A digest of what a PNG shows; None for what is no whole PNG."""
     told, unpack, left = hashlib.sha256(), zlib.decompressobj(), MOST
     try:
-        for name, content in _chunks(data):
+        for name, content in _read_chunks(data):
             if name in _SHOWN:
                 told.update(name + content)
             elif name == b"IDAT":
@@ -471,7 +475,7 @@ def _rows(data: bytes) -> str | None:
     return told.hexdigest() if unpack.eof and left > 0 else None
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _read_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Names and contents of a PNG's chunks. Raises ValueError or struct.error where they do not end
     well.
     """

@@ -48,8 +48,8 @@ class TableDiff:
         for each in self.changed:
             told += [
                 f"@@ row {each.row}, column {each.column}",
-                f"-{_short(each.before)}",
-                f"+{_short(each.after)}",
+                f"-{_shorten_text(each.before)}",
+                f"+{_shorten_text(each.after)}",
             ]
         return [*told, *([f"... and {self.more:,} more cells"] if self.more else [])]
 
@@ -57,7 +57,9 @@ class TableDiff:
         """Of those lines the ones about sizes, rows and columns."""
         told = []
         if self.before != self.after:
-            told.append(f"@@ {_size(self.before)} expected, {_size(self.after)} replayed")
+            told.append(
+                f"@@ {_format_size(self.before)} expected, {_format_size(self.after)} replayed"
+            )
         for sign, what, names in (
             ("-", "column", self.columns_gone), ("+", "column", self.columns_new),
             ("-", "row", self.rows_gone), ("+", "row", self.rows_new),
@@ -89,8 +91,8 @@ def compare(before: str, after: str) -> TableDiff | None:
     one, other = read(before), read(after)
     if one is None or other is None or one == other:
         return None
-    gone, new, columns = _matched(one.columns, other.columns)
-    rows_gone, rows_new, rows = _matched(one.rows, other.rows)
+    gone, new, columns = _match_names(one.columns, other.columns)
+    rows_gone, rows_new, rows = _match_names(one.rows, other.rows)
     changed = [
         Changed(one.rows[r], one.columns[c], one.cells[r][c], other.cells[s][d])
         for r, s in rows
@@ -111,7 +113,7 @@ def read(html: str) -> HtmlTable | None:
     reader = _Reader()
     reader.feed(html)
     reader.close()
-    return _table(reader.rows)
+    return _build_table(reader.rows)
 
 
 class _Reader(HTMLParser):
@@ -153,29 +155,29 @@ class _Reader(HTMLParser):
             self.rows[-1][1][-1] = (heading, text + data)
 
 
-def _table(rows: list[tuple[bool, list[tuple[bool, str]]]]) -> HtmlTable | None:
-    head = [[_squeezed(text) for _, text in row] for in_head, row in rows if in_head]
+def _build_table(rows: list[tuple[bool, list[tuple[bool, str]]]]) -> HtmlTable | None:
+    head = [[_squeeze_space(text) for _, text in row] for in_head, row in rows if in_head]
     body = [row for in_head, row in rows if not in_head]
     if not head and body and all(heading for heading, _ in body[0]):
-        head = [[_squeezed(text) for _, text in body.pop(0)]]
+        head = [[_squeeze_space(text) for _, text in body.pop(0)]]
     if not body and not head:
         return None
-    names = [" ".join(_squeezed(text) for heading, text in row if heading) for row in body]
-    cells = [tuple(_squeezed(text) for heading, text in row if not heading) for row in body]
+    names = [" ".join(_squeeze_space(text) for heading, text in row if heading) for row in body]
+    cells = [tuple(_squeeze_space(text) for heading, text in row if not heading) for row in body]
     width = max([len(row) for row in cells], default=len(head[-1]) if head else 0)
     cells = [row + ("",) * (width - len(row)) for row in cells]
     columns = [
         " ".join(filter(None, (row[-width:][at] for row in head if len(row) >= width)))
         for at in range(width)
     ]
-    return HtmlTable(_named(columns), _named(names), tuple(cells))
+    return HtmlTable(_make_names_distinct(columns), _make_names_distinct(names), tuple(cells))
 
 
-def _squeezed(text: str) -> str:
+def _squeeze_space(text: str) -> str:
     return " ".join(text.split())
 
 
-def _named(names: list[str]) -> tuple[str, ...]:
+def _make_names_distinct(names: list[str]) -> tuple[str, ...]:
     """The names where they tell things apart, else numbers from 0, as pandas counts."""
     distinct = len(set(names)) == len(names) and all(names)
     return tuple(
@@ -185,7 +187,7 @@ def _named(names: list[str]) -> tuple[str, ...]:
     )
 
 
-def _matched(
+def _match_names(
     one: tuple[str, ...], other: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[int, int]]]:
     """Names that are gone, names that are new, and the places of those in both."""
@@ -197,9 +199,9 @@ def _matched(
     )  # fmt: skip
 
 
-def _size(shape: tuple[int, int]) -> str:
+def _format_size(shape: tuple[int, int]) -> str:
     return f"{shape[0]:,} rows x {shape[1]:,} columns"
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= LONG else f"{text[: LONG - 1]}…"

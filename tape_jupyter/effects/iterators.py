@@ -42,10 +42,10 @@ TYPES = _BY_LENGTH | _BY_PLACE
 
 def position(iterator: Any) -> Any:
     """As structure; equal where as much has been read. Raises CannotFreeze where none can tell."""
-    return _position(iterator, 0)
+    return _find_position(iterator, 0)
 
 
-def _position(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one line a sort of iterator
+def _find_position(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one line a sort of iterator
     kind = type(value)
     if kind in (int, bool, type(None)):
         return value
@@ -59,9 +59,9 @@ def _position(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one line a sort
     if kind is itertools.count:
         return repr(value)
     if kind in _BY_PLACE:
-        return [_position(each, depth + 1) for each in _reduced(value)]
+        return [_find_position(each, depth + 1) for each in _reduce_iterator(value)]
     if kind is tuple and len(value) < _LONG:
-        return [_position(each, depth + 1) for each in value]
+        return [_find_position(each, depth + 1) for each in value]
     return "end" if kind is list and not value else "..."
 
 
@@ -69,7 +69,7 @@ _LONG = 50
 """Items of a tuple: a longer one is what is read, not how far."""
 
 
-def _reduced(iterator: Any) -> Iterator[Any]:
+def _reduce_iterator(iterator: Any) -> Iterator[Any]:
     """What it reads from, and its numbers."""
     try:
         _make, given, *state = iterator.__reduce__()
@@ -84,14 +84,14 @@ def code_beneath(iterator: Any) -> list[Any]:
     """What runs code of the program's where an iterator is read on: functions, generators, iterators
     of classes. Each once, in an order that is the same wherever the iterator stands.
     """
-    found = {id(each): each for each in _beneath(iterator, 0)}
+    found = {id(each): each for each in _iterate_beneath(iterator, 0)}
     return list(found.values())
 
 
-def _beneath(iterator: Any, depth: int) -> Iterator[Any]:
+def _iterate_beneath(iterator: Any, depth: int) -> Iterator[Any]:
     for each in gc.get_referents(iterator):
         if (type(each) in TYPES or type(each) is tuple) and depth < _DEEPEST:
-            yield from _beneath(each, depth + 1)
+            yield from _iterate_beneath(each, depth + 1)
         elif callable(each) or hasattr(type(each), "__next__"):
             yield each
 
@@ -102,7 +102,7 @@ def advance(live: Any, wanted: Any) -> None:
     """
     if position(live) == wanted:
         return
-    if _runs_code(live, 0):
+    if _may_run_code(live, 0):
         raise CassetteError("reading on would run code of the program's")
     for _ in range(FURTHEST):
         if next(live, _END) is _END or position(live) == wanted:
@@ -114,13 +114,13 @@ def advance(live: Any, wanted: Any) -> None:
 _END = object()
 
 
-def _runs_code(value: Any, depth: int) -> bool:
+def _may_run_code(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind in _BY_LENGTH or kind is itertools.count:
         return False
     if kind in _BY_PLACE:
-        return any(_runs_code(each, depth + 1) for each in _reduced(value))
+        return any(_may_run_code(each, depth + 1) for each in _reduce_iterator(value))
     if kind is tuple:
-        return any(_runs_code(each, depth + 1) for each in value)
+        return any(_may_run_code(each, depth + 1) for each in value)
     reads = hasattr(kind, "__next__") or (callable(value) and kind is not BuiltinFunctionType)
     return depth > 0 and (reads or isinstance(value, OPEN_FILE))

@@ -77,14 +77,14 @@ def is_same_value(one: Any, other: Any) -> bool:
     )
 
 
-def _same_items(before: Collection[Any], now: Collection[Any]) -> bool:
+def _has_same_items(before: Collection[Any], now: Collection[Any]) -> bool:
     return len(before) == len(now) and (
         all(map(is_, before, now)) or all(map(is_same_value, before, now))
     )
 
 
-def _same_mapping(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
-    return _same_items(before, now) and _same_items(before.values(), now.values())
+def _has_same_mapping(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
+    return _has_same_items(before, now) and _has_same_items(before.values(), now.values())
 
 
 class SequenceKind:
@@ -93,7 +93,7 @@ class SequenceKind:
     def look(self, value: Any) -> list[Any]:
         return list(base_of(type(value)).__iter__(value))
 
-    same = staticmethod(_same_items)
+    same = staticmethod(_has_same_items)
 
     def inside(self, look: list[Any]) -> Iterator[tuple[Step, Any]]:
         for index, item in enumerate(look):
@@ -136,7 +136,7 @@ class MappingKind:
             return dict.copy(value)  # in one step: another thread may change it meanwhile
         return dict(list(dict.items(value)))  # in its own order, whatever it shows
 
-    same = staticmethod(_same_mapping)
+    same = staticmethod(_has_same_mapping)
 
     def inside(self, look: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
         for number, (key, item) in enumerate(look.items()):
@@ -170,7 +170,7 @@ class Attributes:
             held["__class__"] = kind
         return held
 
-    same = staticmethod(_same_mapping)
+    same = staticmethod(_has_same_mapping)
 
     def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
         for name, item in look.items():
@@ -200,7 +200,9 @@ class CodeHolder(NamesKind):
 
     def look(self, value: Any) -> dict[str, Any]:
         held = {
-            n: v for n, v in vars(value).items() if not n.startswith("_abc_") and _is_told(n, v)
+            n: v
+            for n, v in vars(value).items()
+            if not n.startswith("_abc_") and _is_programs_attribute(n, v)
         }
         if not isinstance(value, type):
             return held
@@ -267,7 +269,7 @@ class ContextVariable:
         found = value.get(MISSING)
         return {} if found is MISSING else {"value": found}
 
-    same = staticmethod(_same_mapping)
+    same = staticmethod(_has_same_mapping)
 
     def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
         for item in look.values():
@@ -302,7 +304,7 @@ def _put_bytes(live: Any, wanted: Any) -> None:
     live[:] = wanted
 
 
-def _array_digest(value: Any) -> Any:
+def _digest_array(value: Any) -> Any:
     """Shape, type and a checksum of the content: the fastest there is, since it is only compared in
     this process.
     """
@@ -318,8 +320,8 @@ def _array_digest(value: Any) -> Any:
     )
 
 
-def _array_look(value: Any) -> Any:
-    return _array_digest(value), value.flags.writeable
+def _look_at_array(value: Any) -> Any:
+    return _digest_array(value), value.flags.writeable
 
 
 def _put_array(live: Any, wanted: Any) -> None:
@@ -333,17 +335,17 @@ def _put_array(live: Any, wanted: Any) -> None:
     live.setflags(write=writeable)
 
 
-def _array_read(value: Any) -> Any:
+def _read_array(value: Any) -> Any:
     """Of one that is mapped to a file, or of another class derived of it, its values too."""
     numpy = sys.modules["numpy"]
     return numpy.asarray(value) if value.flags.writeable else (numpy.array(value), False)
 
 
-def _masked_digest(value: Any) -> Any:
-    return _array_digest(value.data), _array_digest(sys.modules["numpy"].ma.getmaskarray(value))
+def _digest_masked(value: Any) -> Any:
+    return _digest_array(value.data), _digest_array(sys.modules["numpy"].ma.getmaskarray(value))
 
 
-def _masked_read(value: Any) -> Any:
+def _read_masked(value: Any) -> Any:
     return sys.modules["numpy"].asarray(value.data), sys.modules["numpy"].ma.getmaskarray(value)
 
 
@@ -353,7 +355,7 @@ def _put_masked(live: Any, wanted: Any) -> None:
     live.mask = mask
 
 
-def _image_digest(value: Any) -> Any:
+def _digest_image(value: Any) -> Any:
     return value.mode, value.size, zlib.crc32(value.tobytes()), repr(value.getpalette())
 
 
@@ -371,44 +373,44 @@ def _put_image(live: Any, wanted: Any) -> None:
         live.palette = wanted.palette
 
 
-def _permits(value: Any) -> Any:
+def _read_permits(value: Any) -> Any:
     """How many may still come in."""
     return value._value  # noqa: SLF001 - nothing else tells
 
 
 def _put_permits(live: Any, wanted: int) -> None:
-    while _permits(live) < wanted:
+    while _read_permits(live) < wanted:
         live.release()
-    if _permits(live) > wanted:
+    if _read_permits(live) > wanted:
         live._value = wanted  # noqa: SLF001
 
 
-def _cursor_look(value: Any) -> Any:
+def _look_at_cursor(value: Any) -> Any:
     """Rows that wait to be read: no two looks at them are the same, since nothing tells how many."""
     waiting = any(type(each).__name__ == "Statement" for each in gc.get_referents(value))
     return object() if waiting else None
 
 
-def _frame_digest(value: Any) -> Any:
+def _digest_frame(value: Any) -> Any:
     """Of a DataFrame or a Series: its labels, and the arrays that it is made of."""
     columns = tuple(value.columns) if value.ndim == 2 else (value.name,)
     index = value.index
     levels = index.levels if index.nlevels > 1 else [index]
-    labels = [_values_digest(level.array) for level in levels]
-    codes = [_values_digest(code) for code in index.codes] if index.nlevels > 1 else []
+    labels = [_digest_values(level.array) for level in levels]
+    codes = [_digest_values(code) for code in index.codes] if index.nlevels > 1 else []
     # a column apart is a copy
-    arrays = [_values_digest(block.values) for block in value._mgr.blocks]  # noqa: SLF001
+    arrays = [_digest_values(block.values) for block in value._mgr.blocks]  # noqa: SLF001
     placed = [block.mgr_locs.as_array.tolist() for block in value._mgr.blocks]  # noqa: SLF001
     return columns, arrays, placed, labels, codes, tuple(index.names)
 
 
-def _values_digest(values: Any) -> Any:
+def _digest_values(values: Any) -> Any:
     numpy = sys.modules["numpy"]
     if isinstance(values, numpy.ndarray) and not values.dtype.hasobject:
-        return _array_digest(values)
+        return _digest_array(values)
     plain = getattr(values, "_ndarray", None)
     if isinstance(plain, numpy.ndarray) and not plain.dtype.hasobject:
-        return _array_digest(plain)
+        return _digest_array(plain)
     items = list(numpy.asarray(values, dtype=object).ravel())
     return zlib.crc32("\x1f".join(map(repr, items)).encode("utf-8", "surrogatepass")), len(items)
 
@@ -417,7 +419,7 @@ def _put_frame(live: Any, wanted: Any) -> None:
     live._update_inplace(wanted)  # noqa: SLF001 - what pandas' own `inplace=True` does
 
 
-def _random_state(value: random.Random) -> Any:
+def _read_random(value: random.Random) -> Any:
     return value.getstate()
 
 
@@ -425,7 +427,7 @@ def _put_random(live: random.Random, state: Any) -> None:
     live.setstate((state[0], tuple(state[1]), state[2]))
 
 
-def _bits(value: Any) -> Any:
+def _read_bits(value: Any) -> Any:
     return repr(value.bit_generator.state)
 
 
@@ -433,11 +435,11 @@ def _put_bits(live: Any, state: Any) -> None:
     live.bit_generator.state = state
 
 
-def _legacy_state(value: Any) -> Any:
+def _read_legacy_state(value: Any) -> Any:
     return repr(value.get_state(legacy=False))
 
 
-def _connection_look(value: Any) -> Any:
+def _look_at_connection(value: Any) -> Any:
     """Changed where a statement changed a row since; a table that is made or dropped changes the
     schema's version.
 
@@ -446,45 +448,45 @@ def _connection_look(value: Any) -> Any:
     """
     try:
         if file_of(value):
-            return _row_shape(value), value.total_changes if value.in_transaction else None
+            return _read_row_shape(value), value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
         version = cursor.execute("PRAGMA schema_version").fetchone()[0]
     except Exception:  # closed, or of another thread
         return None
-    return _row_shape(value), value.total_changes, version, value.in_transaction
+    return _read_row_shape(value), value.total_changes, version, value.in_transaction
 
 
-def _row_shape(connection: Any) -> tuple[Any, Any]:
+def _read_row_shape(connection: Any) -> tuple[Any, Any]:
     return connection.row_factory, connection.text_factory
 
 
-def _connection_read(value: Any) -> tuple[bytes | None, bool, list[str]]:
+def _read_connection(value: Any) -> tuple[bytes | None, bool, list[str]]:
     """Its content (None: that of its file), whether a transaction is open, and what shape its rows
     have.
     """
-    shape = [_factory_name(value, each) for each in _row_shape(value)]
+    shape = [_find_factory_name(value, each) for each in _read_row_shape(value)]
     file = file_of(value)
     if file and value.in_transaction:
         raise CannotFreeze(None, value, f"it has changes that were not committed to {file}")
-    return None if file else _serialized(value), value.in_transaction, shape
+    return None if file else _serialize_database(value), value.in_transaction, shape
 
 
-def _serialized(connection: Any) -> bytes:
+def _serialize_database(connection: Any) -> bytes:
     """b"" where nothing is in it: there SQLite serializes nothing."""
     cursor = connection.cursor()
     cursor.row_factory = None
     return connection.serialize() if cursor.execute("PRAGMA page_count").fetchone()[0] else b""
 
 
-def _factories() -> dict[str, Any]:
+def _list_factories() -> dict[str, Any]:
     import sqlite3
 
     return {"": None, "Row": sqlite3.Row, "str": str, "bytes": bytes}
 
 
-def _factory_name(connection: Any, factory: Any) -> str:
-    for name, each in _factories().items():
+def _find_factory_name(connection: Any, factory: Any) -> str:
+    for name, each in _list_factories().items():
         if each is factory:
             return name
     raise CannotFreeze(None, connection, "a function shapes its rows, which is code")
@@ -513,7 +515,7 @@ def database_of(engine: Any) -> str:
     return os.path.abspath(name) if sqlite and name not in ("", ":memory:") else ""  # noqa: PTH100
 
 
-def _handle_look(value: Any) -> Any:
+def _look_at_handle(value: Any) -> Any:
     """Where an open file stands; what is written so far is in the file."""
     if not file_of(value) or not value.seekable():
         return None
@@ -534,14 +536,14 @@ def _put_connection(live: Any, wanted: Any) -> None:
 
     data, is_open, *shape = (wanted, False) if isinstance(wanted, bytes) else wanted
     for names in shape:
-        live.row_factory, live.text_factory = (_factories()[name] for name in names)
+        live.row_factory, live.text_factory = (_list_factories()[name] for name in names)
     if data is None:
         return
     scratch = sqlite3.connect(":memory:")
     try:
         if data:
             scratch.deserialize(data)
-        if is_open and _tables(scratch) == _tables(live):
+        if is_open and _read_schema(scratch) == _read_schema(live):
             _put_rows(live, scratch)
             return
         if live.in_transaction:
@@ -553,7 +555,7 @@ def _put_connection(live: Any, wanted: Any) -> None:
         scratch.close()
 
 
-def _tables(connection: Any) -> list[Any]:
+def _read_schema(connection: Any) -> list[Any]:
     """Its schema; a trigger would do more than what is put there."""
     cursor = connection.cursor()
     cursor.row_factory = None
@@ -568,7 +570,7 @@ def _put_rows(live: Any, scratch: Any) -> None:
     cursor = live.cursor()
     if not live.in_transaction:
         cursor.execute("BEGIN")
-    sqls = {name: sql for sort, name, sql in _tables(scratch) if sort == "table"}
+    sqls = {name: sql for sort, name, sql in _read_schema(scratch) if sort == "table"}
     for name in sqls:
         cursor.execute(f'DELETE FROM "{name}"')  # noqa: S608
     for name, sql in sqls.items():
@@ -605,7 +607,7 @@ def _put_memory_file(live: Any, wanted: Any) -> None:
     live.seek(wanted[1])
 
 
-def _future_read(value: Any) -> Any:
+def _read_future(value: Any) -> Any:
     """What became of a future: a list of its result, or None where it was cancelled."""
     if value.cancelled():
         return None
@@ -618,7 +620,7 @@ def _put_future(live: Any, wanted: Any) -> None:
     live.cancel() if wanted is None else live.set_result(wanted[0])
 
 
-def _generator_look(value: Any) -> Any:
+def _look_at_generator(value: Any) -> Any:
     """How far a generator is: nobody can put it there, but it is said."""
     frame = value.gi_frame
     return (
@@ -628,14 +630,14 @@ def _generator_look(value: Any) -> Any:
     )
 
 
-def _lost(what: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
+def _build_refusing_read(what: str) -> Callable[[Any], Any]:
+    def refuse_read(value: Any) -> Any:
         raise CannotFreeze(None, value, what)
 
-    return read
+    return refuse_read
 
 
-def _unputtable(_live: Any, _wanted: Any) -> None:
+def _refuse_put(_live: Any, _wanted: Any) -> None:
     raise CassetteError("what became of it is not on the tape")
 
 
@@ -645,42 +647,50 @@ _ARRAY_ARRAY = WholeKind(
     lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
     lambda value: value.tobytes(),
 )
-_NDARRAY = WholeKind(_array_look, _put_array, _array_read)
-_FRAME = WholeKind(_frame_digest, _put_frame)
-_RANDOM = WholeKind(_random_state, _put_random, _random_state)
-_GENERATOR = WholeKind(_bits, _put_bits, lambda value: value.bit_generator.state)
+_NDARRAY = WholeKind(_look_at_array, _put_array, _read_array)
+_FRAME = WholeKind(_digest_frame, _put_frame)
+_RANDOM = WholeKind(_read_random, _put_random, _read_random)
+_GENERATOR = WholeKind(_read_bits, _put_bits, lambda value: value.bit_generator.state)
 _RANDOM_STATE = WholeKind(
-    _legacy_state,
+    _read_legacy_state,
     lambda live, state: live.set_state(state),
     lambda value: value.get_state(legacy=False),
 )
-_FUTURE = WholeKind(lambda value: (value.done(), value.cancelled()), _put_future, _future_read)
+_FUTURE = WholeKind(lambda value: (value.done(), value.cancelled()), _put_future, _read_future)
 _EVENT = WholeKind(
     lambda value: value.is_set(),
     lambda live, wanted: live.set() if wanted else live.clear(),
     lambda value: value.is_set(),
 )
-_SEMAPHORE = WholeKind(_permits, _put_permits, _permits)
-_MASKED = WholeKind(_masked_digest, _put_masked, _masked_read)
-_IMAGE = WholeKind(_image_digest, _put_image, lambda value: value.copy())
-_CURSOR = WholeKind(_cursor_look, _unputtable, _lost("how far its rows were read is not known"))
-_HANDLE = WholeKind(_handle_look, _put_handle, lambda value: value.tell())
-_FIGURE = WholeKind(figures.drawn, _unputtable, _lost("what is drawn in it cannot be written"))
+_SEMAPHORE = WholeKind(_read_permits, _put_permits, _read_permits)
+_MASKED = WholeKind(_digest_masked, _put_masked, _read_masked)
+_IMAGE = WholeKind(_digest_image, _put_image, lambda value: value.copy())
+_CURSOR = WholeKind(
+    _look_at_cursor, _refuse_put, _build_refusing_read("how far its rows were read is not known")
+)
+_HANDLE = WholeKind(_look_at_handle, _put_handle, lambda value: value.tell())
+_FIGURE = WholeKind(
+    figures.drawn, _refuse_put, _build_refusing_read("what is drawn in it cannot be written")
+)
 _MEMORY_FILE = WholeKind(
     lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell())
 )
 _POSITION = WholeKind(iterators.position, iterators.advance, iterators.position)
 _ADVANCED = WholeKind(
-    _generator_look, _unputtable, _lost("it was read on, and nobody can put it there again")
+    _look_at_generator,
+    _refuse_put,
+    _build_refusing_read("it was read on, and nobody can put it there again"),
 )
 _CACHE = WholeKind(
     lambda value: value.cache_info(),
-    _unputtable,
-    _lost("what it keeps cannot be written: what it answered runs again"),
+    _refuse_put,
+    _build_refusing_read("what it keeps cannot be written: what it answered runs again"),
 )
-CONNECTION = WholeKind(_connection_look, _put_connection, _connection_read)
+CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
 _FOREIGN = WholeKind(
-    bytes, _unputtable, _lost("it is memory of C code, which a recording does not write to")
+    bytes,
+    _refuse_put,
+    _build_refusing_read("it is memory of C code, which a recording does not write to"),
 )
 
 _WHOLE_BY_NAME: dict[
@@ -794,14 +804,14 @@ def kind_of(kind: type) -> Kind | None:
     try:
         return _KNOWN[kind]
     except KeyError:
-        found = _KNOWN[kind] = _kind_of(kind)
+        found = _KNOWN[kind] = _find_kind(kind)
         return found
 
 
 _KNOWN: weakref.WeakKeyDictionary[type, Kind | None] = weakref.WeakKeyDictionary()
 
 
-def _kind_of(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of type
+def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of type
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
@@ -826,7 +836,7 @@ def _kind_of(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of t
             return found
     if kind in (frozenset, FunctionType, BuiltinFunctionType, *LINKS):
         return None
-    return ATTRIBUTES if _keeps_state(kind, root) else None
+    return ATTRIBUTES if _has_state(kind, root) else None
 
 
 def _is_machinery(kind: type, root: str) -> bool:
@@ -841,7 +851,7 @@ def is_widget(kind: type) -> bool:
     )
 
 
-def _keeps_state(kind: type, root: str) -> bool:
+def _has_state(kind: type, root: str) -> bool:
     if not is_library_class(kind):
         return True
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
@@ -858,14 +868,14 @@ def also_inside(kind: type) -> tuple[str, ...]:
     try:
         return _ALSO[kind]
     except KeyError:
-        found = _ALSO[kind] = _also_inside(kind)
+        found = _ALSO[kind] = _list_inner_attributes(kind)
         return found
 
 
 _ALSO: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
-def _also_inside(kind: type) -> tuple[str, ...]:
+def _list_inner_attributes(kind: type) -> tuple[str, ...]:
     found = []
     if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and kind.__dictoffset__:
         found.append("__dict__")
@@ -890,7 +900,7 @@ def is_users_function(value: Any) -> bool:
     return isinstance(value, FunctionType) and not is_library_file(value.__code__)
 
 
-def _is_told(name: str, value: Any) -> bool:
+def _is_programs_attribute(name: str, value: Any) -> bool:
     """Whether an attribute of a class or a module is the program's. Python sets many of those that
     begin with two underscores.
     """

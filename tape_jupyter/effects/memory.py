@@ -125,19 +125,19 @@ class Snapshot:
         for name, value in scope.roots():
             self._waiting.append((value, None, ("root", name)))
         if scope.function is not None:
-            self._names_of(scope.function)
+            self._reach_function_names(scope.function)
             if scope.function.__closure__:
                 self._waiting.append(
                     (self._names.cells_of(scope.function), None, ("root", "closure"))
                 )
-        self._visit()
+        self._visit_waiting()
         for node in self._wholes:
-            self._first_look(node)
-        self._aside = self._look_aside()
+            self._set_first_look(node)
+        self._aside = self._look_at_asides()
 
     # ------------------------------------------------------------ before
 
-    def _visit(self) -> None:
+    def _visit_waiting(self) -> None:
         """Look at what waits, and at all that is inside of it."""
         nodes, waiting = self._nodes, self._waiting
         while waiting:
@@ -151,21 +151,23 @@ class Snapshot:
                 self.too_large = True
                 waiting.clear()
                 return
-            kind = None if _is_cache(value, above) else _kind(value)
+            kind = None if _is_cache(value, above) else _find_kind(value)
             node = nodes[id(value)] = ReachedObject(value, above, step, kind, placed=placed)
-            self._note(node)
+            self._register_aside(node)
             if kind in (None, kinds.WRAPPER) or isinstance(kind, kinds.WholeKind):
-                waiting += [(inner, node, inner_step) for inner_step, inner in self._linked(value)]
+                waiting += [
+                    (inner, node, inner_step) for inner_step, inner in self._iterate_links(value)
+                ]
             if isinstance(kind, kinds.WholeKind):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
             elif kind is not None:
-                self._open(node, kind)
+                self._open_node(node, kind)
 
-    def _note(self, node: ReachedObject) -> None:
+    def _register_aside(self, node: ReachedObject) -> None:
         """Of what is looked at in a way of its own."""
         value = node.value
         if node.kind is None and isinstance(value, ModuleType | type):
-            self._libraries[_qualified(value)] = value
+            self._libraries[_qualify_name(value)] = value
         elif node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._aside_of.append((node, _REGISTRY))
         elif node.kind is kinds.CONNECTION:
@@ -175,17 +177,17 @@ class Snapshot:
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
             self._aside_of.append((node, _LOCK_HELD))
 
-    def _open(self, node: ReachedObject, kind: Kind) -> None:
+    def _open_node(self, node: ReachedObject, kind: Kind) -> None:
         try:
-            known = self._known(node.value)
+            known = self._find_known_look(node.value)
             node.look = kind.look(node.value) if known is None else known
         except Exception as error:  # the object's own code
             node.kind = None
-            self._unseen.append(_unseen(node, error))
+            self._unseen.append(_explain_unseen(node, error))
             return
-        self._waiting += [(inner, node, step) for step, inner in self._inside(node, kind)]
+        self._waiting += [(inner, node, step) for step, inner in self._list_inside(node, kind)]
 
-    def _known(self, value: Any) -> Any:
+    def _find_known_look(self, value: Any) -> Any:
         """How an object looked to a body that runs beside this one; None where none knows it."""
         for other in self._others:
             node = other._nodes.get(id(value))  # noqa: SLF001 - its own kind
@@ -193,17 +195,17 @@ class Snapshot:
                 return node.look
         return None
 
-    def _inside(self, node: ReachedObject, kind: Kind) -> list[tuple[Step, Any]]:
+    def _list_inside(self, node: ReachedObject, kind: Kind) -> list[tuple[Step, Any]]:
         value, inside = node.value, list(kind.inside(node.look))
         if kind is kinds.NAMES_KIND:
             return [(("name", name), inner) for (_, name), inner in inside]
         if kind is kinds.FUNCTION:
             if value.__closure__:
                 inside.append((("attribute", "__closure__"), self._names.cells_of(value)))
-            self._names_of(value)
+            self._reach_function_names(value)
         elif kind is kinds.CLASS:
             inside.append((("attribute", "__mro__"), value.__mro__))
-            inside += self._methods(value)
+            inside += self._iterate_methods(value)
             if kinds.is_users_class(type(value)):
                 inside.append((("attribute", "__class__"), type(value)))
         else:
@@ -214,7 +216,7 @@ class Snapshot:
         inside.reverse()  # the first waits last, and is looked at first
         return inside
 
-    def _linked(self, value: Any) -> Iterator[tuple[Step, Any]]:
+    def _iterate_links(self, value: Any) -> Iterator[tuple[Step, Any]]:
         """What an object hands its calls on to that has no state of its own."""
         kind = type(value)
         if kind is MethodType:
@@ -225,7 +227,7 @@ class Snapshot:
             yield ("attribute", "args"), value.args
             yield ("attribute", "keywords"), value.keywords
         elif kind is FunctionType:  # a library's: it may be around a function of the user's
-            inner = _wrapped(value)
+            inner = _find_wrapped(value)
             if isinstance(inner, FunctionType):
                 yield ("attribute", "__wrapped__"), inner
             if value.__closure__ and (inner is not None or "<locals>" in value.__qualname__):
@@ -234,34 +236,34 @@ class Snapshot:
             yield ("attribute", "__wrapped__"), value.__wrapped__
         elif not (kind is EnumMeta and is_library_class(value)):
             if kind in SUSPENDED:
-                self._names_of_suspended(value)
+                self._reach_suspended_names(value)
             for name in handed_on(kind):
-                yield ("attribute", name), _handed(value, name)
+                yield ("attribute", name), _read_link(value, name)
 
-    def _methods(self, cls: type) -> Iterator[tuple[Step, Any]]:
+    def _iterate_methods(self, cls: type) -> Iterator[tuple[Step, Any]]:
         """What methods of the class may name is within reach; and what they hold themselves."""
         for name, member in list(vars(cls).items()):
             users = kinds.is_users_function(member)
             for function in kinds.functions_of(member):
-                self._names_of(function)
+                self._reach_function_names(function)
             if not name.startswith("__") and (
-                (users and _holds(member))
+                (users and _has_changeable_parts(member))
                 or (not users and (isinstance(member, FunctionType) or handed_on(type(member))))
             ):
                 yield ("attribute", name), member
 
-    def _names_of(self, function: FunctionType) -> None:
+    def _reach_function_names(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
         original = kinds.own_code(function)
-        self._names_of_code(original.__code__, original.__globals__)
+        self._reach_code_names(original.__code__, original.__globals__)
 
-    def _names_of_suspended(self, value: Any) -> None:
+    def _reach_suspended_names(self, value: Any) -> None:
         """Those of a generator's code: who reads it on runs that."""
         frame = frame_of(value)
         if frame is not None and not is_library_file(frame.f_code):
-            self._names_of_code(frame.f_code, frame.f_globals)
+            self._reach_code_names(frame.f_code, frame.f_globals)
 
-    def _names_of_code(self, code: CodeType, namespace: dict[str, Any]) -> None:
+    def _reach_code_names(self, code: CodeType, namespace: dict[str, Any]) -> None:
         if id(code) in self._functions:
             return
         self._functions.add(id(code))
@@ -283,29 +285,29 @@ class Snapshot:
                 variables, None, ("root", self._scope.root_of(namespace)), kinds.NAMES_KIND, {}
             )
             self._nodes[id(variables)] = node
-        known, now = self._known(variables) or {}, variables.look()
+        known, now = self._find_known_look(variables) or {}, variables.look()
         for name in sorted(named - node.look.keys(), reverse=True):
             value = node.look[name] = known.get(name, now[name])
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
 
-    def _look_aside(self, others: Sequence[Snapshot] = ()) -> dict[str, Any]:
+    def _look_at_asides(self, others: Sequence[Snapshot] = ()) -> dict[str, Any]:
         """What cannot be put back, by what is said where it is otherwise afterwards."""
         found = {
             f"it set {owner}.{name}, which is a library's": value
-            for owner, name, value in self._of_libraries()
+            for owner, name, value in self._iterate_library_values()
         }
         for node, aside in self._aside_of:
             if aside.alone and (self._others or others):
                 continue
             if aside.words is None or self._words & aside.words:
-                found[aside.said.format(_said(node))] = aside.look(node.value)
+                found[aside.said.format(_describe_node(node))] = aside.look(node.value)
         if "atexit" in self._words:  # libraries register functions of theirs when they please
             # Python tells them in no other way
             found["it changed what is called at exit"] = atexit._ncallbacks()  # noqa: SLF001
         return found
 
-    def _of_libraries(self) -> Iterator[tuple[str, str, Any]]:
+    def _iterate_library_values(self) -> Iterator[tuple[str, str, Any]]:
         """What stands in modules and classes of libraries under names that code within reach sets:
         (of what, under which name, what). Of classes, those that the code names.
         """
@@ -320,23 +322,23 @@ class Snapshot:
             for said, attributes in holders:
                 yield from ((said, name, attributes.get(name, ABSENT)) for name in self._set)
 
-    def _changed_aside(self, others: Sequence[Snapshot]) -> Iterator[str]:
-        now = self._look_aside(others)
+    def _find_changed_asides(self, others: Sequence[Snapshot]) -> Iterator[str]:
+        now = self._look_at_asides(others)
         for said, before in self._aside.items():
             if not kinds.is_same_value(before, now.get(said, before)):
                 yield said
 
-    def _first_look(self, node: ReachedObject) -> None:
+    def _set_first_look(self, node: ReachedObject) -> None:
         try:
-            node.look = self._look(node)
+            node.look = self._look_at_node(node)
         except Exception as error:
             node.kind = None
-            self._unseen.append(_unseen(node, error))
+            self._unseen.append(_explain_unseen(node, error))
 
-    def _look(self, node: ReachedObject) -> Any:
+    def _look_at_node(self, node: ReachedObject) -> Any:
         if (
             isinstance(node.kind, kinds.WholeKind)
-            and _size(node.value) > _LARGE_ARRAY
+            and _count_bytes(node.value) > _LARGE_ARRAY
             and not self._may_write(node)
         ):
             return None  # no code within reach writes into it: it need not be read
@@ -385,20 +387,22 @@ class Snapshot:
             if node.kind is None:
                 continue
             try:
-                now = self._look(node)
+                now = self._look_at_node(node)
                 if not node.kind.same(node.look, now):
                     changed.append((node, now))
             except Exception as error:
                 found.lost.append(
-                    f"{_said(node)} could not be compared ({type(error).__name__}: {error})"[:300]
+                    f"{_describe_node(node)} could not be compared ({type(error).__name__}: {error})"[
+                        :300
+                    ]
                 )
         function = self._scope.function
         writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, found)
-        found.lost += self._changed_aside(others)
+        found.lost += self._find_changed_asides(others)
         for other in others:
-            other._take_in([node for node, _ in changed])  # noqa: SLF001 - its own kind
+            other._adopt_changes([node for node, _ in changed])  # noqa: SLF001 - its own kind
         found.place_of = writer.place_of
         if self.too_large:
             found.lost.append(
@@ -406,7 +410,7 @@ class Snapshot:
             )
         return found
 
-    def _take_in(self, changed: list[ReachedObject]) -> None:
+    def _adopt_changes(self, changed: list[ReachedObject]) -> None:
         """Another body changed these, and said so: they are as they are now; what is new in them is
         within reach.
         """
@@ -414,12 +418,12 @@ class Snapshot:
             node = self._nodes.get(id(theirs.value))
             if node is None or node.kind is None:
                 continue
-            node.look = self._look(node)
+            node.look = self._look_at_node(node)
             if not isinstance(node.kind, kinds.WholeKind):
                 self._waiting += [
-                    (inner, node, step) for step, inner in self._inside(node, node.kind)
+                    (inner, node, step) for step, inner in self._list_inside(node, node.kind)
                 ]
-        self._visit()
+        self._visit_waiting()
 
 
 class _Aside(NamedTuple):
@@ -459,7 +463,7 @@ def _is_programs_own(lock: ReachedObject) -> bool:
     )
 
 
-def _qualified(value: ModuleType | type) -> str:
+def _qualify_name(value: ModuleType | type) -> str:
     return (
         value.__name__ if isinstance(value, ModuleType) else f"{value.__module__}.{value.__name__}"
     )
@@ -498,7 +502,7 @@ def _is_librarys_object(value: Any) -> bool:
     )
 
 
-def _kind(value: Any) -> Kind | None:
+def _find_kind(value: Any) -> Kind | None:
     if isinstance(value, ModuleType):
         return kinds.MODULE if _is_users_module(value) else None
     if isinstance(value, type):
@@ -506,11 +510,11 @@ def _kind(value: Any) -> Kind | None:
     if isinstance(value, FunctionType):
         if kinds.is_users_function(value):
             return kinds.FUNCTION
-        return kinds.WRAPPER if isinstance(_wrapped(value), FunctionType) else None
+        return kinds.WRAPPER if isinstance(_find_wrapped(value), FunctionType) else None
     return kind_of(type(value))
 
 
-def _wrapped(function: FunctionType) -> Any:
+def _find_wrapped(function: FunctionType) -> Any:
     """What a library's function is around."""
     return getattr(function, "__wrapped__", None)
 
@@ -526,25 +530,25 @@ def _is_users_module(module: ModuleType) -> bool:
 _CACHED = type(functools.lru_cache(int))
 
 
-def _handed(holder: Any, name: str) -> Any:
+def _read_link(holder: Any, name: str) -> Any:
     try:
         return handed(holder, name)
     except Exception:  # the library's own code: there is none
         return None
 
 
-def _holds(function: FunctionType) -> bool:
+def _has_changeable_parts(function: FunctionType) -> bool:
     """Whether a function has something that may change."""
     return bool(
         function.__closure__ or function.__defaults__ or function.__kwdefaults__ or vars(function)
     )
 
 
-def _unseen(node: ReachedObject, error: Exception) -> str:
-    return f"{_said(node)} cannot be looked at ({type(error).__name__}: {error})"[:300]
+def _explain_unseen(node: ReachedObject, error: Exception) -> str:
+    return f"{_describe_node(node)} cannot be looked at ({type(error).__name__}: {error})"[:300]
 
 
-def _size(value: Any) -> int:
+def _count_bytes(value: Any) -> int:
     size = getattr(value, "nbytes", 0)
     if not isinstance(size, int) and not hasattr(value, "memory_usage"):
         return 0
@@ -554,12 +558,12 @@ def _size(value: Any) -> int:
     return int(size)
 
 
-def _said(node: ReachedObject) -> str:
+def _describe_node(node: ReachedObject) -> str:
     """What a person calls it: `todo`, `self.items`, `count`; `a Person in team.people`."""
     try:
         return spoken(node.path())
     except LookupError:
-        above = "" if node.above is None else f" in {_said(node.above)}"
+        above = "" if node.above is None else f" in {_describe_node(node.above)}"
         return f"a {type_name(type(node.value))}{above}"
 
 
@@ -571,17 +575,17 @@ class _Writer:
 
     def __init__(self, nodes: dict[int, ReachedObject], variables: Mapping[str, Any]) -> None:
         self._nodes, self._variables = nodes, variables
-        self._walk = Writing(self._standing)
+        self._walk = Writing(self._find_standing_path)
         self._count = 0
 
-    def _standing(self, value: Any) -> str | None:
+    def _find_standing_path(self, value: Any) -> str | None:
         """The path of an object that was within reach before. Raises LookupError where it has none."""
         node = self._nodes.get(id(value))
         return node.path() if node is not None and type(value) is not tuple else None
 
     def place_of(self, value: Any) -> str:
         try:
-            return self._standing(value) or self._walk.places().get(id(value), "")
+            return self._find_standing_path(value) or self._walk.places().get(id(value), "")
         except LookupError:
             return ""
 
@@ -590,29 +594,29 @@ class _Writer:
         try:
             path = node.path()
         except LookupError as why:
-            found.lost.append(f"{_said(node)} was changed: {why}")
+            found.lost.append(f"{_describe_node(node)} was changed: {why}")
             return
         at: At = (None, self._count)
-        told = self._told(node, now, at, path, found)
+        told = self._write_change(node, now, at, path, found)
         if told:
             found.written.append({"at": path, **told})
             self._count += 1
 
-    def _told(
+    def _write_change(
         self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         kind = node.kind
         if isinstance(kind, kinds.WholeKind):
-            return self._whole(node, kind, at, path, found)
+            return self._write_whole(node, kind, at, path, found)
         if isinstance(kind, kinds.SequenceKind):
-            return self._spliced(node.look, now, at, path, found)
+            return self._write_splice(node.look, now, at, path, found)
         if isinstance(kind, kinds.SetKind):
-            return self._members(node.look, now, at, path, found)
+            return self._write_members(node.look, now, at, path, found)
         if isinstance(kind, kinds.MappingKind):
-            return self._keys(node.look, now, at, path, found)
-        return self._attributes(node, now, at, path, found)
+            return self._write_keys(node.look, now, at, path, found)
+        return self._write_attributes(node, now, at, path, found)
 
-    def _attempt(
+    def _attempt_value(
         self, value: Any, at: At, path: str, found: Changes, *, quiet: bool = False
     ) -> tuple[bool, Any]:
         done, structure = self._walk.attempt(value, at)
@@ -620,32 +624,32 @@ class _Writer:
             found.lost.append(f"{spoken(path)}: {structure}"[:400])
         return done, structure
 
-    def _whole(
+    def _write_whole(
         self, node: ReachedObject, kind: kinds.WholeKind, at: At, path: str, found: Changes
     ) -> dict[str, Any]:
-        if _size(node.value) > LARGEST:
+        if _count_bytes(node.value) > LARGEST:
             found.lost.append(
-                f"{self._called(node, path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
+                f"{self._name_object(node, path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
             )
             return {}
         try:
             now = kind.read(node.value)
         except Exception as why:
-            found.lost.append(f"{self._called(node, path)}: {why}"[:400])
+            found.lost.append(f"{self._name_object(node, path)}: {why}"[:400])
             return {}
         done, structure = self._walk.whole(now, (at, "whole"))
         if not done:
-            found.lost.append(f"{self._called(node, path)}: {structure}"[:400])
+            found.lost.append(f"{self._name_object(node, path)}: {structure}"[:400])
         return {"whole": structure} if done else {}
 
-    def _called(self, node: ReachedObject, path: str) -> str:
+    def _name_object(self, node: ReachedObject, path: str) -> str:
         """What a person calls it, with the notebook's own names for it: `fig (ax.figure)`."""
         said = spoken(path)
         names = [name for name, each in list(self._variables.items()) if each is node.value]
         own = [name for name in names if name != said and not name.startswith("_")]
         return f"{', '.join(own)} ({said})" if own else said
 
-    def _spliced(
+    def _write_splice(
         self, before: list[Any], now: list[Any], at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         shorter = min(len(before), len(now))
@@ -653,10 +657,10 @@ class _Writer:
         rest = shorter - head
         tail = next((i for i in range(rest) if before[-1 - i] is not now[-1 - i]), rest)
         middle = now[head : len(now) - tail]
-        done, structure = self._attempt(middle, (at, "put"), path, found)
+        done, structure = self._attempt_value(middle, (at, "put"), path, found)
         return {"splice": [head, tail], "of": len(before), "put": structure} if done else {}
 
-    def _keys(
+    def _write_keys(
         self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         told: dict[str, Any] = {}
@@ -673,30 +677,30 @@ class _Writer:
             new, gone, told["anew"] = now, [], True
         pairs: list[Any] = []
         for key, value in new.items():
-            done, pair = self._attempt(
+            done, pair = self._attempt_value(
                 [key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", found
             )
             if done:
                 pairs.append(pair)
         told |= {"set": pairs} if pairs or told else {}
         if gone:
-            done, structure = self._attempt(gone, (at, "delete"), path, found)
+            done, structure = self._attempt_value(gone, (at, "delete"), path, found)
             told |= {"delete": structure} if done else {}
         return told
 
-    def _members(
+    def _write_members(
         self, before: set[Any], now: set[Any], at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         told: dict[str, Any] = {}
         for name, members in (("add", now - before), ("discard", before - now)):
             if members:
-                done, structure = self._attempt(
-                    sorted(members, key=_order), (at, name), path, found
+                done, structure = self._attempt_value(
+                    sorted(members, key=_rank_member), (at, name), path, found
                 )
                 told |= {name: structure} if done else {}
         return told
 
-    def _attributes(
+    def _write_attributes(
         self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         before: dict[str, Any] = node.look
@@ -711,7 +715,7 @@ class _Writer:
             part = (
                 f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
             )
-            done, structure = self._attempt(
+            done, structure = self._attempt_value(
                 value, ((at, "attributes"), name), part, found, quiet=own
             )
             if done:
@@ -727,7 +731,7 @@ class _Writer:
         return told
 
 
-def _order(value: Any) -> tuple[str, str]:
+def _rank_member(value: Any) -> tuple[str, str]:
     return type(value).__name__, repr(value)
 
 
@@ -750,7 +754,7 @@ class Bodies:
     def begin(self, scope: Scope, around: Sequence[Snapshot] = ()) -> Snapshot:
         """A body is about to run, in those `around` it."""
         with _LOCK:
-            snapshot = Snapshot(scope, self._names, self._beside(around))
+            snapshot = Snapshot(scope, self._names, self._list_beside(around))
             self._running.append(snapshot)
             return snapshot
 
@@ -761,7 +765,7 @@ class Bodies:
                 self._running.remove(snapshot)
             if not self._running:
                 self._names = NamesInUse()
-            return snapshot.changes(self._beside(around))
+            return snapshot.changes(self._list_beside(around))
 
-    def _beside(self, around: Sequence[Snapshot]) -> list[Snapshot]:
+    def _list_beside(self, around: Sequence[Snapshot]) -> list[Snapshot]:
         return [each for each in self._running if each not in around]

@@ -96,12 +96,12 @@ def frame_of(value: Any) -> FrameType | None:
     return next((found for each in names if (found := getattr(value, each, None))), None)
 
 
-def _frame_locals(value: Any) -> dict[str, Any]:
+def _read_frame_locals(value: Any) -> dict[str, Any]:
     frame = frame_of(value)
     return {} if frame is None or is_library_file(frame.f_code) else dict(frame.f_locals)
 
 
-def _referent(value: Any) -> Any:
+def _find_referent(value: Any) -> Any:
     kind = type(value)
     if isinstance(value, weakref.ReferenceType):
         return value()
@@ -149,8 +149,8 @@ def handed(value: Any, name: str) -> Any:
     if name == "beneath":
         return iterators.code_beneath(value)
     if name == "frame_locals":
-        return _frame_locals(value)
-    return _referent(value) if name == "referent" else getattr(value, name)
+        return _read_frame_locals(value)
+    return _find_referent(value) if name == "referent" else getattr(value, name)
 
 
 _HANDS_ON: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
@@ -182,12 +182,12 @@ def read(path: str) -> tuple[str, list[Step]]:
     steps: list[Step] = []
     at = root.end()
     while at < len(path):
-        step, at = _step(path, at)
+        step, at = _parse_step(path, at)
         steps.append(step)
     return root[0], steps
 
 
-def _step(path: str, at: int) -> tuple[Step, int]:
+def _parse_step(path: str, at: int) -> tuple[Step, int]:
     if path[at] == "[":
         try:
             key, end = _JSON.raw_decode(path, at + 1)
@@ -213,16 +213,16 @@ def follow(path: str, scope: Scope) -> Any:
     root, steps = read(path)
     value = scope.root(root)
     for step in steps:
-        value = _inside(value, step)
+        value = _follow_step(value, step)
     return value
 
 
-def _inside(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
+def _follow_step(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
     sort, key = step
     if sort == "name" and isinstance(value, (ReachedVariables, ClosureCells)):
         return value.get(key)
     if sort == "attribute":
-        return _attribute(value, key)
+        return _read_attribute(value, key)
     if sort == "item":
         if isinstance(value, Mapping):
             return dict.__getitem__(value, key) if isinstance(value, dict) else value[key]
@@ -230,20 +230,20 @@ def _inside(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort o
             return value[key]
         return list(value)[key]
     if sort == "nth":
-        return _values(value)[key]
+        return _list_values(value)[key]
     if sort == "context":
         return value.get()
     raise LookupError(key)
 
 
-def _values(mapping: Any) -> list[Any]:
+def _list_values(mapping: Any) -> list[Any]:
     """In their own order, whatever order a class of the user's shows."""
     if isinstance(mapping, OrderedDict):
         return list(OrderedDict.values(mapping))
     return list(dict.values(mapping) if isinstance(mapping, dict) else mapping.values())
 
 
-def _attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one line a sort of attribute
+def _read_attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one line a sort of attribute
     """An attribute that the object itself holds, past any code of its class."""
     if name == "__class__":
         return type(value)

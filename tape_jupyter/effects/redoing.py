@@ -28,28 +28,28 @@ class Redo:
     def __init__(self, changes: Sequence[Mapping[str, Any]], scope: Scope) -> None:
         self._changes, self._scope = changes, scope
         self._found: dict[str, Any] = {}
-        self._walk = EffectReader(self._standing)
+        self._walk = EffectReader(self._require_standing)
         self.problems: list[str] = []
         """What could not be done, in words."""
-        self._seek(list(changes))
+        self._find_paths(list(changes))
 
-    def _seek(self, structure: Any) -> None:
+    def _find_paths(self, structure: Any) -> None:
         """Follow every path in it."""
         if type(structure) is list:
             for each in structure:
-                self._seek(each)
+                self._find_paths(each)
         elif type(structure) is dict:
             path = structure.get("at")
             if type(path) is str and (
                 "<type>" not in structure or structure["<type>"] == "standing"
             ):
-                found = self._late(path)
+                found = self._follow_path(path)
                 if found is not None:
                     self._found[path] = found
             for each in structure.values():
-                self._seek(each)
+                self._find_paths(each)
 
-    def _standing(self, path: str) -> Any:
+    def _require_standing(self, path: str) -> Any:
         if path not in self._found:
             raise CassetteError(f"there is no {spoken(path)} here")
         return self._found[path]
@@ -59,10 +59,10 @@ class Redo:
         return (
             self._walk.places().get(place)
             if place.startswith("$")
-            else self._found.get(place) or self._late(place)
+            else self._found.get(place) or self._follow_path(place)
         )
 
-    def _late(self, path: str) -> Any:
+    def _follow_path(self, path: str) -> Any:
         try:
             return follow(path, self._scope)
         except (LookupError, AttributeError, TypeError, ValueError, CassetteError):
@@ -81,7 +81,7 @@ class Redo:
         for number, change in enumerate(self._changes):
             path = str(change.get("at"))
             try:
-                self._change(self._standing(path), change, (None, number))
+                self._apply_change(self._require_standing(path), change, (None, number))
             except Exception as why:
                 self.problems.append(f"{spoken(path)}: {why}"[:300])
 
@@ -90,19 +90,19 @@ class Redo:
         for number, change in enumerate(self._changes):
             path = str(change.get("at"))
             if path.endswith(".handlers") and path in self._found:
-                self._change(self._found[path], change, (None, number))
+                self._apply_change(self._found[path], change, (None, number))
 
-    def _change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+    def _apply_change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         if "whole" in change:
-            self._whole(live, self._walk.thaw(change["whole"], (at, "whole")))
+            self._put_whole(live, self._walk.thaw(change["whole"], (at, "whole")))
         elif "splice" in change:
-            self._splice(live, change, at)
+            self._splice_items(live, change, at)
         elif "attributes" in change or not isinstance(
             kind := kind_of(type(live)), (kinds.MappingKind, kinds.SetKind)
         ):
-            self._attributes(live, change, at)
+            self._set_attributes(live, change, at)
         elif isinstance(kind, kinds.MappingKind):
-            self._keys(live, change, at)
+            self._set_keys(live, change, at)
         else:
             base = kinds.base_of(type(live))
             base.update(live, self._walk.thaw(change.get("add", []), (at, "add")))
@@ -110,13 +110,13 @@ class Redo:
                 live, self._walk.thaw(change.get("discard", []), (at, "discard"))
             )
 
-    def _whole(self, live: Any, wanted: Any) -> None:
+    def _put_whole(self, live: Any, wanted: Any) -> None:
         kind = kind_of(type(live))
         if not isinstance(kind, kinds.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
         kind.put(live, wanted)
 
-    def _splice(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+    def _splice_items(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         """Items put between the first `head` and the last `tail` ones; the same items again change
         nothing.
         """
@@ -141,7 +141,7 @@ class Redo:
         base.clear(live)
         base.extend(live, made)
 
-    def _keys(self, live: dict[Any, Any], change: Mapping[str, Any], at: At) -> None:
+    def _set_keys(self, live: dict[Any, Any], change: Mapping[str, Any], at: At) -> None:
         items = dict(self._walk.items(change.get("set", []), (at, "set")))
         base = kinds.base_of(type(live))
         if change.get("anew"):
@@ -151,43 +151,45 @@ class Redo:
         for key, value in items.items():
             base.__setitem__(live, key, value)
 
-    def _attributes(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+    def _set_attributes(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         values = self._walk.mapping(change.get("attributes", {}), (at, "attributes"))
         gone = [need(name, str, at) for name in change.get("delete", [])]
-        setter, remover = _doors(live, at)
+        setter, remover = _find_accessors(live, at)
         for name, value in values.items():
             setter(name, value)
         for name in gone:
             remover(name)
 
 
-def _doors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:
+def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:
     """How an attribute of this object is set, and how it is taken away."""
     if isinstance(live, (ReachedVariables, ClosureCells, Environment)):
         return live.set, live.delete
     if hasattr(live, "get") and type(live).__name__ == "ContextVar":
-        return (lambda _name, value: live.set(value)), _nothing
+        return (lambda _name, value: live.set(value)), _do_nothing
     if isinstance(live, type):
         return (
-            lambda name, value: type.__setattr__(live, _own(name), value)
+            lambda name, value: type.__setattr__(live, _require_plain_name(name), value)
         ), lambda name: type.__delattr__(live, name)
     if isinstance(live, (ModuleType, FunctionType)):
-        return (lambda name, value: _bind(live, name, value)), lambda name: vars(live).pop(
+        return (lambda name, value: _bind_name(live, name, value)), lambda name: vars(live).pop(
             name, None
         )
     if kinds.is_widget(type(live)):
-        return (lambda name, value: _show(live, name, value)), _nothing
-    return (lambda name, value: _set(live, name, value, at)), lambda name: _remove(live, name)
+        return (lambda name, value: _set_trait(live, name, value)), _do_nothing
+    return (
+        lambda name, value: _set_attribute(live, name, value, at)
+    ), lambda name: _remove_attribute(live, name)
 
 
-def _bind(live: ModuleType | FunctionType, name: str, value: Any) -> None:
+def _bind_name(live: ModuleType | FunctionType, name: str, value: Any) -> None:
     if isinstance(live, FunctionType) and name in kinds.FUNCTION_PARTS:
         setattr(live, name, value)
     else:
-        vars(live)[_own(name)] = value
+        vars(live)[_require_plain_name(name)] = value
 
 
-def _set(live: Any, name: str, value: Any, at: At) -> None:
+def _set_attribute(live: Any, name: str, value: Any, at: At) -> None:
     if name != "__class__":
         fill(live, {name: value}, at)
     elif kinds.is_users_class(value) and kinds.is_users_class(type(live)):
@@ -196,7 +198,7 @@ def _set(live: Any, name: str, value: Any, at: At) -> None:
         raise CassetteError(f"it cannot become a {value!r}")
 
 
-def _show(widget: Any, name: str, value: Any) -> None:
+def _set_trait(widget: Any, name: str, value: Any) -> None:
     """Let a widget show it; what listens to it did so when it was recorded."""
     if name not in widget.traits():
         raise CassetteError(f"a {type(widget).__name__} has no {name!r}")
@@ -205,13 +207,13 @@ def _show(widget: Any, name: str, value: Any) -> None:
         widget.send_state(name)
 
 
-def _own(name: str) -> str:
+def _require_plain_name(name: str) -> str:
     if name.startswith("__"):
         raise CassetteError(f"{name!r} is not an attribute that a value can have")
     return name
 
 
-def _remove(live: Any, name: str) -> None:
+def _remove_attribute(live: Any, name: str) -> None:
     slots = slots_of(type(live))
     if name in slots:
         slots[name].__delete__(live)
@@ -219,7 +221,7 @@ def _remove(live: Any, name: str) -> None:
         dict_of(live).pop(name, None)
 
 
-def _nothing(_name: str) -> None:
+def _do_nothing(_name: str) -> None:
     """A context variable keeps a value."""
 
 

@@ -250,7 +250,7 @@ class Scope:
         if name == "variable" and self.function is not None:
             return ReachedVariables(self.function.__globals__)
         if name.startswith("module "):
-            return ReachedVariables(vars(_users_module(name.removeprefix("module "))))
+            return ReachedVariables(vars(_require_users_module(name.removeprefix("module "))))
         if name == "closure" and self.function is not None:
             return ClosureCells(self.function)
         return dict(self.roots())[name]
@@ -289,7 +289,7 @@ class NamesInUse:
         return self._cells.setdefault(id(function.__closure__), ClosureCells(function))
 
 
-def _users_module(name: str) -> ModuleType:
+def _require_users_module(name: str) -> ModuleType:
     """A module that the user wrote. Raises LookupError for any other."""
     module = sys.modules[name]
     if name != "__main__" and is_library_path(getattr(module, "__file__", None) or ""):

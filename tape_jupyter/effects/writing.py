@@ -102,16 +102,18 @@ class Given(Thawer):
         )
         if place is not None:
             live = self._standing(place)
-            if live is not None and (_is_same(structure) or _frozen(live) == structure):
+            if live is not None and (
+                _is_reference(structure) or _freeze_or_none(live) == structure
+            ):
                 return self.built(live, at)
         return super().thaw(structure, at)
 
 
-def _is_same(structure: Any) -> bool:
+def _is_reference(structure: Any) -> bool:
     return type(structure) is dict and SAME in structure
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_or_none(value: Any) -> Any:
     try:
         return Freezer(registry.state_codec).freeze(value, None)
     except CannotFreeze:

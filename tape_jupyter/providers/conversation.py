@@ -50,31 +50,31 @@ class AssembledMessage:
         if self._final is not None:
             return self._final
         blocks = [block for block in self._blocks.values() if block.get("text") != ""]
-        return [_finished(block) for block in blocks]
+        return [_finish_block(block) for block in blocks]
 
     def add(self, event: Mapping[str, Any]) -> None:
         kind = text(event.get("type"))
         if kind.startswith("content_block_"):
-            self._anthropic(kind, event)
+            self._add_anthropic(kind, event)
         elif kind.startswith("response."):
-            self._responses(kind, event)
+            self._add_responses(kind, event)
         elif kind.startswith(("content-", "tool-")):
-            self._cohere(kind, event)
+            self._add_cohere(kind, event)
         elif "choices" in event:
-            self._chat(event)
+            self._add_chat(event)
         elif "candidates" in event:
-            self._gemini(event)
+            self._add_gemini(event)
         elif isinstance(event.get("message"), dict) and not kind:
-            self._ollama(mapping(event.get("message")))
+            self._add_ollama(mapping(event.get("message")))
         else:
-            self._bedrock(event)
+            self._add_bedrock(event)
 
-    def _text(self, name: str, kind: str, more: str) -> None:
+    def _add_text(self, name: str, kind: str, more: str) -> None:
         block = self._blocks.setdefault(name, {"type": kind, "text": ""})
         if more:
             block["text"] = block.get("text", "") + more
 
-    def _use(self, name: str, told: Mapping[str, Any], given: Any) -> None:
+    def _add_tool_call(self, name: str, told: Mapping[str, Any], given: Any) -> None:
         """A tool call: `told` has its id and name, once or piece by piece, `given` its arguments."""
         block = self._blocks.setdefault(
             name, {"type": "tool_use", "id": "", "name": "", "json": "", "input": None}
@@ -86,7 +86,7 @@ class AssembledMessage:
         elif given is not None:
             block["input"] = given
 
-    def _anthropic(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _add_anthropic(self, kind: str, event: Mapping[str, Any]) -> None:
         name, delta = f"a{key(event.get('index'))}", mapping(event.get("delta"))
         if kind == "content_block_start":
             block = dict(mapping(event.get("content_block")))
@@ -94,59 +94,63 @@ class AssembledMessage:
                 block = {"type": "thinking", "text": text(block.get("thinking"))}
             self._blocks[name] = block
         elif delta.get("type") == "input_json_delta":
-            self._use(name, {}, text(delta.get("partial_json")))
+            self._add_tool_call(name, {}, text(delta.get("partial_json")))
         elif delta.get("type") == "text_delta":
-            self._text(name, "text", text(delta.get("text")))
+            self._add_text(name, "text", text(delta.get("text")))
         elif delta.get("type") == "thinking_delta":
-            self._text(name, "thinking", text(delta.get("thinking")))
+            self._add_text(name, "thinking", text(delta.get("thinking")))
 
-    def _chat(self, event: Mapping[str, Any]) -> None:
+    def _add_chat(self, event: Mapping[str, Any]) -> None:
         for choice in maps(event.get("choices")):
             delta, number = (
                 mapping(choice.get("delta") or choice.get("message")),
                 key(choice.get("index")),
             )
-            self._text(
+            self._add_text(
                 f"r{number}",
                 "thinking",
                 text(delta.get("reasoning_content")) or text(delta.get("reasoning")),
             )
-            for part in [{"text": choice.get("text")}, *_pieces(delta.get("content"))]:
+            for part in [{"text": choice.get("text")}, *_list_pieces(delta.get("content"))]:
                 kind = "thinking" if part.get("type") == "thinking" else "text"
-                self._text(f"{kind[0]}{number}", kind, _flat(part))
-            self._text(f"t{number}", "text", text(delta.get("refusal")))
+                self._add_text(f"{kind[0]}{number}", kind, _read_piece_text(part))
+            self._add_text(f"t{number}", "text", text(delta.get("refusal")))
             for place, call in enumerate(maps(delta.get("tool_calls"))):
                 told = {"id": call.get("id"), "name": dig(call, "function.name")}
-                self._use(f"c{number}.{_place(call, place)}", told, dig(call, "function.arguments"))
+                self._add_tool_call(
+                    f"c{number}.{_name_call(call, place)}", told, dig(call, "function.arguments")
+                )
 
-    def _responses(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _add_responses(self, kind: str, event: Mapping[str, Any]) -> None:
         output = dig(event, "response.output")
         if kind in ("response.completed", "response.incomplete", "response.failed") and output:
             self._final = [dict(item) for item in maps(output)]
         elif kind == "response.output_text.delta":
-            self._text(f"o{key(event.get('output_index'))}", "text", text(event.get("delta")))
+            self._add_text(f"o{key(event.get('output_index'))}", "text", text(event.get("delta")))
         elif kind == "response.output_item.added":
             item = mapping(event.get("item"))
             if text(item.get("type")).endswith("_call"):
                 told = {"id": item.get("call_id"), "name": item.get("name")}
-                self._use(f"o{key(event.get('output_index'))}", told, None)
+                self._add_tool_call(f"o{key(event.get('output_index'))}", told, None)
         elif kind.endswith("_arguments.delta"):
-            self._use(f"o{key(event.get('output_index'))}", {}, text(event.get("delta")))
+            self._add_tool_call(f"o{key(event.get('output_index'))}", {}, text(event.get("delta")))
         elif kind.startswith("response.reasoning") and kind.endswith(".delta"):
-            self._text(f"o{key(event.get('output_index'))}", "thinking", text(event.get("delta")))
+            self._add_text(
+                f"o{key(event.get('output_index'))}", "thinking", text(event.get("delta"))
+            )
 
-    def _cohere(self, kind: str, event: Mapping[str, Any]) -> None:
+    def _add_cohere(self, kind: str, event: Mapping[str, Any]) -> None:
         name, told = f"c{key(event.get('index'))}", mapping(dig(event, "delta.message"))
         call = mapping(told.get("tool_calls"))
         if kind.startswith("tool-call"):
             named = {"id": call.get("id"), "name": dig(call, "function.name")}
-            self._use(f"u{name}", named, dig(call, "function.arguments"))
+            self._add_tool_call(f"u{name}", named, dig(call, "function.arguments"))
         elif kind == "content-delta":
-            self._text(name, "text", text(dig(told, "content.text")))
+            self._add_text(name, "text", text(dig(told, "content.text")))
         elif kind == "tool-plan-delta":
-            self._text("plan", "thinking", text(told.get("tool_plan")))
+            self._add_text("plan", "thinking", text(told.get("tool_plan")))
 
-    def _gemini(self, event: Mapping[str, Any]) -> None:
+    def _add_gemini(self, event: Mapping[str, Any]) -> None:
         for candidate in maps(event.get("candidates")):
             for part in maps(dig(candidate, "content.parts")):
                 last = next(reversed(self._blocks), "")
@@ -155,47 +159,49 @@ class AssembledMessage:
                     self._blocks[f"g{len(self._blocks)}"] = dict(part)
                 else:
                     same = last.startswith("g") and self._blocks[last].get("type") == kind
-                    self._text(last if same else f"g{len(self._blocks)}", kind, part["text"])
+                    self._add_text(last if same else f"g{len(self._blocks)}", kind, part["text"])
 
-    def _ollama(self, message: Mapping[str, Any]) -> None:
-        self._text("r", "thinking", text(message.get("thinking")))
-        self._text("t", "text", text(message.get("content")))
+    def _add_ollama(self, message: Mapping[str, Any]) -> None:
+        self._add_text("r", "thinking", text(message.get("thinking")))
+        self._add_text("t", "text", text(message.get("content")))
         for call in maps(message.get("tool_calls")):
             told = {"id": call.get("id"), "name": dig(call, "function.name")}
-            self._use(f"c{len(self._blocks)}", told, dig(call, "function.arguments"))
+            self._add_tool_call(f"c{len(self._blocks)}", told, dig(call, "function.arguments"))
 
-    def _bedrock(self, event: Mapping[str, Any]) -> None:
+    def _add_bedrock(self, event: Mapping[str, Any]) -> None:
         for kind, payload in event.items():
             name = f"b{key(dig(payload, 'contentBlockIndex'))}"
             if kind == "contentBlockStart" and dig(payload, "start.toolUse"):
                 use = mapping(dig(payload, "start.toolUse"))
-                self._use(name, {"id": use.get("toolUseId"), "name": use.get("name")}, None)
+                self._add_tool_call(
+                    name, {"id": use.get("toolUseId"), "name": use.get("name")}, None
+                )
             elif kind == "contentBlockDelta" and dig(payload, "delta.toolUse"):
-                self._use(name, {}, text(dig(payload, "delta.toolUse.input")))
+                self._add_tool_call(name, {}, text(dig(payload, "delta.toolUse.input")))
             elif kind == "contentBlockDelta":
-                self._text(name, "text", text(dig(payload, "delta.text")))
-        self._text(
+                self._add_text(name, "text", text(dig(payload, "delta.text")))
+        self._add_text(
             "t", "text", text(event.get("response")) or text(event.get("completion"))
         )  # APIs before chat
 
 
-def _place(call: Mapping[str, Any], place: int) -> str:
+def _name_call(call: Mapping[str, Any], place: int) -> str:
     """Some hosts leave a call's index out, and send each whole."""
     index = key(call.get("index"))
     return index or f"{text(call.get('id'))}+{place}"
 
 
-def _pieces(content: Any) -> list[Mapping[str, Any]]:
+def _list_pieces(content: Any) -> list[Mapping[str, Any]]:
     return [{"text": content}] if isinstance(content, str) else list(maps(content))
 
 
-def _flat(part: Mapping[str, Any]) -> str:
+def _read_piece_text(part: Mapping[str, Any]) -> str:
     """The text of a piece; Mistral's thinking holds pieces of its own."""
     inner = part.get("thinking")
     return text(part.get("text")) or "".join(text(piece.get("text")) for piece in maps(inner))
 
 
-def _finished(block: Block) -> Block:
+def _finish_block(block: Block) -> Block:
     if block.get("type") != "tool_use" and "json" not in block:
         return block
     given = block.pop("json", "")
@@ -229,13 +235,13 @@ def asked(body: Any) -> list[Turn]:
         body.get(name)
         for name in ("system", "systemInstruction", "system_instruction", "instructions")
     ]
-    turns = [_turn("system", list(_parts(each))) for each in system if each]
+    turns = [_build_turn("system", list(_read_parts(each))) for each in system if each]
     for name in ("messages", "contents", "input", "chat_history"):
-        turns += _messages(body.get(name))
+        turns += _read_messages(body.get(name))
     if isinstance(body.get("prompt"), str):
-        turns.append(_turn("user", [_text(body["prompt"])]))
+        turns.append(_build_turn("user", [_build_text_part(body["prompt"])]))
     if isinstance(body.get("message"), str):  # Cohere v1
-        turns.append(_turn("user", [_text(body["message"])]))
+        turns.append(_build_turn("user", [_build_text_part(body["message"])]))
     return [turn for turn in turns if turn["parts"]]
 
 
@@ -250,25 +256,28 @@ def answered(body: Any) -> list[Turn]:
     """The turns of a reply's JSON: a message in any wire's form, or the blocks of one."""
     if isinstance(body, list) and any("candidates" in each for each in maps(body)):
         body = whole(body)
-    return [turn for turn in _answered(body) if turn["parts"]]
+    return [turn for turn in _read_answer(body) if turn["parts"]]
 
 
-def _answered(body: Any) -> list[Turn]:
+def _read_answer(body: Any) -> list[Turn]:
     if isinstance(body, list):
-        return _items(body)
+        return _read_items(body)
     if not isinstance(body, dict):
         return []
     for name in ("choices", "candidates"):
         if isinstance(body.get(name), list):
-            return [_turn("assistant", list(_of_choice(each))) for each in maps(body[name])]
+            return [
+                _build_turn("assistant", list(_read_choice_parts(each)))
+                for each in maps(body[name])
+            ]
     output = body.get("output")
     if isinstance(output, list):
-        return _items(output)
+        return _read_items(output)
     message = mapping(dig(output, "message")) or mapping(body.get("message")) or body
     if plain := text(body.get("response")) or text(body.get("completion")):  # APIs before chat
         message = {"content": plain}
     told = {name: message[name] for name in ("content", *_BESIDE) if name in message}
-    return [_turn("assistant", list(_of_message(told)))] if told else []
+    return [_build_turn("assistant", list(_read_message_parts(told)))] if told else []
 
 
 def gist(turns: list[Turn], size: int = 120) -> str:
@@ -293,26 +302,26 @@ def gist(turns: list[Turn], size: int = 120) -> str:
 # ---------------------------------------------------------------- messages
 
 
-def _messages(told: Any) -> list[Turn]:
+def _read_messages(told: Any) -> list[Turn]:
     if isinstance(told, str):
-        return [_turn("user", [_text(told)])]
-    return _items(told) if isinstance(told, list) else []
+        return [_build_turn("user", [_build_text_part(told)])]
+    return _read_items(told) if isinstance(told, list) else []
 
 
-def _items(told: list[Any]) -> list[Turn]:
+def _read_items(told: list[Any]) -> list[Turn]:
     """Messages, or OpenAI Responses' items; loose blocks are one turn of the assistant's."""
     turns: list[Turn] = []
     for item in told:
         if isinstance(item, dict) and _is_message(item):
-            parts = list(_of_message(item))
-            turns.append(_turn(_role(item, parts), parts))
+            parts = list(_read_message_parts(item))
+            turns.append(_build_turn(_find_role(item, parts), parts))
         elif isinstance(item, dict):
-            parts = list(_part(item, 0))
-            role = _role({"role": "assistant"}, parts)
+            parts = list(_read_part(item, 0))
+            role = _find_role({"role": "assistant"}, parts)
             if turns and turns[-1]["role"] == role == "assistant":
                 turns[-1]["parts"] += parts
             else:
-                turns.append(_turn(role, parts))
+                turns.append(_build_turn(role, parts))
     return turns
 
 
@@ -328,7 +337,7 @@ def _is_message(item: Mapping[str, Any]) -> bool:
 _HOLDS = {"parts", "content"}
 
 
-def _role(item: Mapping[str, Any], parts: list[Part]) -> str:
+def _find_role(item: Mapping[str, Any], parts: list[Part]) -> str:
     if parts and all(part["type"] == "tool_result" for part in parts):
         return "tool"
     if parts and all(part["type"] == "thinking" for part in parts):
@@ -350,7 +359,7 @@ _BESIDE = (
 )
 
 
-def _of_message(message: Mapping[str, Any]) -> Iterator[Part]:
+def _read_message_parts(message: Mapping[str, Any]) -> Iterator[Part]:
     """The parts of a message: its content, and what stands beside it."""
     for name in ("reasoning_content", "reasoning", "thinking", "tool_plan"):
         if isinstance(message.get(name), str) and message[name]:
@@ -361,55 +370,59 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[Part]:
             or text(message.get("name"))
             or text(message.get("tool_name"))
         )
-        yield _result(own, message.get("content"), error=False)
+        yield _build_tool_result(own, message.get("content"), error=False)
         return
-    yield from _parts(message.get("content"))
-    yield from _parts(message.get("parts"))
+    yield from _read_parts(message.get("content"))
+    yield from _read_parts(message.get("parts"))
     if text(message.get("refusal")):
-        yield _text(message["refusal"])
+        yield _build_text_part(message["refusal"])
     for call in [
         *maps(message.get("tool_calls")),
         *filter(None, [mapping(message.get("function_call"))]),
     ]:
-        yield _use_of(call)
+        yield _build_tool_call(call)
 
 
-def _of_choice(choice: Mapping[str, Any]) -> Iterator[Part]:
+def _read_choice_parts(choice: Mapping[str, Any]) -> Iterator[Part]:
     if isinstance(choice.get("text"), str):
-        yield _text(choice["text"])
-    yield from _of_message(mapping(choice.get("message")) or mapping(choice.get("content")))
+        yield _build_text_part(choice["text"])
+    yield from _read_message_parts(mapping(choice.get("message")) or mapping(choice.get("content")))
 
 
-def _parts(content: Any, deep: int = 0) -> Iterator[Part]:
+def _read_parts(content: Any, deep: int = 0) -> Iterator[Part]:
     """The parts of whatever stands where content stands: a text, a block, or a list of them."""
     if isinstance(content, str):
         if content:
-            yield _text(content)
+            yield _build_text_part(content)
     elif isinstance(content, dict):
-        yield from _part(content, deep)
+        yield from _read_part(content, deep)
     elif isinstance(content, list):
         for block in content:
-            yield from _parts(block, deep + 1) if deep < _DEEP else ()
+            yield from _read_parts(block, deep + 1) if deep < _DEEP else ()
 
 
 # ---------------------------------------------------------------- parts
 
 
-def _part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
+def _read_part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
     kind = text(block.get("type"))
     if kind in _TEXTS or (not kind and isinstance(block.get("text"), str)):
         spoken = text(block.get("text")) or text(block.get("refusal"))
-        yield {"type": "thinking", "text": spoken} if block.get("thought") else _text(spoken)
+        yield (
+            {"type": "thinking", "text": spoken}
+            if block.get("thought")
+            else _build_text_part(spoken)
+        )
     elif kind in ("thinking", "reasoning", "redacted_thinking") or "reasoningContent" in block:
-        yield {"type": "thinking", "text": _thought(block)}
-    elif (use := _use_in(block, kind)) is not None:
-        yield _use_of(use)
-    elif (given := _result_in(block, kind)) is not None:
+        yield {"type": "thinking", "text": _read_thinking(block)}
+    elif (use := _find_tool_call(block, kind)) is not None:
+        yield _build_tool_call(use)
+    elif (given := _find_tool_result(block, kind)) is not None:
         yield given
-    elif (image := _image(block)) is not None:
+    elif (image := _find_image(block)) is not None:
         yield image
     elif not kind and isinstance(block.get("parts"), list):
-        yield from _parts(block["parts"], deep + 1)
+        yield from _read_parts(block["parts"], deep + 1)
     elif (
         block
     ):  # what the provider itself ran is no call of anybody here: it goes by the tool's name
@@ -417,15 +430,15 @@ def _part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
         yield {"type": "other", "name": name or kind or next(iter(block), ""), "value": dict(block)}
 
 
-def _turn(role: str, parts: list[Part]) -> Turn:
+def _build_turn(role: str, parts: list[Part]) -> Turn:
     return {"role": role, "parts": parts}
 
 
-def _text(spoken: str) -> Part:
+def _build_text_part(spoken: str) -> Part:
     return {"type": "text", "text": spoken}
 
 
-def _thought(block: Mapping[str, Any]) -> str:
+def _read_thinking(block: Mapping[str, Any]) -> str:
     told = (
         block.get("thinking")
         or block.get("text")
@@ -437,14 +450,14 @@ def _thought(block: Mapping[str, Any]) -> str:
     return "\n".join(text(piece.get("text")) for piece in pieces)
 
 
-def _use_in(block: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+def _find_tool_call(block: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     if kind in ("tool_use", "function_call", "custom_tool_call", "function"):
         return block
     found = block.get("functionCall") or block.get("function_call") or block.get("toolUse")
     return found if isinstance(found, dict) else None
 
 
-def _use_of(call: Mapping[str, Any]) -> Part:
+def _build_tool_call(call: Mapping[str, Any]) -> Part:
     """A tool call in any spelling."""
     told = mapping(call.get("function")) or mapping(call.get("custom")) or call
     own = next((call[name] for name in ("call_id", "toolUseId", "id") if text(call.get(name))), "")
@@ -464,30 +477,30 @@ def _use_of(call: Mapping[str, Any]) -> Part:
     }
 
 
-def _result_in(block: Mapping[str, Any], kind: str) -> Part | None:
+def _find_tool_result(block: Mapping[str, Any], kind: str) -> Part | None:
     if kind == "tool_result":
-        return _result(
+        return _build_tool_result(
             text(block.get("tool_use_id")),
             block.get("content"),
             error=block.get("is_error") is True,
         )
     if kind in ("function_call_output", "custom_tool_call_output"):
-        return _result(text(block.get("call_id")), block.get("output"), error=False)
+        return _build_tool_result(text(block.get("call_id")), block.get("output"), error=False)
     given = mapping(block.get("functionResponse") or block.get("function_response"))
     if given:
-        return _result(
+        return _build_tool_result(
             text(given.get("id")) or text(given.get("name")), given.get("response"), error=False
         )
     told = mapping(block.get("toolResult"))
     own, failed = text(told.get("toolUseId")), told.get("status") == "error"
-    return _result(own, told.get("content"), error=failed) if told else None
+    return _build_tool_result(own, told.get("content"), error=failed) if told else None
 
 
-def _result(own: str, content: Any, *, error: bool) -> Part:
-    return {"type": "tool_result", "id": own, "text": _tool_result_text(content), "error": error}
+def _build_tool_result(own: str, content: Any, *, error: bool) -> Part:
+    return {"type": "tool_result", "id": own, "text": _format_tool_result(content), "error": error}
 
 
-def _tool_result_text(content: Any) -> str:
+def _format_tool_result(content: Any) -> str:
     """A tool's result as text: its text blocks, else its JSON."""
     if isinstance(content, str):
         return content
@@ -501,7 +514,7 @@ def _tool_result_text(content: Any) -> str:
         return ""
 
 
-def _image(block: Mapping[str, Any]) -> Part | None:
+def _find_image(block: Mapping[str, Any]) -> Part | None:
     """A picture: Anthropic's source, OpenAI's data: URL, Gemini's inlineData. One that is elsewhere
     has no data.
     """

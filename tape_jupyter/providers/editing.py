@@ -59,7 +59,7 @@ def taken(request: Request, reply: Reply) -> Taken | None:
     if reply.status is None or reply.status >= 400 or not reply.readable:
         return None
     body = wire.plain(reply.headers, reply.readable)
-    name = _wire(request, body or b"")
+    name = _identify_wire(request, body or b"")
     if not body or not name:
         return None
     streamed = body.lstrip()[:1] not in (b"{", b"[")
@@ -76,7 +76,7 @@ def message_of(request: Request, reply: Reply) -> Message | None:
     return found.message if found is not None else None
 
 
-def _wire(request: Request, body: bytes) -> str:
+def _identify_wire(request: Request, body: bytes) -> str:
     known = registry.identify(request)
     name, api = known.wire, known.api
     if not name:
@@ -96,7 +96,9 @@ def encoded(request: Request, reply: Reply, message: Mapping[str, Any]) -> tuple
     """
     found = taken(request, reply)
     if found is None:
-        raise TapeUsageError(f"{_what(request, reply)}; edit it as text or JSON (reply=)")
+        raise TapeUsageError(
+            f"{_explain_no_message(request, reply)}; edit it as text or JSON (reply=)"
+        )
     if same_json(found.message, message):
         return reply, []
     settled, notes = settle(found.wire, found.message, message)
@@ -153,7 +155,7 @@ def plain_headers(headers: Headers, length: int) -> Headers:
     )
 
 
-def _what(request: Request, reply: Reply) -> str:
+def _explain_no_message(request: Request, reply: Reply) -> str:
     """Why a reply is no message."""
     if reply.status is None:
         return "this call got no reply but an error"

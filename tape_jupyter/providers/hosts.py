@@ -248,7 +248,7 @@ _LOCATION = re.compile(r"/locations/([a-z0-9-]+)/")
 def class_of(request: Request) -> HostClass:
     """The class of the host that a request goes to, for what the request is."""
     kind = classify(request.url, request.method, request.header("content-type"))
-    if kind == "host" and (_sends_spans(request) or _is_langsmiths(request)):
+    if kind == "host" and (_is_span_export(request) or _is_langsmith_client(request)):
         return "telemetry"
     return kind
 
@@ -260,9 +260,9 @@ def classify(url: str, method: str = "POST", content_type: str = "") -> HostClas
 
     Never 'tool' or 'retrieval': those are taped functions. An unreadable URL is 'host'.
     """
-    parts = _split(url)
-    host = _host(parts)
-    wire = _wire(parts, host)
+    parts = _split_url(url)
+    host = _read_host(parts)
+    wire = _find_wire(parts, host)
     if not wire and _is_telemetry(host, parts.path, method.upper(), content_type):
         return "telemetry"
     if _is_asset(host, parts.path, method.upper()):
@@ -274,8 +274,8 @@ def classify(url: str, method: str = "POST", content_type: str = "") -> HostClas
 
 def accepted(request: Request) -> tuple[int, bytes]:
     """Status and body with which an endpoint of telemetry takes what is sent, by its documentation."""
-    parts = _split(request.url)
-    path, suffixes = parts.path.rstrip("/"), _suffixes(_host(parts))
+    parts = _split_url(request.url)
+    path, suffixes = parts.path.rstrip("/"), _list_suffixes(_read_host(parts))
     if request.method != "GET" and _LANGSMITH.search(path) and "otel" not in path:
         return 202, b"{}"
     if path.endswith("/api/public/ingestion"):
@@ -290,16 +290,16 @@ def provider(url: str) -> str:
     """Whose model answers: by host ('anthropic', 'bedrock', ...), else the wire its path speaks,
     else ''.
     """
-    parts = _split(url)
-    host = _host(parts)
-    return host_provider(host) or _wire(parts, host)
+    parts = _split_url(url)
+    host = _read_host(parts)
+    return host_provider(host) or _find_wire(parts, host)
 
 
 @lru_cache(maxsize=4096)
 def region(url: str) -> str:
     """The region a URL names ('us-east-1', 'europe-west4', 'eu'), or ''."""
-    parts = _split(url)
-    host = _host(parts)
+    parts = _split_url(url)
+    host = _read_host(parts)
     for shape in _REGIONS:
         if found := shape.search(host):
             return found[1]
@@ -317,12 +317,12 @@ def host_provider(host: str) -> str:
         return "vertex"
     if host.endswith(".snowflakecomputing.com"):
         return "snowflake"
-    return next((_BY_SUFFIX[suffix] for suffix in _suffixes(host) if suffix in _BY_SUFFIX), "")
+    return next((_BY_SUFFIX[suffix] for suffix in _list_suffixes(host) if suffix in _BY_SUFFIX), "")
 
 
 def telemetry_host(host: str) -> bool:
     """True if everything this host is for is telemetry (the guard knows names only, no paths)."""
-    return any(suffix in _TELEMETRY for suffix in _suffixes(host.lower().rstrip(".")))
+    return any(suffix in _TELEMETRY for suffix in _list_suffixes(host.lower().rstrip(".")))
 
 
 def loopback(host: str) -> bool:
@@ -350,7 +350,7 @@ def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:
     if method in ("GET", "HEAD"):
         return _HANDSHAKE.search(host + path) is not None
     if telemetry_host(host):
-        return _is_sent_there(host, path, method)
+        return _is_sent_telemetry(host, path, method)
     if method != "POST":
         return False
     if content_type.startswith("application/x-protobuf") and (
@@ -364,19 +364,19 @@ def _is_telemetry(host: str, path: str, method: str, content_type: str) -> bool:
     )
 
 
-def _is_sent_there(host: str, path: str, method: str) -> bool:
+def _is_sent_telemetry(host: str, path: str, method: str) -> bool:
     """Whether what goes to a host of telemetry is telemetry."""
-    if not any(suffix in _WORKED_AT for suffix in _suffixes(host)):
+    if not any(suffix in _WORKED_AT for suffix in _list_suffixes(host)):
         return not _READ.search(path)
     shape = _LANGSMITH if host.endswith("smith.langchain.com") else _SENT_THERE
     return method in ("POST", "PATCH", "PUT") and shape.search(path) is not None
 
 
-def _sends_spans(request: Request) -> bool:
+def _is_span_export(request: Request) -> bool:
     """Whether its JSON body is what tracers send, on a path of theirs."""
     if request.method != "POST":
         return False
-    path = _split(request.url).path
+    path = _split_url(request.url).path
     if not (_OTLP.search(path) or _RUNS.search(path)) or not request.header(
         "content-type"
     ).startswith(_JSON):
@@ -385,13 +385,13 @@ def _sends_spans(request: Request) -> bool:
     return plain is not None and _SENT.match(plain) is not None
 
 
-def _is_langsmiths(request: Request) -> bool:
+def _is_langsmith_client(request: Request) -> bool:
     """Whether langsmith's client sends runs or feedback, or asks what its thread asks first,
     wherever its server is.
     """
     if not request.header("user-agent").startswith(_OF_LANGSMITH):
         return False
-    path = _split(request.url).path
+    path = _split_url(request.url).path
     if request.method == "GET":
         return path.endswith("/info")
     return request.method in ("POST", "PATCH") and _LANGSMITH.search(path) is not None
@@ -408,34 +408,36 @@ def _is_asset(host: str, path: str, method: str) -> bool:
     if _ASSET_FILE.search(path) and not host_provider(host):
         return True
     top = "/".join((host, path.split("/")[1] if "/" in path else ""))
-    return top in _ASSET_HOSTS or any(suffix in _ASSET_HOSTS for suffix in _suffixes(host))
+    return top in _ASSET_HOSTS or any(suffix in _ASSET_HOSTS for suffix in _list_suffixes(host))
 
 
-def _wire(parts: SplitResult, host: str) -> str:
-    if _OLLAMA.search(parts.path) and (loopback(host) or _port(parts) == 11434 or "ollama" in host):
+def _find_wire(parts: SplitResult, host: str) -> str:
+    if _OLLAMA.search(parts.path) and (
+        loopback(host) or _read_port(parts) == 11434 or "ollama" in host
+    ):
         return "ollama"
     return next((name for name, shape in _WIRES if shape.search(parts.path)), "")
 
 
-def _suffixes(host: str) -> list[str]:
+def _list_suffixes(host: str) -> list[str]:
     """`a.b.c` -> [`a.b.c`, `b.c`, `c`]."""
     labels = host.split(".")
     return [".".join(labels[i:]) for i in range(len(labels))]
 
 
 @lru_cache(maxsize=64)
-def _split(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
         return SplitResult("", "", "", "", "")
 
 
-def _host(parts: SplitResult) -> str:
+def _read_host(parts: SplitResult) -> str:
     return (parts.hostname or "").rstrip(".")
 
 
-def _port(parts: SplitResult) -> int | None:
+def _read_port(parts: SplitResult) -> int | None:
     try:
         return parts.port
     except ValueError:

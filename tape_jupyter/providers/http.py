@@ -64,7 +64,7 @@ def sse(data: bytes, wanted: Wanted) -> Iterator[Any]:
     """The JSON of each server-sent event; `[DONE]` and comments have none."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    blocks = _only_wanted((block for block in data.split(b"\n\n") if b"data:" in block), wanted)
+    blocks = _filter_wanted((block for block in data.split(b"\n\n") if b"data:" in block), wanted)
     for block in blocks:
         lines = [line[5:] for line in block.split(b"\n") if line.startswith(b"data:")]
         value = loads(b"\n".join(lines))
@@ -76,7 +76,7 @@ def ndjson(data: bytes, wanted: Wanted) -> Iterator[Any]:
     """The JSON of each line."""
     values = (
         loads(line)
-        for line in _only_wanted((line for line in data.split(b"\n") if line.strip()), wanted)
+        for line in _filter_wanted((line for line in data.split(b"\n") if line.strip()), wanted)
     )
     return (value for value in values if value is not None)
 
@@ -88,7 +88,7 @@ def frames(data: bytes, wanted: Wanted) -> Iterator[Any]:
     A frame is u32 length, u32 length of headers, u32 crc, headers, payload, u32 crc, all big-endian
     (Amazon's event stream encoding).
     """
-    for frame in _only_wanted(_cut(data), wanted):
+    for frame in _filter_wanted(_split_frames(data), wanted):
         (named,) = struct.unpack_from(">I", frame, 4)
         kind = _TYPE.search(frame, 12, 12 + named)
         value = loads(frame[12 + named : -4])
@@ -100,7 +100,7 @@ def frames(data: bytes, wanted: Wanted) -> Iterator[Any]:
 _TYPE = re.compile(rb":(?:event|exception)-type\x07(\x00[\x00-\xff])([ -~]*)", re.DOTALL)
 
 
-def _cut(data: bytes) -> Iterator[bytes]:
+def _split_frames(data: bytes) -> Iterator[bytes]:
     """Whole frames; what follows a torn one is not readable."""
     start = 0
     while start + 16 <= len(data):
@@ -111,7 +111,7 @@ def _cut(data: bytes) -> Iterator[bytes]:
         start += total
 
 
-def _only_wanted(parts: Iterator[bytes], wanted: Wanted) -> Iterator[bytes]:
+def _filter_wanted(parts: Iterator[bytes], wanted: Wanted) -> Iterator[bytes]:
     for index, part in enumerate(parts):
         if index < FIRST or not wanted or any(word in part for word in wanted):
             yield part

@@ -64,7 +64,7 @@ def user_of(body: Any) -> str:
     """Whom a request says it serves: OpenAI `user` or `safety_identifier`, Anthropic
     `metadata.user_id`.
     """
-    return _first(body, _USERS)
+    return _find_first(body, _USERS)
 
 
 def particulars(
@@ -79,21 +79,21 @@ def particulars(
         else http.loads(http.plain(request.headers, request.body) or b"")
     )
     asked = Particulars(
-        tier=_first(body, ("service_tier",)),
+        tier=_find_first(body, ("service_tier",)),
         routed=bool(dig(body, "provider.order") or dig(body, "provider.only")),
-        attempt=_attempt(request),
+        attempt=_read_attempt(request),
     )
     if reply is None:
         return asked
-    parts = [said] if isinstance(said, Mapping) else list(_reply_values(reply))
+    parts = [said] if isinstance(said, Mapping) else list(_read_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
     return Particulars(
-        tier=_any(parts, _TIERS) or asked.tier,
-        fingerprint=_any(parts, ("system_fingerprint",)),
-        upstream=_any(parts, ("provider",)) or headers.get("x-inference-provider", ""),
+        tier=_find_in_any(parts, _TIERS) or asked.tier,
+        fingerprint=_find_in_any(parts, ("system_fingerprint",)),
+        upstream=_find_in_any(parts, ("provider",)) or headers.get("x-inference-provider", ""),
         routed=asked.routed,
         region=next((headers[name] for name in _REGIONS if name in headers), "")
-        or _any(parts, _GEO),
+        or _find_in_any(parts, _GEO),
         edge=headers.get("cf-ray", "").rpartition("-")[2]
         if "-" in headers.get("cf-ray", "")
         else "",
@@ -105,13 +105,13 @@ def particulars(
 _GEO = ("usage.inference_geo", "message.usage.inference_geo")
 
 
-def _attempt(request: Request) -> int:
+def _read_attempt(request: Request) -> int:
     """SDKs built by Stainless (OpenAI, Anthropic) count retries in a header."""
     told = request.header("x-stainless-retry-count")
     return int(told) + 1 if told.isascii() and told.isdigit() and len(told) < 4 else 1
 
 
-def _reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
+def _read_reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
     """The reply's JSON, or the events of a stream that may tell something."""
     data = http.plain(reply.headers, reply.readable) or b""
     events = http.events(reply.headers, data, _WANTED) if data else None
@@ -121,9 +121,9 @@ def _reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
     )
 
 
-def _any(said: Iterable[Mapping[str, Any]], paths: tuple[str, ...]) -> str:
-    return next((found for part in said if (found := _first(part, paths))), "")
+def _find_in_any(said: Iterable[Mapping[str, Any]], paths: tuple[str, ...]) -> str:
+    return next((found for part in said if (found := _find_first(part, paths))), "")
 
 
-def _first(body: Any, paths: tuple[str, ...]) -> str:
+def _find_first(body: Any, paths: tuple[str, ...]) -> str:
     return next((found for path in paths if (found := text(dig(body, path)))), "")

@@ -66,8 +66,8 @@ def facts(request: Request, reply: Reply, provider: str) -> Facts:
     the host tells.
     """
     said = _Said()
-    for frame in _frames(reply.body):
-        value = _json(frame)
+    for frame in _read_frames(reply.body):
+        value = _parse_json(frame)
         if isinstance(value, dict):
             said.sent(value) if frame.by == "sent" else said.got(value)
     url = urlsplit(request.url)
@@ -92,7 +92,7 @@ def facts(request: Request, reply: Reply, provider: str) -> Facts:
     )
 
 
-def _frames(body: bytes) -> Iterator[WebSocketFrame]:
+def _read_frames(body: bytes) -> Iterator[WebSocketFrame]:
     for line in body.split(b"\n"):
         if _WANTED.search(line):
             try:
@@ -101,7 +101,7 @@ def _frames(body: bytes) -> Iterator[WebSocketFrame]:
                 continue
 
 
-def _json(frame: WebSocketFrame) -> Any:
+def _parse_json(frame: WebSocketFrame) -> Any:
     try:
         return json.loads(frame.data) if frame.is_message else None
     except (ValueError, RecursionError):
@@ -150,7 +150,7 @@ class _Said:
             told = responses.answer(response)
             self.calls += told.calls
             self.stop = told.stop
-            self._spend(usage(response, "usage", _USAGE))
+            self._add_usage(usage(response, "usage", _USAGE))
         asked = mapping(dig(value, "toolCall") or dig(value, "tool_call"))
         for call in itertools.chain(
             maps(asked.get("functionCalls")), maps(asked.get("function_calls"))
@@ -158,10 +158,10 @@ class _Said:
             self.calls.append(
                 ToolCall(text(call.get("id")), text(call.get("name")), call.get("args"))
             )
-        self._spend(usage(value, "usageMetadata", _LIVE_USAGE))
+        self._add_usage(usage(value, "usageMetadata", _LIVE_USAGE))
         self.error = error_of(value, failed=False) or self.error
 
-    def _spend(self, more: Usage | None) -> None:
+    def _add_usage(self, more: Usage | None) -> None:
         if more is not None:
             self.usage = together(self.usage, more)
 

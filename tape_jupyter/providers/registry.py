@@ -83,7 +83,7 @@ def providers() -> Mapping[str, Provider]:
 
 
 @lru_cache(maxsize=1)
-def _paths() -> Sequence[tuple[re.Pattern[str], Provider, str]]:
+def _compile_paths() -> Sequence[tuple[re.Pattern[str], Provider, str]]:
     return [
         (re.compile(pattern), provider, api)
         for provider in providers().values()
@@ -92,7 +92,7 @@ def _paths() -> Sequence[tuple[re.Pattern[str], Provider, str]]:
 
 
 @lru_cache(maxsize=1)
-def _hosts() -> Mapping[str, str]:
+def _collect_hosts() -> Mapping[str, str]:
     """Ends of host names, and who serves there."""
     found: dict[str, str] = {}
     for provider in reversed([*providers().values()]):
@@ -115,35 +115,35 @@ LIMITS = ("anthropic-ratelimit-", "x-ratelimit", "ratelimit", "retry-after")
 
 def identify(request: Request) -> Wire:
     """What the address tells; an empty `wire` when it is no model's address that we know."""
-    return _wire_at(request.url, request.method)
+    return _identify_address(request.url, request.method)
 
 
 @lru_cache(maxsize=256)
-def _wire_at(address: str, method: str) -> Wire:
+def _identify_address(address: str, method: str) -> Wire:
     try:
         url = urlsplit(address)
-        provider = "ollama" if url.port == _OLLAMA_PORT else _provider(url.hostname or "")
+        provider = "ollama" if url.port == _OLLAMA_PORT else _find_provider(url.hostname or "")
     except ValueError:  # no such port, an unclosed [
         return Wire()
-    for pattern, known, api in _paths() if method == "POST" else ():
+    for pattern, known, api in _compile_paths() if method == "POST" else ():
         found = pattern.search(url.path)
-        if found and _counts(known, provider):
-            return _wire(provider, known.wire, found.groupdict(), api)
+        if found and _is_path_counted(known, provider):
+            return _build_wire(provider, known.wire, found.groupdict(), api)
     return Wire(provider, host_known=bool(provider))
 
 
-def _counts(known: Provider, provider: str) -> bool:
+def _is_path_counted(known: Provider, provider: str) -> bool:
     """Whether a provider's paths count on a host of `provider` ("": nobody's that is known)."""
     if known.counts_on == "any host" or provider in known.hosts.values():
         return True
     return known.counts_on == "own and unknown hosts" and not provider
 
 
-def _wire(provider: str, name: str, groups: Mapping[str, str | None], api: str) -> Wire:
+def _build_wire(provider: str, name: str, groups: Mapping[str, str | None], api: str) -> Wire:
     name = "mistral" if provider == "mistral" else name
     api = groups.get("api") or api
     return Wire(
-        provider or _owner(name),
+        provider or _find_owner(name),
         name,
         api,
         unquote(groups.get("model") or ""),
@@ -152,14 +152,14 @@ def _wire(provider: str, name: str, groups: Mapping[str, str | None], api: str) 
     )
 
 
-def _owner(wire: str) -> str:
+def _find_owner(wire: str) -> str:
     return providers()[wire].owner or wire
 
 
-def _provider(host: str) -> str:
+def _find_provider(host: str) -> str:
     labels = host.lower().rstrip(".").split(".")
     ends = (".".join(labels[start:]) for start in range(len(labels)))
-    hosts = _hosts()
+    hosts = _collect_hosts()
     named = next((hosts[end] for end in ends if end in hosts), "")
     # Vertex has a host a region: us-central1-aiplatform.googleapis.com. Amazon has hosts for
     # everything.
@@ -184,9 +184,9 @@ def facts(
     """
     known = identify(request)
     if reply is not None and reply.status == 101:
-        return replace(realtime.facts(request, reply, known.provider), **_heads(reply))
+        return replace(realtime.facts(request, reply, known.provider), **_read_headers(reply))
     if not known.wire and not _may_be_model(request):
-        return Facts(provider=known.provider, **_heads(reply))
+        return Facts(provider=known.provider, **_read_headers(reply))
     body = (
         parsed
         if parsed is not None
@@ -196,16 +196,16 @@ def facts(
     if type(said) is not dict and reply is not None and reply.chunks:
         data = wire.plain(reply.headers, reply.readable)
     if not known.wire:
-        known = _by_shape(known, request, body)
+        known = _identify_by_shape(known, request, body)
     served = providers().get(known.wire)
     if served is None:
-        return Facts(provider=known.provider, **_heads(reply))
+        return Facts(provider=known.provider, **_read_headers(reply))
     view = served.view
     ask = view.ask(body)
     model = ask.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
-        return Facts(**_heads(reply))
-    said, streamed = (said, False) if type(said) is dict else _assembled_reply(view, reply, data)
+        return Facts(**_read_headers(reply))
+    said, streamed = (said, False) if type(said) is dict else _assemble_reply(view, reply, data)
     answer = view.answer(said)
     return Facts(
         provider=known.provider,
@@ -222,11 +222,11 @@ def facts(
         user=user_of(body),
         error=error_of(said, failed=reply is not None and (reply.status or 0) >= 400),
         streamed=streamed or ask.streamed or known.streamed,
-        **_heads(reply),
+        **_read_headers(reply),
     )
 
 
-def _assembled_reply(view: View, reply: Reply | None, data: bytes | None) -> tuple[Any, bool]:
+def _assemble_reply(view: View, reply: Reply | None, data: bytes | None) -> tuple[Any, bool]:
     """The reply's JSON, a stream put together; and whether it came as a stream."""
     if reply is None or not data:
         return None, False
@@ -239,7 +239,7 @@ def _assembled_reply(view: View, reply: Reply | None, data: bytes | None) -> tup
     return view.assemble(events), True
 
 
-def _heads(reply: Reply | None) -> dict[str, Any]:
+def _read_headers(reply: Reply | None) -> dict[str, Any]:
     """What the reply's headers tell: the request's id, rate limits."""
     if reply is None:
         return {}
@@ -261,7 +261,7 @@ def _may_be_model(request: Request) -> bool:
     )
 
 
-def _by_shape(known: Wire, request: Request, body: Any) -> Wire:
+def _identify_by_shape(known: Wire, request: Request, body: Any) -> Wire:
     if request.header("anthropic-version") or dig(body, "anthropic_version"):
         name = "anthropic"
     elif isinstance(dig(body, "contents"), list):
@@ -270,4 +270,4 @@ def _by_shape(known: Wire, request: Request, body: Any) -> Wire:
         name = "openai_chat"
     else:
         return known
-    return known._replace(provider=known.provider or _owner(name), wire=name)
+    return known._replace(provider=known.provider or _find_owner(name), wire=name)

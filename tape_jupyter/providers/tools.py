@@ -30,10 +30,10 @@ def declared_tools(body: Any) -> list[str]:
         for tool in given
         if isinstance(tool, dict)
     ]
-    return list(dict.fromkeys(name for tool in tools for name in _names(tool)))
+    return list(dict.fromkeys(name for tool in tools for name in _read_names(tool)))
 
 
-def _names(tool: dict[str, Any]) -> Iterator[str]:
+def _read_names(tool: dict[str, Any]) -> Iterator[str]:
     named = [tool, tool.get("function"), tool.get("toolSpec"), tool.get("custom")]
     declarations = tool.get("functionDeclarations") or tool.get("function_declarations")
     nested = tool.get("tools")  # Responses: a namespace of tools

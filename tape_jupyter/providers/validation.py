@@ -36,31 +36,34 @@ def fields(name: str, message: Mapping[str, Any], tools: Iterable[str] = ()) -> 
     """
     offered = list(dict.fromkeys(tools))
     form = require_format(name)
-    found = [_field(path, "text", "text", get(message, path)) for path in form.texts(message)]
+    found = [_build_field(path, "text", "text", get(message, path)) for path in form.texts(message)]
     found += [
-        _field(path, "thinking", "text", text(get(message, path)))
+        _build_field(path, "thinking", "text", text(get(message, path)))
         for path in form.thinking(message)
     ]
     for number, (_, path, arguments) in enumerate(form.tool_calls(message), 1):
         called = text(get(message, path))
         found.append(
-            {**_field(path, f"tool call {number}", "name", called), "choices": offered or [called]}
+            {
+                **_build_field(path, f"tool call {number}", "name", called),
+                "choices": offered or [called],
+            }
         )
         found.append(
-            _field(
+            _build_field(
                 arguments, f"arguments of {called or 'the tool'}", "json", get(message, arguments)
             )
         )
     for path in form.stops(message):
         told = text(get(message, path))
         choices = [each for each in dict.fromkeys((*form.stop_reasons, told)) if each]
-        found.append({**_field(path, "how it ends", "choice", told), "choices": choices})
+        found.append({**_build_field(path, "how it ends", "choice", told), "choices": choices})
     return found
 
 
-def _field(path: Path, label: str, kind: str, value: Any) -> Field:
+def _build_field(path: Path, label: str, kind: str, value: Any) -> Field:
     if kind == "json":
-        value = _pretty(value)
+        value = _format_json(value)
     return {
         "path": spelled_path(path),
         "label": label,
@@ -69,7 +72,7 @@ def _field(path: Path, label: str, kind: str, value: Any) -> Field:
     }
 
 
-def _pretty(value: Any) -> str:
+def _format_json(value: Any) -> str:
     """Arguments travel as JSON or as JSON in a text; both are shown as JSON that people can read."""
     if isinstance(value, str):
         try:
@@ -92,7 +95,7 @@ def with_fields(
     not have.
     """
     known = {field["path"]: field for field in fields(name, message)}
-    places = {spelled_path(path): path for path in _all_places(name, message)}
+    places = {spelled_path(path): path for path in _iterate_places(name, message)}
     changed: Any = message
     for change in changes:
         path, value = change["path"], change["value"]
@@ -103,12 +106,12 @@ def with_fields(
             )
         if field["value"] != value:
             changed = put(
-                changed, places[path], _parsed_field(field, get(message, places[path]), value)
+                changed, places[path], _parse_field(field, get(message, places[path]), value)
             )
     return dict(changed)
 
 
-def _all_places(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
+def _iterate_places(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
     form = require_format(name)
     yield from form.texts(message)
     yield from form.thinking(message)
@@ -117,7 +120,7 @@ def _all_places(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
     yield from form.stops(message)
 
 
-def _parsed_field(field: Field, recorded: Any, value: str) -> Any:
+def _parse_field(field: Field, recorded: Any, value: str) -> Any:
     """A field's text as what stands in the message: arguments that are JSON in a text stay JSON in
     a text.
     """
@@ -163,13 +166,13 @@ def problems(
     if not isinstance(message, dict) or form is None:
         return [problem("error", "", "a message is a JSON object")]
     return [
-        *_shape(form, message),
-        *_tools(form, message, declared),
-        *_dangling(form, recorded, message, frozenset(answered)),
+        *_check_shape(form, message),
+        *_check_tools(form, message, declared),
+        *_check_dangling(form, recorded, message, frozenset(answered)),
     ]
 
 
-def _shape(form: MessageFormat, message: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_shape(form: MessageFormat, message: Mapping[str, Any]) -> Iterator[Problem]:
     parts = message.get(form.parts)
     if not isinstance(parts, list):
         yield problem("error", form.parts, f"a message of this API has a list {form.parts!r}")
@@ -186,7 +189,7 @@ def _shape(form: MessageFormat, message: Mapping[str, Any]) -> Iterator[Problem]
             yield problem("error", f"{where}.text", "a text is a JSON string")
 
 
-def _tools(
+def _check_tools(
     form: MessageFormat, message: Mapping[str, Any], declared: Mapping[str, Any]
 ) -> Iterator[Problem]:
     for _, at_name, at_arguments in form.tool_calls(message):
@@ -201,12 +204,12 @@ def _tools(
                 spelled_path(at_name),
                 f"the request offers no tool {called!r}; it offers {have}",
             )
-        yield from _arguments(
+        yield from _check_arguments(
             spelled_path(at_arguments), arguments, declared.get(called), plain=at_arguments[-1]
         )
 
 
-def _arguments(path: str, arguments: Any, schema: Any, plain: Any) -> Iterator[Problem]:
+def _check_arguments(path: str, arguments: Any, schema: Any, plain: Any) -> Iterator[Problem]:
     if plain == "input" and isinstance(arguments, str):
         return  # free text for a custom tool
     if isinstance(arguments, str):
@@ -241,15 +244,20 @@ def breaches(value: Any, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
         Exception
     ):  # a schema may hold anything: a broken pattern, a reference to what is not there
         return []
-    return [("".join(_step(step) for step in error.absolute_path), f"breaks the tool's schema: {error.message[:200]}")
-            for error in found]  # fmt: skip
+    return [
+        (
+            "".join(_format_step(step) for step in error.absolute_path),
+            f"breaks the tool's schema: {error.message[:200]}",
+        )
+        for error in found
+    ]
 
 
-def _step(step: Any) -> str:
+def _format_step(step: Any) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}"
 
 
-def _dangling(
+def _check_dangling(
     form: MessageFormat,
     recorded: Mapping[str, Any],
     message: Mapping[str, Any],
@@ -258,7 +266,7 @@ def _dangling(
     """Tool calls that are gone, and whose results the program handed back later: those requests
     will differ.
     """
-    gone = _call_ids(form, recorded) - _call_ids(form, message)
+    gone = _collect_call_ids(form, recorded) - _collect_call_ids(form, message)
     for call in sorted(gone & answered):
         said = f"a later request of the recording hands back the result of {call}; without the call it will be another"
         yield problem("warning", form.parts, said)
@@ -266,10 +274,10 @@ def _dangling(
 
 def call_ids(name: str, message: Mapping[str, Any]) -> set[str]:
     """The ids by which results of a message's tool calls are handed back."""
-    return _call_ids(require_format(name), message)
+    return _collect_call_ids(require_format(name), message)
 
 
-def _call_ids(form: MessageFormat, message: Mapping[str, Any]) -> set[str]:
+def _collect_call_ids(form: MessageFormat, message: Mapping[str, Any]) -> set[str]:
     calls = [mapping(get(message, each.call)) for each in form.tool_calls(message)]
     return {text(call.get("call_id")) or text(call.get("id")) for call in calls} - {""}
 

@@ -96,7 +96,7 @@ def state_by_value(value: Any, masked: MaskedValues, name: str) -> ObjectState:
     except (Exception, RecursionError):  # another thread changes it meanwhile
         part = walk.handle(value, name)
         fields = {}
-    return ObjectState(_hash(type_name(value), part.digest)[:16], fields, walk.less)
+    return ObjectState(_compute_digest(type_name(value), part.digest)[:16], fields, walk.less)
 
 
 def type_name(value: Any) -> str:
@@ -151,23 +151,23 @@ class _Walk:
     def look(self, value: Any, at: str, depth: int) -> _Part:
         kind = type(value)
         if kind in _ATOMS:
-            return self._atom(value, at)
+            return self._digest_atom(value, at)
         if (known := self._done.get(id(value))) is not None:
             return known[1]
         if (above := self._open.get(id(value))) is not None:
-            return _part("cycle", depth - above)
-        self._step(depth)
+            return _build_part("cycle", depth - above)
+        self._count_node(depth)
         if self._nodes < 0 or depth > DEPTH:
-            return self._cut(value, at)
+            return self._cut_value(value, at)
         self._open[id(value)] = depth
         try:
-            part = self._object(value, kind, at, depth)
+            part = self._digest_object(value, kind, at, depth)
         finally:
             del self._open[id(value)]
         self._done[id(value)] = (value, part)
         return part
 
-    def _step(self, depth: int) -> None:
+    def _count_node(self, depth: int) -> None:
         self._nodes -= 1
         if self._library:
             self._library -= 1
@@ -178,32 +178,34 @@ class _Walk:
         """What holds no value: it counts by its type."""
         if self._library:
             raise _Handle
-        self._note(f"{at} ({type_name(value)})", value)
-        return _part("handle", type_name(value))
+        self._note_less(f"{at} ({type_name(value)})", value)
+        return _build_part("handle", type_name(value))
 
-    def _note(self, name: str, value: Any) -> None:
-        self.less[name] = (*self.less.get(name, ()), _which(value))
+    def _note_less(self, name: str, value: Any) -> None:
+        self.less[name] = (*self.less.get(name, ()), _number_object(value))
 
-    def _cut(self, value: Any, at: str) -> _Part:
-        self._note(f"{at} (too large to be looked at whole)", value)
-        return _part("cut", type_name(value))
+    def _cut_value(self, value: Any, at: str) -> _Part:
+        self._note_less(f"{at} (too large to be looked at whole)", value)
+        return _build_part("cut", type_name(value))
 
-    def _atom(self, value: Any, at: str) -> _Part:
+    def _digest_atom(self, value: Any, at: str) -> _Part:
         if type(value) is not str:
             return _Part(canonical([type(value).__name__, value]), value)
         if len(value) > SHOWN:
-            return self._long_text(value, at)
-        text, shown = self._held_back(value, at)
+            return self._digest_long_text(value, at)
+        text, shown = self._mask_text(value, at)
         return _Part(canonical(["str", text]), shown)
 
-    def _long_text(self, value: str, at: str) -> _Part:
-        text, _ = self._held_back(value, at) if len(value) <= self._texts else (value, "")
+    def _digest_long_text(self, value: str, at: str) -> _Part:
+        text, _ = self._mask_text(value, at) if len(value) <= self._texts else (value, "")
         self._texts -= len(text)
         if self._texts < 0:
-            return self._sampled(memoryview(value.encode("utf-8", "surrogatepass")), value, at)
-        return _digested("str", len(value), text)
+            return self._digest_sampled_text(
+                memoryview(value.encode("utf-8", "surrogatepass")), value, at
+            )
+        return _build_digest_part("str", len(value), text)
 
-    def _held_back(self, text: str, at: str) -> tuple[str, str]:
+    def _mask_text(self, text: str, at: str) -> tuple[str, str]:
         """A text as it counts and as it is shown, without the secrets in it."""
         name, secrets = at.rpartition(".")[2], self.masked.secrets
         if text and _HELD_BACK.fullmatch(name) and not text.startswith("<secret:"):
@@ -219,57 +221,59 @@ class _Walk:
     # ------------------------------------------------------------ by kind
 
     # one kind a line
-    def _object(self, value: Any, kind: type, at: str, depth: int) -> _Part:  # noqa: C901, PLR0911
+    def _digest_object(self, value: Any, kind: type, at: str, depth: int) -> _Part:  # noqa: C901, PLR0911
         if issubclass(kind, enum.Enum):
-            return _part("enum", f"{type_name(value)}.{own_dict(value).get('_name_')}")
+            return _build_part("enum", f"{type_name(value)}.{own_dict(value).get('_name_')}")
         if issubclass(kind, _BOXES):
-            return self._box(value, kind, at, depth)
+            return self._digest_container(value, kind, at, depth)
         if (way := _LOOKS.get(kind)) is not None:
             return way(self, value, at, depth)
         if kind in stdlib.BY_TYPE and kind is not types.SimpleNamespace:
             structure = freeze(value)
             return _Part(canonical(["frozen", structure]), structure)
         if (module := root_module(kind)) and (table := arrays.look(module, value)) is not None:
-            return self._table(value, table, at, depth)
+            return self._digest_table(value, table, at, depth)
         if issubclass(kind, type):
-            return _part("class", f"{value.__module__}.{value.__qualname__}")
+            return _build_part("class", f"{value.__module__}.{value.__qualname__}")
         if issubclass(kind, _LOCKS):
-            return self._lock(value)
+            return self._digest_lock(value)
         if issubclass(kind, logging.Logger):
-            return _part("logger", str(own_dict(value).get("name")))
+            return _build_part("logger", str(own_dict(value).get("name")))
         if issubclass(kind, io.StringIO):
             return self.look(io.StringIO.getvalue(value), at, depth)
         if issubclass(kind, io.BytesIO):
             return self.look(io.BytesIO.getvalue(value), at, depth)
         if issubclass(kind, OPEN_FILE):
-            return self._file(value, at)
+            return self._digest_file(value, at)
         if StandIn in kind.__mro__:
             return self.handle(value, at)
-        return self._instance(value, kind, at, depth)
+        return self._digest_instance(value, kind, at, depth)
 
-    def _box(self, value: Any, kind: type, at: str, depth: int) -> _Part:
+    def _digest_container(self, value: Any, kind: type, at: str, depth: int) -> _Part:
         base: Any = next(each for each in _BOXES if issubclass(kind, each))
         if issubclass(kind, dict):
             content = self.items(dict.items(value), at, depth)
         elif issubclass(kind, set | frozenset):
-            members = self._each([(each, f"{at}[]") for each in base.__iter__(value)], depth)
-            content = self._joined("set", sorted(members, key=lambda part: part.digest))
+            members = self._digest_each([(each, f"{at}[]") for each in base.__iter__(value)], depth)
+            content = self._join_parts("set", sorted(members, key=lambda part: part.digest))
         else:
-            content = self._sequence(list(base.__iter__(value)), at, depth)
-        held = {} if kind in _BOXES else _attributes(value)
+            content = self._digest_sequence(list(base.__iter__(value)), at, depth)
+        held = {} if kind in _BOXES else _collect_attributes(value)
         if kind in _BOXES:
-            return _Part(_hash(base.__name__, content.digest), content.shown)
-        fields = self._named(held, at, depth) if held else _part("no fields", "")
-        return _Part(_hash(type_name(value), content.digest, fields.digest), content.shown)
-
-    def _sequence(self, items: list[Any], at: str, depth: int) -> _Part:
-        if len(items) > 8 and set(map(type, items)) <= _ATOMS - {str}:
-            return _digested("list", len(items), canonical(items))
-        return self._joined(
-            "list", self._each([(each, f"{at}[{n}]") for n, each in enumerate(items)], depth)
+            return _Part(_compute_digest(base.__name__, content.digest), content.shown)
+        fields = self._digest_fields(held, at, depth) if held else _build_part("no fields", "")
+        return _Part(
+            _compute_digest(type_name(value), content.digest, fields.digest), content.shown
         )
 
-    def _each(self, items: list[tuple[Any, str]], depth: int) -> list[_Part]:
+    def _digest_sequence(self, items: list[Any], at: str, depth: int) -> _Part:
+        if len(items) > 8 and set(map(type, items)) <= _ATOMS - {str}:
+            return _build_digest_part("list", len(items), canonical(items))
+        return self._join_parts(
+            "list", self._digest_each([(each, f"{at}[{n}]") for n, each in enumerate(items)], depth)
+        )
+
+    def _digest_each(self, items: list[tuple[Any, str]], depth: int) -> list[_Part]:
         """Each of several values; of many none is shown."""
         many = len(items) > MOST_SHOWN
         self._quiet += many
@@ -280,47 +284,54 @@ class _Walk:
     def items(self, items: Iterable[tuple[Any, Any]], at: str, depth: int) -> _Part:
         pairs = list(items)
         if all(type(key) is str for key, _ in pairs):
-            return self._named(dict(pairs), at, depth)
-        keys = self._each([(key, f"{at} key") for key, _ in pairs], depth)
-        values = self._each([(each, f"{at}[{n}]") for n, (_, each) in enumerate(pairs)], depth)
+            return self._digest_fields(dict(pairs), at, depth)
+        keys = self._digest_each([(key, f"{at} key") for key, _ in pairs], depth)
+        values = self._digest_each(
+            [(each, f"{at}[{n}]") for n, (_, each) in enumerate(pairs)], depth
+        )
         looked = sorted(zip(keys, values, strict=True), key=lambda pair: pair[0].digest)
-        return self._joined("items", [self._joined("", pair) for pair in looked])
+        return self._join_parts("items", [self._join_parts("", pair) for pair in looked])
 
-    def _named(self, fields: dict[str, Any], at: str, depth: int) -> _Part:
+    def _digest_fields(self, fields: dict[str, Any], at: str, depth: int) -> _Part:
         """Named values, in the order of their names."""
         names = sorted(fields)
         looked = dict(
             zip(
                 names,
-                self._each([(fields[name], f"{at}.{name}") for name in names], depth),
+                self._digest_each([(fields[name], f"{at}.{name}") for name in names], depth),
                 strict=True,
             )
         )
-        digest = _hash(
+        digest = _compute_digest(
             "dict", *(each for name, part in looked.items() for each in (name, part.digest))
         )
-        shown = {_spelled(name): part.shown for name, part in looked.items()}
+        shown = {_escape_name(name): part.shown for name, part in looked.items()}
         if depth:
-            return _Part(digest, self._short(shown, digest, "dict", len(shown)))
+            return _Part(digest, self._shorten_shown(shown, digest, "dict", len(shown)))
         few = list(looked.items())[:MOST_SHOWN]
         return _Part(
             digest,
-            {_spelled(name): self._short(part.shown, part.digest, "field") for name, part in few},
+            {
+                _escape_name(name): self._shorten_shown(part.shown, part.digest, "field")
+                for name, part in few
+            },
         )
 
-    def _joined(self, what: str, parts: Sequence[_Part]) -> _Part:
-        digest = _hash(what, *(part.digest for part in parts))
+    def _join_parts(self, what: str, parts: Sequence[_Part]) -> _Part:
+        digest = _compute_digest(what, *(part.digest for part in parts))
         shown = [part.shown for part in parts[:MOST_SHOWN]]
-        return _Part(digest, self._short(shown, digest, f"{what}, {len(parts)}", len(parts)))
+        return _Part(
+            digest, self._shorten_shown(shown, digest, f"{what}, {len(parts)}", len(parts))
+        )
 
-    def _short(self, shown: Any, digest: str, what: str, size: int = 0) -> Any:
+    def _shorten_shown(self, shown: Any, digest: str, what: str, size: int = 0) -> Any:
         """What is shown of a container, if that is short."""
         if not self._quiet and size <= MOST_SHOWN and len(canonical(shown)) <= SHOWN:
             return shown
-        return {"<digest>": _hash(digest)[:16], "of": what}
+        return {"<digest>": _compute_digest(digest)[:16], "of": what}
 
-    def _instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
-        held = _attributes(value)
+    def _digest_instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
+        held = _collect_attributes(value)
         if issubclass(kind, BaseException):
             held["args"] = BaseException.__dict__["args"].__get__(value)
         elif (
@@ -330,23 +341,33 @@ class _Walk:
                 base(memoryview(value)) if base is bytes else base.__getnewargs__(value)[0]
             )
         elif _is_library(kind):
-            return self._of_library(value, held, at, depth)
-        looked = self._named(held, at, depth)
+            return self._digest_library_object(value, held, at, depth)
+        looked = self._digest_fields(held, at, depth)
         name = type_name(value)
         return _Part(
-            _hash("object", name, looked.digest), {"<object>": name, "fields": looked.shown}
+            _compute_digest("object", name, looked.digest),
+            {"<object>": name, "fields": looked.shown},
         )
 
-    def _of_library(self, value: Any, held: dict[str, Any], at: str, depth: int) -> _Part:
+    def _digest_library_object(
+        self, value: Any, held: dict[str, Any], at: str, depth: int
+    ) -> _Part:
         """One digest for an object of a library, if all that it holds has a value."""
         if not held:
             return self.handle(value, at)
         if self._library:
-            return _Part(_hash("object", type_name(value), self._named(held, at, depth).digest), "")
+            return _Part(
+                _compute_digest(
+                    "object", type_name(value), self._digest_fields(held, at, depth).digest
+                ),
+                "",
+            )
         masked, self.masked = self.masked, MaskedValues(self.masked.place, self.masked.secrets)
         done, self._done, self._library = self._done, {}, LIBRARY_NODES
         try:
-            digest = _hash("object", type_name(value), self._named(held, at, depth).digest)
+            digest = _compute_digest(
+                "object", type_name(value), self._digest_fields(held, at, depth).digest
+            )
         except _Handle:
             digest = ""
         finally:
@@ -357,15 +378,15 @@ class _Walk:
         masked.include(inner)
         return _Part(digest, {"<library>": type_name(value), "digest": digest[:16]})
 
-    def _lock(self, value: Any) -> _Part:
+    def _digest_lock(self, value: Any) -> _Part:
         """A lock has no value of its own; in an object of a library it tells that others work with
         that.
         """
         if self._library:
             raise _Handle
-        return _part("lock", type_name(value))
+        return _build_part("lock", type_name(value))
 
-    def _file(self, value: Any, at: str) -> _Part:
+    def _digest_file(self, value: Any, at: str) -> _Part:
         if self._library:
             raise _Handle
         told = []
@@ -373,29 +394,33 @@ class _Walk:
             found = getattr(value, field, "")
             told.append(found if isinstance(found, str) else "")
         self.handle(value, at)
-        return _part("file", " ".join(told))
+        return _build_part("file", " ".join(told))
 
-    def _table(self, value: Any, table: arrays.ArrayTable, at: str, depth: int) -> _Part:
-        digests = [table.head, *(self._buffer(buffer, value, at) for buffer in table.buffers)]
+    def _digest_table(self, value: Any, table: arrays.ArrayTable, at: str, depth: int) -> _Part:
+        digests = [
+            table.head,
+            *(self._digest_buffer(buffer, value, at) for buffer in table.buffers),
+        ]
         for each in table.values:
             if isinstance(each, arrays.ArrayTable):
-                digests.append(self._table(value, each, at, depth).digest)
+                digests.append(self._digest_table(value, each, at, depth).digest)
             elif isinstance(each, arrays.Objects):
                 digests += [
-                    self.look(item, at, depth + 1).digest for item in self._values(each, value, at)
+                    self.look(item, at, depth + 1).digest
+                    for item in self._iterate_values(each, value, at)
                 ]
             else:
                 digests.append(self.look(each, at, depth + 1).digest)
-        return _digested("table", table.head[:80], _hash(*digests))
+        return _build_digest_part("table", table.head[:80], _compute_digest(*digests))
 
-    def _values(self, objects: arrays.Objects, value: Any, at: str) -> Iterator[Any]:
+    def _iterate_values(self, objects: arrays.Objects, value: Any, at: str) -> Iterator[Any]:
         for piece in objects.pieces(SAMPLE):
             if self._nodes < 0:
-                self._cut(value, at)
+                self._cut_value(value, at)
                 return
             yield piece
 
-    def _buffer(self, buffer: Any, value: Any, at: str) -> str:
+    def _digest_buffer(self, buffer: Any, value: Any, at: str) -> str:
         size = arrays.size_of(buffer)
         self._bytes -= size
         fresh = hashlib.blake2b(str(size).encode(), digest_size=16)
@@ -403,18 +428,20 @@ class _Walk:
             for piece in arrays.pieces(buffer, 1 << 20):
                 fresh.update(piece)
             return fresh.hexdigest()
-        self._cut(value, at)
+        self._cut_value(value, at)
         with suppress(Exception):
             flat = memoryview(buffer).cast("B")
             for start in range(0, max(1, len(flat) - SAMPLE), max(1, len(flat) // SAMPLES)):
                 fresh.update(flat[start : start + SAMPLE])
         return fresh.hexdigest()
 
-    def _sampled(self, data: memoryview, value: Any, at: str) -> _Part:
-        return _digested("text", len(data), self._buffer(data, value, at))
+    def _digest_sampled_text(self, data: memoryview, value: Any, at: str) -> _Part:
+        return _build_digest_part("text", len(data), self._digest_buffer(data, value, at))
 
     def bytes_like(self, value: Any, at: str, _depth: int) -> _Part:
-        return _digested(type(value).__name__, len(value), self._buffer(value, value, at))
+        return _build_digest_part(
+            type(value).__name__, len(value), self._digest_buffer(value, value, at)
+        )
 
     def function(self, value: types.FunctionType, at: str, depth: int) -> _Part:
         name = f"{value.__module__}.{value.__qualname__}"
@@ -426,7 +453,7 @@ class _Walk:
             self.look(each, at, depth + 1).digest
             for each in (value.__defaults__, value.__kwdefaults__, held)
         ]
-        digest = _hash("function", name, _code(value.__code__), *inner)
+        digest = _compute_digest("function", name, _digest_code(value.__code__), *inner)
         return _Part(digest, {"<code>": name, "digest": digest[:16]})
 
     def method(self, value: Any, at: str, depth: int) -> _Part:
@@ -434,14 +461,14 @@ class _Walk:
         owner = value.__self__
         name = f"{getattr(value, '__module__', None)}.{value.__name__}"
         if owner is None or isinstance(owner, types.ModuleType):
-            return _part("builtin", name)
+            return _build_part("builtin", name)
         inner = self.look(owner, at, depth + 1)
         body = (
-            _code(value.__func__.__code__)
+            _digest_code(value.__func__.__code__)
             if hasattr(value, "__func__") and hasattr(value.__func__, "__code__")
             else ""
         )
-        digest = _hash("method", name, body, inner.digest)
+        digest = _compute_digest("method", name, body, inner.digest)
         return _Part(digest, {"<code>": name, "of": inner.shown})
 
     def partial(self, value: functools.partial[Any], at: str, depth: int) -> _Part:
@@ -449,7 +476,8 @@ class _Walk:
             self.look(each, at, depth + 1) for each in (value.func, value.args, value.keywords)
         ]
         return _Part(
-            _hash("partial", *(part.digest for part in parts)), self._joined("partial", parts).shown
+            _compute_digest("partial", *(part.digest for part in parts)),
+            self._join_parts("partial", parts).shown,
         )
 
     def waiting(self, value: Any, at: str, depth: int) -> _Part:
@@ -469,12 +497,12 @@ _LOOKS: dict[type, _Way] = {
     types.MethodType: _Walk.method,
     types.BuiltinFunctionType: _Walk.method,
     functools.partial: _Walk.partial,
-    types.ModuleType: lambda _walk, value, _at, _depth: _part("module", str(value.__name__)),
+    types.ModuleType: lambda _walk, value, _at, _depth: _build_part("module", str(value.__name__)),
     types.MappingProxyType: lambda walk, value, at, depth: walk.items(
         dict(value).items(), at, depth
     ),
     types.SimpleNamespace: _Walk.fields_of,
-    re.Pattern: lambda _walk, value, _at, _depth: _part(
+    re.Pattern: lambda _walk, value, _at, _depth: _build_part(
         "pattern", [repr(value.pattern), int(value.flags)]
     ),
     bytes: _Walk.bytes_like,
@@ -483,7 +511,7 @@ _LOOKS: dict[type, _Way] = {
     queue.Queue: _Walk.waiting,
     queue.LifoQueue: _Walk.waiting,
     queue.PriorityQueue: _Walk.waiting,
-    **dict.fromkeys(_WEAK, lambda _walk, _value, _at, _depth: _part("weak", "")),
+    **dict.fromkeys(_WEAK, lambda _walk, _value, _at, _depth: _build_part("weak", "")),
 }
 
 
@@ -493,7 +521,7 @@ def _is_library(kind: type) -> bool:
     return isinstance(module, str) and not is_users(module) and module in sys.modules
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _collect_attributes(value: Any) -> dict[str, Any]:
     """The attributes that an object holds in its slots and its dict; members that C code made are
     none.
     """
@@ -513,7 +541,7 @@ _living: dict[int, tuple[weakref.ref[Any], int]] = {}
 """By address: objects that were met, and their numbers."""
 
 
-def _which(value: Any) -> int:
+def _number_object(value: Any) -> int:
     """A number of an object, the same as long as it lives. What is read once only is another thing
     each time.
     """
@@ -531,12 +559,12 @@ def _which(value: Any) -> int:
     return _living[address][1]
 
 
-def _spelled(name: str) -> str:
+def _escape_name(name: str) -> str:
     """A name as it is shown: none is taken for a mark."""
     return f"\\{name}" if name[:1] in ("<", "\\") else name
 
 
-def _hash(*texts: str) -> str:
+def _compute_digest(*texts: str) -> str:
     fresh = hashlib.blake2b(digest_size=16)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
@@ -545,31 +573,31 @@ def _hash(*texts: str) -> str:
     return fresh.hexdigest()
 
 
-def _part(what: str, told: Any) -> _Part:
+def _build_part(what: str, told: Any) -> _Part:
     """What is known by a few words."""
     return _Part(canonical([what, told]), {f"<{what}>": told})
 
 
-def _digested(what: str, size: Any, text: str) -> _Part:
-    digest = _hash(what, str(size), text)
+def _build_digest_part(what: str, size: Any, text: str) -> _Part:
+    digest = _compute_digest(what, str(size), text)
     return _Part(digest, {"<digest>": digest[:16], "of": f"{what}, {size}"})
 
 
-def _code(code: types.CodeType) -> str:
+def _digest_code(code: types.CodeType) -> str:
     """A digest of what a function does, under this version of Python."""
     consts = [
-        _code(each) if isinstance(each, types.CodeType) else _constant(each)
+        _digest_code(each) if isinstance(each, types.CodeType) else _format_constant(each)
         for each in code.co_consts
     ]
     names = (*code.co_names, "", *code.co_varnames, "", *code.co_freevars)
-    return _hash(code.co_name, code.co_code.hex(), *names, *consts)
+    return _compute_digest(code.co_name, code.co_code.hex(), *names, *consts)
 
 
-def _constant(value: Any) -> str:
+def _format_constant(value: Any) -> str:
     if isinstance(value, frozenset):
-        return " ".join(sorted(map(_constant, value)))
+        return " ".join(sorted(map(_format_constant, value)))
     return (
-        f"({' '.join(map(_constant, value))})"
+        f"({' '.join(map(_format_constant, value))})"
         if isinstance(value, tuple)
         else f"{type(value).__name__} {value!r}"
     )

@@ -214,23 +214,23 @@ class Player:
             if selection:
                 execution.selection = selection
                 if mode in ("record", "once"):
-                    self._keep_places(execution)
+                    self._order_places(execution)
             if repeats and any(run.get("run") == repeats for run in self._runs()):
                 execution.repeats = repeats
                 if all(run.id != repeats for run in self.current()):
-                    self._keep_places(execution)
+                    self._order_places(execution)
                     own = [
                         run for run in self._runs() if repeats in (run["run"], run.get("parent"))
                     ]
                     execution.own[1].update((str(run["run"]), 0) for run in own)
             return execution
 
-    def _keep_places(self, execution: Execution) -> None:
+    def _order_places(self, execution: Execution) -> None:
         """The runs that count now come first, then those that newer ones replaced, the newest
         first.
         """
         current = [run.id for run in self.current()]
-        near = _nearness(execution, self._current)
+        near = _rank_runs(execution, self._current)
         old = [
             str(run.get("run"))
             for run in reversed(self._runs())
@@ -244,7 +244,7 @@ class Player:
         if execution.repeats:
             return execution.repeats
         with self._lock:
-            near = {run for run, distance in self._own_runs(execution).items() if not distance}
+            near = {run for run, distance in self._find_own_runs(execution).items() if not distance}
             return next((run.id for run in self._current if run.id in near and not run.parent), "")
 
     def recording_of(self, execution: Execution) -> tuple[int, int]:
@@ -291,17 +291,23 @@ class Player:
             if ended and execution.mode == "replay":
                 return Refuse(ended=True)
             if execution.selection and site is not None:
-                return self._selected(execution, key, lineage, site, apart, has_body=has_body)
+                return self._decide_selected(
+                    execution, key, lineage, site, apart, has_body=has_body
+                )
             found = (
-                self._next_match(execution, key, lineage, apart, has_body=has_body)
+                self._find_next_match(execution, key, lineage, apart, has_body=has_body)
                 if execution.mode != "record"
                 else None
             )
             if found is not None:
                 return found
-            return self._diverged(execution, key, apart) if execution.mode == "replay" else GoLive()
+            return (
+                self._decide_divergence(execution, key, apart)
+                if execution.mode == "replay"
+                else GoLive()
+            )
 
-    def _diverged(self, execution: Execution, key: str, apart: str | None) -> Decision:
+    def _decide_divergence(self, execution: Execution, key: str, apart: str | None) -> Decision:
         """What becomes of a call that no recorded one answers, in a replay."""
         how = execution.decided.get(key, execution.on_divergence)
         if how == "live":
@@ -309,7 +315,7 @@ class Player:
         times = self.times(execution, key, apart)
         return Diverged(times) if how == "stale" else Refuse(times)
 
-    def _selected(
+    def _decide_selected(
         self,
         execution: Execution,
         key: str,
@@ -321,7 +327,7 @@ class Player:
     ) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
         mode = execution.mode
-        found = self._next_match(execution, key, lineage, apart, has_body=has_body)
+        found = self._find_next_match(execution, key, lineage, apart, has_body=has_body)
         how = execution.selection.how(site, found)
         if how == "live":
             return GoLive(found if mode == "replay" else None)
@@ -331,7 +337,7 @@ class Player:
             return Frozen(found) if mode == "record" else found
         if how == "freeze":
             return Refuse(self.times(execution, key, apart), frozen=mode != "replay")
-        return self._diverged(execution, key, apart) if mode == "replay" else GoLive()
+        return self._decide_divergence(execution, key, apart) if mode == "replay" else GoLive()
 
     def repeated(self, execution: Execution) -> frozenset[str]:
         """Ids of the runs that this execution repeats: the recording of its cell, and what adds to
@@ -339,7 +345,7 @@ class Player:
         """
         with self._lock:
             return frozenset(
-                run for run, distance in self._own_runs(execution).items() if not distance
+                run for run, distance in self._find_own_runs(execution).items() if not distance
             )
 
     def claim(self, execution: Execution, recorded: Recorded) -> bool:
@@ -356,7 +362,7 @@ class Player:
         """How often the cassette's current runs hold this call."""
         if apart is not None:
             return len(self.groups(execution, key).get(apart, ()))
-        return len(self._current_of(execution, execution.matching(key)))
+        return len(self._filter_current(execution, execution.matching(key)))
 
     def groups(self, execution: Execution, key: str) -> Mapping[str, Sequence[Recorded]]:
         """The recorded calls of a match key, by what tells them apart; "" are those of which
@@ -365,17 +371,17 @@ class Player:
         with self._lock:
             if key not in execution.groups:
                 groups = execution.groups[key] = {}
-                for call in self._current_of(execution, execution.matching(key)):
+                for call in self._filter_current(execution, execution.matching(key)):
                     groups.setdefault(call.apart, []).append(call)
             return execution.groups[key]
 
-    def _current_of(self, execution: Execution, calls: Sequence[Recorded]) -> list[Recorded]:
+    def _filter_current(self, execution: Execution, calls: Sequence[Recorded]) -> list[Recorded]:
         runs: Container[str] = (
             {run.id for run in self.current()} if execution.places is None else execution.places
         )
         return [call for call in calls if call.run in runs]
 
-    def _next_match(
+    def _find_next_match(
         self,
         execution: Execution,
         key: str,
@@ -393,15 +399,15 @@ class Player:
                 else self.groups(execution, key).get(apart, ())
             )
             if has_body:
-                found = [call for call in found if not self._added_elsewhere(execution, call)]
+                found = [call for call in found if not self._is_added_elsewhere(execution, call)]
             if len(found) == 1:  # nearly always: then there is nothing to tell apart
                 execution.shelves[shelf_name] = _TAKEN
                 return (
                     found[0]
-                    if self._counts(execution, found[0]) and self.claim(execution, found[0])
+                    if self._may_serve(execution, found[0]) and self.claim(execution, found[0])
                     else None
                 )
-            shelves = execution.shelves[shelf_name] = self._shelves(execution, found)
+            shelves = execution.shelves[shelf_name] = self._build_shelves(execution, found)
         for shelf in shelves:
             call = shelf.take(lineage, execution.served)
             if call is not None:
@@ -409,24 +415,24 @@ class Player:
                 return call
         return None
 
-    def _added_elsewhere(self, execution: Execution, call: Recorded) -> bool:
+    def _is_added_elsewhere(self, execution: Execution, call: Recorded) -> bool:
         """Whether another cell came to ask this in a replay of a take."""
         runs = self.current()
         run = runs[self._place[call.run]] if call.run in self._place else None
         return run is not None and run.added and not run.cell.same_cell(execution.cell)
 
-    def _counts(self, execution: Execution, call: Recorded) -> bool:
+    def _may_serve(self, execution: Execution, call: Recorded) -> bool:
         """Whether the call is of a run that this execution may be served from."""
         self.current()
         return call.run in (self._place if execution.places is None else execution.places)
 
-    def _shelves(self, execution: Execution, found: Sequence[Recorded]) -> list[_Shelf]:
+    def _build_shelves(self, execution: Execution, found: Sequence[Recorded]) -> list[_Shelf]:
         """Recorded calls with one key, nearest runs first; of those further off, the least served
         first.
         """
         if not found:
             return []
-        own = self._own_runs(execution)
+        own = self._find_own_runs(execution)
         place = self._place if execution.places is None else execution.places
         tiers: dict[tuple[int, int], list[Recorded]] = {}
         for call in sorted(
@@ -438,15 +444,15 @@ class Player:
             )
         return [_Shelf(tiers[tier]) for tier in sorted(tiers)]
 
-    def _own_runs(self, execution: Execution) -> dict[str, int]:
+    def _find_own_runs(self, execution: Execution) -> dict[str, int]:
         """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""
         runs = self.current()
         if execution.own[0] != self._version and execution.places is None:
-            execution.own = (self._version, _nearness(execution, runs))
+            execution.own = (self._version, _rank_runs(execution, runs))
         return execution.own[1]
 
 
-def _nearness(execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
+def _rank_runs(execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
     same = [run for run in runs if run.cell.same_cell(execution.cell)]
     if execution.repeats in {run.id for run in runs}:
         return {run.id: 0 if execution.repeats in (run.id, run.parent) else 1 for run in same} | {

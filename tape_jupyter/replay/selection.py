@@ -90,7 +90,7 @@ class Selector:
                 (site.kind == "model") if self.kind == "llm" else site.kind in ("tool", "retrieval")
             )
         if self.kind == "tool":
-            return self.name in _names(site)
+            return self.name in _list_tool_names(site)
         if self.kind == "host":
             return site.kind not in ("tool", "retrieval") and hosts.fits(
                 self.name, site.name, site.port
@@ -128,7 +128,10 @@ class Selection:
         both at once.
         """
         lives, freezes = (tuple(dict.fromkeys(map(Selector.of, words))) for words in (live, freeze))
-        stubs = {_tool(name): freeze_value(name, value) for name, value in (stub or {}).items()}
+        stubs = {
+            _parse_tool_name(name): freeze_value(name, value)
+            for name, value in (stub or {}).items()
+        }
         stubbed = {Selector("tool", name) for name in stubs}
         for one, other, what in (
             (lives, freezes, "--live and --freeze"),
@@ -168,7 +171,9 @@ class Selection:
             (_RANK[each.kind] for each in self.freeze if each.selects(site, recorded)), default=-1
         )
         stubbed = (
-            _RANK["tool"] if self.stubs and any(name in self.stubs for name in _names(site)) else -1
+            _RANK["tool"]
+            if self.stubs and any(name in self.stubs for name in _list_tool_names(site))
+            else -1
         )
         if live > max(frozen, stubbed):
             return "live"
@@ -178,7 +183,7 @@ class Selection:
 
     def stub(self, site: CallOrigin) -> Any:
         """The frozen value that answers a call whose `how` is "stub"."""
-        return next(self.stubs[name] for name in _names(site) if name in self.stubs)
+        return next(self.stubs[name] for name in _list_tool_names(site) if name in self.stubs)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -200,12 +205,12 @@ class Selection:
         return {name: words for name, words in told.items() if words}
 
 
-def _names(site: CallOrigin) -> tuple[str, ...]:
+def _list_tool_names(site: CallOrigin) -> tuple[str, ...]:
     """What a tool may be called; a method goes by its own name as well."""
     return (site.name, site.name.rpartition(".")[2]) if site.kind in ("tool", "retrieval") else ()
 
 
-def _tool(name: str) -> str:
+def _parse_tool_name(name: str) -> str:
     kind, colon, rest = name.partition(":")
     bare = rest if colon else kind
     if (colon and kind != "tool") or not bare:

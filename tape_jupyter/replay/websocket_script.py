@@ -95,7 +95,7 @@ class Script:
                     return None
                 self._at += 1
                 if frame.by == "got" or frame.kind == "failed":
-                    return DueFrame(frame, self._wait(place), place == self._last)
+                    return DueFrame(frame, self._read_wait(place), place == self._last)
             return None
 
     def _is_held_back(self, place: int, frame: WebSocketFrame) -> bool:
@@ -105,44 +105,44 @@ class Script:
             return True
         return place in self._unsaid
 
-    def _wait(self, place: int) -> float:
+    def _read_wait(self, place: int) -> float:
         return self._waits[min(place, len(self._waits) - 1)] if self._waits else 0.0
 
     def said(self, frame: WebSocketFrame) -> None:
         with self._lock:
             if not frame.is_message:
-                self._close(frame)
-            elif not self._consume(frame) and not self._surplus(frame):
-                place, recorded = self._nearest(frame)
+                self._close_script(frame)
+            elif not self._consume_message(frame) and not self._is_surplus(frame):
+                place, recorded = self._find_nearest(frame)
                 raise self._refuse(frame, recorded, place)
 
-    def _consume(self, frame: WebSocketFrame) -> bool:
+    def _consume_message(self, frame: WebSocketFrame) -> bool:
         places = self._places.get(self._same(frame))
         if not places:
             return False
         del self._unsaid[places.popleft()]
         return True
 
-    def _surplus(self, frame: WebSocketFrame) -> bool:
+    def _is_surplus(self, frame: WebSocketFrame) -> bool:
         """Whether it is a further piece of a stream of which all recorded pieces were sent."""
         kind = kind_of(frame)
         if kind not in MEDIA or any(kind_of(left) == kind for left in self._unsaid.values()):
             return False
         return any(kind_of(told) == kind for told in self.frames if told.by == "sent")
 
-    def _nearest(self, frame: WebSocketFrame) -> tuple[int, WebSocketFrame | None]:
+    def _find_nearest(self, frame: WebSocketFrame) -> tuple[int, WebSocketFrame | None]:
         """The first message not said yet that is of the same kind, else the first of all."""
         kind = kind_of(frame)
         like = next(
             (place for place, left in self._unsaid.items() if kind and kind_of(left) == kind), None
         )
         place = like if like is not None else next(iter(self._unsaid), -1)
-        return (-1, None) if place < 0 else (self._ordinal(place), self.frames[place])
+        return (-1, None) if place < 0 else (self._count_ordinal(place), self.frames[place])
 
-    def _ordinal(self, place: int) -> int:
+    def _count_ordinal(self, place: int) -> int:
         return sum(f.by == "sent" and f.is_message for f in self.frames[: place + 1])
 
-    def _close(self, frame: WebSocketFrame) -> None:
+    def _close_script(self, frame: WebSocketFrame) -> None:
         """The program closes: due is what the recorded server did then; its close alone, where this
         close is early.
         """
@@ -165,7 +165,9 @@ class Script:
         step, the longer.
         """
         with self._lock:
-            return PATIENCE + 2 * max(0.0, self._wait(self._at) - self._wait(max(self._at - 1, 0)))
+            return PATIENCE + 2 * max(
+                0.0, self._read_wait(self._at) - self._read_wait(max(self._at - 1, 0))
+            )
 
     def missing(self) -> Missing:
         """What the next frame waits for; nothing where the recorded program closed, or the
@@ -177,7 +179,7 @@ class Script:
             )
             left = [place for place in self._unsaid if place < after]
             return (
-                Missing(self.frames[left[0]], self._ordinal(left[0]), len(left))
+                Missing(self.frames[left[0]], self._count_ordinal(left[0]), len(left))
                 if left
                 else Missing(None)
             )

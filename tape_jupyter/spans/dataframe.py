@@ -44,18 +44,18 @@ def frame(book: Book) -> pd.DataFrame:
         ) from error
     spans = Spans(book)
     spans.refresh()
-    records = [_record(spans, node) for node in spans.nodes]
+    records = [_build_record(spans, node) for node in spans.nodes]
     closed = {"kind": pd.CategoricalDtype(list(KINDS)), "mark": pd.CategoricalDtype(list(MARKS))}
     return pd.DataFrame(records, columns=list(TYPES)).astype({**TYPES, **closed})
 
 
-def _record(spans: Spans, node: Node) -> dict[str, Any]:
+def _build_record(spans: Spans, node: Node) -> dict[str, Any]:
     row, told = spans.row(node), node.told
     count = node.record.get("count")
     whole = {
         "span": node.id, "run": str(node.record.get("run", "")), "cell": row.cell, "depth": row.depth,
         "number": count if isinstance(count, int) else None,
-        "kind": KINDS[row.kind], "name": row.name, "mark": MARKS[row.mark], "start": _moment(node.begin),
+        "kind": KINDS[row.kind], "name": row.name, "mark": MARKS[row.mark], "start": _to_datetime(node.begin),
         "seconds": round(max(0.0, node.end - node.begin), 4),
     }  # fmt: skip
     if told is None:
@@ -71,7 +71,7 @@ def _record(spans: Spans, node: Node) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _moment(seconds: float) -> datetime | None:
+def _to_datetime(seconds: float) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC) if 0 < seconds < _LATE else None
 
 

@@ -42,7 +42,7 @@ class ReadCall(NamedTuple):
     failure: str = ""
 
 
-def _no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
@@ -81,15 +81,15 @@ def found(spans: Spans, span: str) -> Node | None:
 
 
 def detail(
-    spans: Spans, node: Node, tags_of: TagsOf = _no_tags, call: ReadCall | None = None
+    spans: Spans, node: Node, tags_of: TagsOf = _read_no_tags, call: ReadCall | None = None
 ) -> dict[str, Any]:
     """protocol.ts' `Detail` of a span; `call` is what was read of it, where it was."""
     if node.told is None:
-        return _of_group(spans, node)
-    return _of_call(spans, node, node.told, tags_of, call or read_call(node.told.entry))
+        return _describe_group(spans, node)
+    return _describe_call(spans, node, node.told, tags_of, call or read_call(node.told.entry))
 
 
-def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
+def _describe_group(spans: Spans, node: Node) -> dict[str, Any]:
     """A cell run, or a span of the user's."""
     record = node.record
     ended = spans.book.ended.get(str(record.get("run")), {}) if node.kind == CELL else {}
@@ -101,7 +101,7 @@ def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
         "calls": node.calls
     }
     return {
-        **_common(spans, node, told.name),
+        **_build_detail(spans, node, told.name),
         "line": 0,
         "request": formatting.section(source or ""),
         "reply": formatting.value_section(formatting.safe(outcome)),
@@ -113,14 +113,14 @@ def _of_group(spans: Spans, node: Node) -> dict[str, Any]:
     }
 
 
-def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
+def _build_detail(spans: Spans, node: Node, title: str) -> dict[str, Any]:
     """Every field of a Detail, as they are for what is no call."""
     return {
         "id": node.id, "kind": KINDS[node.kind], "title": title, "cell": cell_of(node.record),
         "path": str(spans.book.path), "line": 0, "turns": [],
         "request": formatting.section(""), "reply": formatting.section(""), "headers": {"request": [], "reply": []},
         "status": None, "ending": "", "error": None,
-        "timing": {"at": _iso_time(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
+        "timing": {"at": _format_time(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
                    "first": None, "chunks": 0, "rate": None},
         "usage": {"tokens_in": None, "tokens_out": None, "cost": None, "model": ""},
         "kit": [], "tags": [], "raw": {"request": 0, "reply": 0},
@@ -128,7 +128,7 @@ def _common(spans: Spans, node: Node, title: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _iso_time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     from datetime import UTC, datetime
 
     return written(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < _LATE else ""
@@ -137,30 +137,32 @@ def _iso_time(seconds: float) -> str:
 _LATE = 32_503_680_000
 
 
-def _of_call(
+def _describe_call(
     spans: Spans, node: Node, told: CallHeader, tags_of: TagsOf, call: ReadCall
 ) -> dict[str, Any]:
     seen = spans.happened(told)
-    error = _error(told, call)
+    error = _find_error(told, call)
     whole = {
-        **_common(spans, node, seen.name),
+        **_build_detail(spans, node, seen.name),
         "error": None if error is None else formatting.text(error, 4_000),
-        "kit": _kit(node, call),
-        "tags": formatting.pairs(tags_of(_map(node.record.get("kit")), _map(call.head.get("kit")))),
-        "overridden": _overridden(told.entry, call.head),
+        "kit": _list_kit(node, call),
+        "tags": formatting.pairs(
+            tags_of(_to_mapping(node.record.get("kit")), _to_mapping(call.head.get("kit")))
+        ),
+        "overridden": _describe_override(told.entry, call.head),
         "source": spans.sources.of(node.record),
     }
     if told.entry is not None:
-        whole |= {"path": str(told.entry.book.path), "line": _line(spans, told.entry)}
+        whole |= {"path": str(told.entry.book.path), "line": _count_line(spans, told.entry)}
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
-        whole |= _of_request(told, call.asked, call.said)
+        whole |= _describe_request(told, call.asked, call.said)
     elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        whole |= _of_function(call.asked, call.said)
-    whole["timing"] |= {"first": seen.first, **_pace(told, call.said)}
+        whole |= _describe_function(call.asked, call.said)
+    whole["timing"] |= {"first": seen.first, **_measure_pace(told, call.said)}
     return whole
 
 
-def _line(spans: Spans, entry: Entry) -> int:
+def _count_line(spans: Spans, entry: Entry) -> int:
     """The line of a record, counted on from that of the one asked for before: a page asks for one
     after another.
     """
@@ -177,7 +179,7 @@ def _line(spans: Spans, entry: Entry) -> int:
     return line
 
 
-def _error(told: CallHeader, call: ReadCall) -> str | None:
+def _find_error(told: CallHeader, call: ReadCall) -> str | None:
     if call.failure or told.error:
         return call.failure or told.error
     if call.said is not None and call.said.error is not None:
@@ -188,18 +190,18 @@ def _error(told: CallHeader, call: ReadCall) -> str | None:
     return told.failed or None
 
 
-def _map(value: Any) -> Mapping[str, Any]:
+def _to_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _of_request(told: CallHeader, asked: Request, said: Reply) -> dict[str, Any]:
+def _describe_request(told: CallHeader, asked: Request, said: Reply) -> dict[str, Any]:
     conversation = providers_conversation.conversation(asked, said) if told.kind == MODEL else []
     usage = told.facts.usage
     return {
-        "turns": [_turn(turn) for turn in conversation[-_TURNS:]],
+        "turns": [_build_turn(turn) for turn in conversation[-_TURNS:]],
         "request": formatting.body_section(asked.body, asked.headers),
-        "reply": _reply_section(said),
-        "headers": {"request": _headers(asked.headers), "reply": _headers(said.headers)},
+        "reply": _build_reply_section(said),
+        "headers": {"request": _list_headers(asked.headers), "reply": _list_headers(said.headers)},
         "status": said.status,
         "ending": said.end,
         "usage": {
@@ -207,11 +209,11 @@ def _of_request(told: CallHeader, asked: Request, said: Reply) -> dict[str, Any]
             "cost": price(told.facts, told.at), "model": told.facts.answered or told.facts.model,
         },
         "raw": {"request": len(asked.body), "reply": len(said.body)},
-        "editable": _editable(told, said, conversation),
+        "editable": _choose_editing(told, said, conversation),
     }  # fmt: skip
 
 
-def _editable(
+def _choose_editing(
     told: CallHeader, said: Reply, conversation: list[providers_conversation.Turn]
 ) -> str:
     wire = registry.identify(Request("POST", told.asked)).wire
@@ -219,22 +221,25 @@ def _editable(
     return "message" if answered and editing.format_of(wire) and said.status == 200 else "raw"
 
 
-def _reply_section(said: Reply) -> dict[str, Any]:
+def _build_reply_section(said: Reply) -> dict[str, Any]:
     if said.status is None:
         return formatting.value_section(dict(said.error or {}))
     return formatting.body_section(said.body, said.headers)
 
 
-def _value(asked: FunctionCall, said: Value, side: str) -> dict[str, Any]:
+def _build_value_section(asked: FunctionCall, said: Value, side: str) -> dict[str, Any]:
     """What a function was given, or what it gave."""
     if side == "request":
         return formatting.value_section(dict(asked.arguments))
     return formatting.value_section(dict(said.error) if said.error is not None else said.value)
 
 
-def _of_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
-    request, reply = _value(asked, said, "request"), _value(asked, said, "reply")
-    sizes = {"request": len(_bytes(request)), "reply": len(_bytes(reply))}
+def _describe_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
+    request, reply = (
+        _build_value_section(asked, said, "request"),
+        _build_value_section(asked, said, "reply"),
+    )
+    sizes = {"request": len(_encode_section(request)), "reply": len(_encode_section(reply))}
     kept = {
         "ending": "error" if said.error is not None else "complete",
         "editable": "no" if said.unkept else "value",
@@ -242,27 +247,27 @@ def _of_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
     return {"request": request, "reply": reply, "raw": sizes, **kept}
 
 
-def _bytes(section: Mapping[str, Any]) -> bytes:
+def _encode_section(section: Mapping[str, Any]) -> bytes:
     return str(section["text"]).encode("utf-8")
 
 
-def _headers(headers: Headers) -> list[list[str]]:
+def _list_headers(headers: Headers) -> list[list[str]]:
     return [
         [formatting.text(name, 200), formatting.text(value, 8_000)] for name, value in headers[:500]
     ]
 
 
-def _turn(turn: providers_conversation.Turn) -> dict[str, Any]:
-    return {"role": turn["role"], "parts": [_part(part) for part in turn["parts"][:_TURNS]]}
+def _build_turn(turn: providers_conversation.Turn) -> dict[str, Any]:
+    return {"role": turn["role"], "parts": [_build_part(part) for part in turn["parts"][:_TURNS]]}
 
 
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _build_part(part: Mapping[str, Any]) -> dict[str, Any]:
     """A part as it may be sent. A picture keeps its data, which turns.py has capped."""
     cut = {name: formatting.safe(value) for name, value in part.items() if name != "data"}
     return {**cut, "data": part["data"]} if "data" in part else cut
 
 
-def _pace(told: CallHeader, said: Reply | Value | None) -> dict[str, Any]:
+def _measure_pace(told: CallHeader, said: Reply | Value | None) -> dict[str, Any]:
     """Chunks, and tokens a second once the first had come."""
     if not isinstance(said, Reply):
         return {"chunks": 0, "rate": None}
@@ -275,7 +280,7 @@ def _pace(told: CallHeader, said: Reply | Value | None) -> dict[str, Any]:
     }
 
 
-def _kit(node: Node, call: ReadCall) -> list[list[str]]:
+def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
     """What the call was made with, then what its run was."""
     told: dict[str, Any] = {}
     if isinstance(call.asked, Request):
@@ -303,7 +308,9 @@ def _kit(node: Node, call: ReadCall) -> list[list[str]]:
     told |= {name: call.head[name] for name in kept if name in call.head}
     shown = {name: value for name, value in told.items() if value not in ("", None, [], {})}
     run = {
-        name: value for name, value in _map(node.record.get("kit")).items() if name not in _LISTS
+        name: value
+        for name, value in _to_mapping(node.record.get("kit")).items()
+        if name not in _LISTS
     }
     return formatting.pairs(shown) + formatting.pairs(run, before="run.")
 
@@ -316,7 +323,7 @@ _LISTS = (
 )  # what is long stands with the cell
 
 
-def _overridden(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
+def _describe_override(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(entry, Overridden):
         return None
     said = [f"edited: {head['edit']}"] if "edit" in head else []
@@ -345,10 +352,10 @@ def raw_of(call: ReadCall, side: str, start: int, size: int) -> dict[str, Any]:
     """The same of a call that was read."""
     if call.failure:
         return formatting.raw(call.failure.encode("utf-8", "replace"), start, size)
-    return formatting.raw(_side(call, side), start, size)
+    return formatting.raw(_read_side(call, side), start, size)
 
 
-def _body(of: Request | Reply) -> bytes:
+def _read_body(of: Request | Reply) -> bytes:
     if isinstance(of, Request):
         return (
             of.body
@@ -362,11 +369,11 @@ def _body(of: Request | Reply) -> bytes:
     )
 
 
-def _side(call: ReadCall, side: str) -> bytes:
+def _read_side(call: ReadCall, side: str) -> bytes:
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
-        return _body(call.asked if side == "request" else call.said)
+        return _read_body(call.asked if side == "request" else call.said)
     if isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        return _bytes(_value(call.asked, call.said, side))
+        return _encode_section(_build_value_section(call.asked, call.said, side))
     return b""
 
 
@@ -376,10 +383,12 @@ def told_in_full(entry: Entry) -> str:
     if isinstance(call.asked, Request) and isinstance(call.said, Reply):
         request, reply = (
             formatting.body_section(call.asked.body, call.asked.headers),
-            _reply_section(call.said),
+            _build_reply_section(call.said),
         )
     elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        request, reply = (_value(call.asked, call.said, side) for side in ("request", "reply"))
+        request, reply = (
+            _build_value_section(call.asked, call.said, side) for side in ("request", "reply")
+        )
     else:
         return call.failure
     return f"request\n{request['text']}\n\nreply\n{reply['text']}"
@@ -407,7 +416,7 @@ def candidates(spans: Spans, node: Node) -> list[dict[str, str]]:
     base = [{"id": "base", "name": "as recorded"}] if isinstance(told.entry, Overridden) else []
     here = spans.place(node.id) or 0
     others = [
-        (_unlike(told, other.told), abs(place - here), other)
+        (_count_differences(told, other.told), abs(place - here), other)
         for place, other in enumerate(spans.nodes)
         if other.told is not None
         and other.id != node.id
@@ -418,7 +427,7 @@ def candidates(spans: Spans, node: Node) -> list[dict[str, str]]:
     return base + [{"id": other.id, "name": spans.row(other).name} for _, _, other in likes]
 
 
-def _unlike(told: CallHeader, other: CallHeader) -> int:
+def _count_differences(told: CallHeader, other: CallHeader) -> int:
     """How much two calls differ in what they are: 0 the same function or address and model."""
     asked = told.asked != other.asked and host_and_path(told.asked) != host_and_path(other.asked)
     return 2 * asked + (told.facts.model != other.facts.model)

@@ -96,10 +96,10 @@ def safe(value: Any, deep: int = 0) -> Any:
         return {text(key, 1_000): safe(each, deep + 1) for key, each in list(value.items())[:_WIDE]}
     if isinstance(value, list | tuple) and deep < _DEEP:
         return [safe(each, deep + 1) for each in value[:_WIDE]]
-    return _scalar(value)
+    return _to_safe_scalar(value)
 
 
-def _scalar(value: Any) -> Any:
+def _to_safe_scalar(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -124,11 +124,11 @@ def raw(data: bytes, start: int, size: int) -> dict[str, Any]:
             "from": start,
             "total": len(data),
         }
-    piece = data[_edge(data, start) : _edge(data, min(len(data), start + size))]
+    piece = data[_find_edge(data, start) : _find_edge(data, min(len(data), start + size))]
     return {"text": text(piece.decode("utf-8")), "hex": False, "from": start, "total": len(data)}
 
 
-def _edge(data: bytes, at: int) -> int:
+def _find_edge(data: bytes, at: int) -> int:
     """The next place at or after `at` where a character begins."""
     while at < len(data) and data[at] & 0xC0 == 0x80:
         at += 1

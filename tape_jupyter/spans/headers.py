@@ -100,10 +100,10 @@ def read(entries: Sequence[Entry]) -> Iterator[CallHeader]:
         held.sort(key=lambda entry: entry.offset)
         book = held[0].book
         if isinstance(book, Book):
-            yield from _of_file(book, held)
+            yield from _read_file_headers(book, held)
 
 
-def _of_file(book: Book, entries: Sequence[Entry]) -> Iterator[CallHeader]:
+def _read_file_headers(book: Book, entries: Sequence[Entry]) -> Iterator[CallHeader]:
     """The heads of a file's calls, which lie in ascending order, from stretches of it.
 
     A stretch is a character a byte: a head that is not ASCII is read by the strict reader.
@@ -116,24 +116,24 @@ def _of_file(book: Book, entries: Sequence[Entry]) -> Iterator[CallHeader]:
             text, plain = data.decode("latin-1"), data.isascii()
         found = None if type(entry) is Overridden else _HEAD.match(text, at)
         yield (
-            _slowly(entry)
+            _read_header(entry)
             if found is None or not (plain or found[0].isascii())
-            else _quickly(entry, found)
+            else _parse_header(entry, found)
         )
 
 
-def _quickly(entry: Entry, found: re.Match[str]) -> CallHeader:
+def _parse_header(entry: Entry, found: re.Match[str]) -> CallHeader:
     kind, name, parent, span, when, length, failed, _, diverged, kit, method, asked = found.groups(
         ""
     )
-    facts = _facts(kit) if kit else _NOTHING
+    facts = _parse_facts(kit) if kit else _NOTHING
     return CallHeader(
-        entry, entry.id, entry.run, _kind(method, kind, facts), name, method, asked, parent,
+        entry, entry.id, entry.run, _find_kind(method, kind, facts), name, method, asked, parent,
         tuple(span.split(" / ")) if span else (), moment(when), seconds(length), failed, facts, diverged,
     )  # fmt: skip
 
 
-def _slowly(entry: Entry) -> CallHeader:
+def _read_header(entry: Entry) -> CallHeader:
     try:
         head = entry.head()
         recorded = entry.recorded if isinstance(entry, Overridden) else entry
@@ -161,14 +161,14 @@ def _slowly(entry: Entry) -> CallHeader:
         head = {**head, "at": recorded.head().get("at")}
     kit = head.get("kit")
     facts = recalled(kit) if isinstance(kit, Mapping) else _NOTHING
-    return _header(entry, head, facts, method, str(section.get(method, "")))
+    return _build_header(entry, head, facts, method, str(section.get(method, "")))
 
 
 _NOTHING = Facts()
 
 
 @lru_cache(maxsize=4096)
-def _facts(kit: str) -> Facts:
+def _parse_facts(kit: str) -> Facts:
     """What a call's kit tells of its model, as providers.recalled reads it."""
     told = {name: quoted or word for name, quoted, word in _KIT.findall(kit)}
     counts = _USAGE.search(kit)
@@ -176,12 +176,12 @@ def _facts(kit: str) -> Facts:
     return recalled({**told, "usage": usage})
 
 
-def _header(
+def _build_header(
     entry: Entry, head: Mapping[str, Any], facts: Facts, method: str, asked: str
 ) -> CallHeader:
     span = str(head.get("span") or "")
     return CallHeader(
-        entry, entry.id, entry.run, _kind(method, str(head.get("kind")), facts),
+        entry, entry.id, entry.run, _find_kind(method, str(head.get("kind")), facts),
         str(head.get("name") or ""), method, asked, str(head.get("parent") or ""),
         tuple(span.split(" / ")) if span else (),
         moment(head.get("at")), seconds(head.get("seconds")), str(head.get("failed") or ""), facts,
@@ -189,7 +189,7 @@ def _header(
     )  # fmt: skip
 
 
-def _kind(method: str, kind: str, facts: Facts) -> int:
+def _find_kind(method: str, kind: str, facts: Facts) -> int:
     if method in ("tool", "retrieval"):
         return TOOL if method == "tool" else RETRIEVAL
     return MODEL if kind == "model" or facts.model else HTTP

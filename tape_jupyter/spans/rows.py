@@ -42,9 +42,11 @@ def price(told: Facts, at: float) -> float | None:
         return None
     plain = usage.input - usage.cached - usage.written
     usual = plain >= 0 and usage.input <= _MANY
-    rates = _rates(told.provider, told.model, told.answered, int(at // _HOUR)) if usual else None
+    rates = (
+        _find_rates(told.provider, told.model, told.answered, int(at // _HOUR)) if usual else None
+    )
     if rates is None:
-        return _float(cost(told, _when(at)))
+        return _to_float(cost(told, _to_datetime(at)))
     counts = (plain, usage.output, usage.cached, usage.written)
     if any(count and rate is None for count, rate in zip(counts, rates, strict=True)):
         return None
@@ -57,35 +59,39 @@ def load() -> None:
 
 
 @lru_cache(maxsize=1024)
-def _rates(provider: str, model: str, answered: str, hour: int) -> tuple[float | None, ...] | None:
+def _find_rates(
+    provider: str, model: str, answered: str, hour: int
+) -> tuple[float | None, ...] | None:
     """US dollars a token: of input, output, cached and written input. None where that is not in
     proportion.
     """
-    at = _when(hour * _HOUR)
+    at = _to_datetime(hour * _HOUR)
     found: list[float | None] = []
     for kind in _KINDS:
-        few, many = (_cost(provider, model, answered, kind, times, at) for times in (_FEW, _MANY))
+        few, many = (
+            _compute_cost(provider, model, answered, kind, times, at) for times in (_FEW, _MANY)
+        )
         if few is not None and many is not None and few * (_MANY // _FEW) != many:
             return None
         found.append(None if many is None else float(many / _MANY))
     return tuple(found)
 
 
-def _cost(
+def _compute_cost(
     provider: str, model: str, answered: str, kind: Usage, times: int, at: datetime
 ) -> Decimal | None:
     usage = Usage(*(count * times for count in kind))
     return cost(Facts(provider=provider, model=model, answered=answered, usage=usage), at)
 
 
-def _when(at: float) -> datetime:
+def _to_datetime(at: float) -> datetime:
     return datetime.fromtimestamp(at if 0 < at < _LATE else 0, UTC)
 
 
 _LATE = 32_503_680_000  # the year 3000: a moment made by hand
 
 
-def _float(dollars: Decimal | None) -> float | None:
+def _to_float(dollars: Decimal | None) -> float | None:
     return None if dollars is None else float(dollars)
 
 
@@ -168,7 +174,7 @@ class Spans:
             self.nodes = grow(self.book, self._heads.read(), pending)
             self.zero = min((node.begin for node in self.nodes if node.begin), default=0.0)
             self._places = None
-            self._marks = [self._sign(node) for node in self.nodes]
+            self._marks = [self._build_signature(node) for node in self.nodes]
             if zero and zero != self.zero:
                 return 0
             same = zip(was, self._marks, strict=False)
@@ -177,7 +183,7 @@ class Spans:
                 min(len(was), len(self._marks)),
             )
 
-    def _sign(self, node: Node) -> tuple[Any, ...]:
+    def _build_signature(self, node: Node) -> tuple[Any, ...]:
         """What a row that was sent must share with the row as it is; a cell that runs grows without
         being sent anew.
         """
@@ -226,10 +232,10 @@ class Spans:
         """Columns of rows `start` and on: protocol.ts' `Page`."""
         patience = (PATIENCE if start else AT_ONCE) if patience is None else patience
         with self._lock:
-            rows = self._readable(start, max(0, min(limit, LIMIT)), patience)
+            rows = self._read_rows(start, max(0, min(limit, LIMIT)), patience)
             return columns(rows, self.revision, start, len(self.nodes))
 
-    def _readable(self, start: int, limit: int, patience: float) -> list[SpanRow]:
+    def _read_rows(self, start: int, limit: int, patience: float) -> list[SpanRow]:
         rows: list[SpanRow] = []
         until = time.perf_counter() + patience
         for node in self.nodes[start : start + limit]:
@@ -257,16 +263,16 @@ class Spans:
             node.end - self.zero if node.end else 0.0,
         )
         if told is None:
-            name, note = self._heading(node)
-            mark = self._cell_mark(node)
+            name, note = self._build_heading(node)
+            mark = self._find_cell_mark(node)
             return SpanRow(
                 node.id,
                 node.depth,
                 node.kind,
                 mark,
-                _rounded(start),
+                _round_seconds(start),
                 None,
-                _rounded(end),
+                _round_seconds(end),
                 name,
                 note,
                 None,
@@ -280,22 +286,27 @@ class Spans:
         usage = told.facts.usage
         return SpanRow(
             node.id, node.depth, node.kind, mark_of(told, seen),
-            _rounded(start), None if first is None else _rounded(first), _rounded(end), seen.name, seen.note,
+            _round_seconds(start), None if first is None else _round_seconds(first), _round_seconds(end),
+            seen.name, seen.note,
             usage.input + usage.output if usage else None,
-            _dollars(price(told.facts, node.begin)), cell,
+            _round_dollars(price(told.facts, node.begin)), cell,
         )  # fmt: skip
 
-    def _heading(self, node: Node) -> tuple[str, str]:
+    def _build_heading(self, node: Node) -> tuple[str, str]:
         if node.kind == SPAN:
             return one_line(node.name), ""
         ended = self.book.ended.get(node.id)
         outcome = str((ended or {}).get("outcome", "")) or (
             "" if node.id == self._pending.run else "incomplete"
         )
-        notes = [str(node.record.get("mode", "")), outcome if outcome != "ok" else "", _added(node)]
+        notes = [
+            str(node.record.get("mode", "")),
+            outcome if outcome != "ok" else "",
+            _format_added(node),
+        ]
         return one_line(self.sources.title(node.record)), one_line(" · ".join(filter(None, notes)))
 
-    def _cell_mark(self, node: Node) -> int:
+    def _find_cell_mark(self, node: Node) -> int:
         if node.kind != CELL:
             return NONE
         if node.id == self._pending.run:
@@ -313,7 +324,7 @@ class Spans:
                 "spans": len(self.nodes),
                 "calls": len(calls),
                 "errors": sum(1 for told in calls if told.failed or told.error),
-                "seconds": _rounded(
+                "seconds": _round_seconds(
                     sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
                 ),
                 "tokens_in": sum(t.facts.usage.input for t in used if t.facts.usage)
@@ -322,7 +333,7 @@ class Spans:
                 "tokens_out": sum(t.facts.usage.output for t in used if t.facts.usage)
                 if used
                 else None,
-                "cost": _dollars(sum(known)) if known else None,
+                "cost": _round_dollars(sum(known)) if known else None,
                 "partial": len(known) < len(prices),
             }
 
@@ -347,13 +358,13 @@ def mark_of(told: CallHeader, seen: Happened) -> int:
     return ERROR if seen.failed else NONE
 
 
-def _added(node: Node) -> str:
+def _format_added(node: Node) -> str:
     return "added" if node.record.get("parent") else ""
 
 
-def _rounded(seconds: float) -> float:
+def _round_seconds(seconds: float) -> float:
     return round(seconds, _PLACES)
 
 
-def _dollars(cost: float | None) -> float | None:
+def _round_dollars(cost: float | None) -> float | None:
     return None if cost is None else round(cost, 9)

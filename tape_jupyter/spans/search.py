@@ -25,13 +25,13 @@ def search(spans: Spans, words: str, start: int, patience: float = PATIENCE) -> 
     """protocol.ts' `Found`: of rows from `start` on, those that hold all words; as many as the time
     allows.
     """
-    wanted = [_spellings(word) for word in words.lower().split()]
+    wanted = [_list_spellings(word) for word in words.lower().split()]
     nodes, found, row = spans.nodes, [], start
     until = time.perf_counter() + patience
     for row in range(start, len(nodes)):
         told = nodes[row].told
         if told is not None and told.entry is not None:
-            text = _text(told.entry)
+            text = _read_text(told.entry)
             if all(any(word in text for word in spellings) for spellings in wanted):
                 found.append(nodes[row].id)
         if row - start >= _AT_LEAST and time.perf_counter() > until:
@@ -40,19 +40,21 @@ def search(spans: Spans, words: str, start: int, patience: float = PATIENCE) -> 
     return {"spans": found, "next": None if done else row + 1, "total": len(nodes)}
 
 
-def _spellings(word: str) -> set[str]:
+def _list_spellings(word: str) -> set[str]:
     """A word as it is, and as it stands within quotes."""
     return {word, json.dumps(word, ensure_ascii=False)[1:-1]}
 
 
-def _text(entry: Entry) -> str:
+def _read_text(entry: Entry) -> str:
     """What was asked and answered, in small letters; of an overridden call the new answer."""
     if isinstance(entry, Overridden):
-        return _part(entry, "\nresponse:") + _part(entry.recorded, "\nrequest:", "\nresponse:")
-    return _part(entry, "\nrequest:")
+        return _read_part(entry, "\nresponse:") + _read_part(
+            entry.recorded, "\nrequest:", "\nresponse:"
+        )
+    return _read_part(entry, "\nrequest:")
 
 
-def _part(entry: Entry, begin: str, end: str = "") -> str:
+def _read_part(entry: Entry, begin: str, end: str = "") -> str:
     book = entry.book
     if not isinstance(book, Book):
         return ""

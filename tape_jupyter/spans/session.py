@@ -25,9 +25,9 @@ class Takes:
 
     def of(self, cassette: Path) -> list[dict[str, Any]]:
         """Those of a cassette, by name. One that cannot be read is listed with what is wrong."""
-        return [self._take_record(path) for path in files.found(cassette)]
+        return [self._read_take(path) for path in files.found(cassette)]
 
-    def _take_record(self, path: Path) -> dict[str, Any]:
+    def _read_take(self, path: Path) -> dict[str, Any]:
         try:
             found = path.stat()
             seen = (found.st_mtime_ns, found.st_size)
@@ -56,7 +56,7 @@ def take_of(path: Path) -> dict[str, Any]:
         else files.stem(base)
     )
     moments = [str(entry.head().get("at", "")) for entry in made] + [
-        str(told.get("at", "")) for told in _runs(book)
+        str(told.get("at", "")) for told in _list_own_runs(book)
     ]
     return {
         "name": files.name_of(path),
@@ -68,7 +68,7 @@ def take_of(path: Path) -> dict[str, Any]:
     }
 
 
-def _runs(book: Book) -> list[dict[str, Any]]:
+def _list_own_runs(book: Book) -> list[dict[str, Any]]:
     below = set(book.base.by_run) if book.base is not None else set()
     return [run for run in book.runs if run.get("run") not in below]
 

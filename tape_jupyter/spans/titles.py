@@ -59,28 +59,28 @@ def one_line(text: str, size: int = LONG) -> str:
 
 def happened(told: CallHeader) -> Happened:
     """Never raises: what cannot be read says so."""
-    note = one_line(_note(told), 80)
+    note = one_line(_build_note(told), 80)
     if told.error:
         return Happened(one_line(told.error), note, None, failed=True)
     if told.entry is None:
-        return Happened(one_line(_request_title(told, {})), note, None, failed=False)
+        return Happened(one_line(_format_request_title(told, {})), note, None, failed=False)
     try:
-        section = _section(told)
-        name = _name(told, section)
-        first = _first(section)
+        section = _read_reply_section(told)
+        name = _build_title(told, section)
+        first = _find_first_wait(section)
     except _MALFORMED as error:
         return Happened(one_line(str(error)), note, None, failed=True)
-    failed = bool(told.failed) or _status(section) >= 400
+    failed = bool(told.failed) or _find_status(section) >= 400
     return Happened(one_line(name), note, first, failed)
 
 
-def _note(told: CallHeader) -> str:
+def _build_note(told: CallHeader) -> str:
     if told.kind == MODEL:
         return told.facts.answered or told.facts.model or host_and_path(told.asked)[0]
     return host_and_path(told.asked)[0] if told.kind == HTTP else ""
 
 
-def _section(told: CallHeader) -> Mapping[str, Any]:
+def _read_reply_section(told: CallHeader) -> Mapping[str, Any]:
     entry = told.entry
     if entry is None or not isinstance(entry.book, Book):
         return {}
@@ -90,50 +90,52 @@ def _section(told: CallHeader) -> Mapping[str, Any]:
     return entry.book.section(entry, "response")
 
 
-def _first(section: Mapping[str, Any]) -> float | None:
+def _find_first_wait(section: Mapping[str, Any]) -> float | None:
     reply = section.get("reply")
     waits = reply.waits if isinstance(reply, Reply) else section.get("waits")
     found = next(iter(waits), None) if isinstance(waits, list | tuple) else None
     return float(found) if isinstance(found, int | float) and found >= 0 else None
 
 
-def _status(section: Mapping[str, Any]) -> int:
+def _find_status(section: Mapping[str, Any]) -> int:
     reply = section.get("reply")
     status = reply.status if isinstance(reply, Reply) else section.get("status")
     return status if isinstance(status, int) else 0
 
 
-def _name(told: CallHeader, section: Mapping[str, Any]) -> str:
+def _build_title(told: CallHeader, section: Mapping[str, Any]) -> str:
     if told.kind in (TOOL, RETRIEVAL):
-        return _call(told)
-    status = _status(section)
+        return _format_call(told)
+    status = _find_status(section)
     if status >= 400:
-        return f"{status} {_error_kind(section) or records.phrase(status)}".strip()
+        return f"{status} {_find_error_kind(section) or records.phrase(status)}".strip()
     if told.failed:
         return told.failed
     if told.kind != MODEL or status == 101:
-        return _request_title(told, section)
-    return conversation.gist(_turns(section), LONG) or _request_title(told, section)
+        return _format_request_title(told, section)
+    return conversation.gist(_read_turns(section), LONG) or _format_request_title(told, section)
 
 
-def _request_title(told: CallHeader, _section: Mapping[str, Any]) -> str:
+def _format_request_title(told: CallHeader, _section: Mapping[str, Any]) -> str:
     """`GET orders/search?q=my order`; of a function, its name."""
     if told.kind in (TOOL, RETRIEVAL):
         return f"{told.asked}(…)"
     return f"{told.method.upper()} {host_and_path(told.asked)[1]}"
 
 
-def _call(told: CallHeader) -> str:
+def _format_call(told: CallHeader) -> str:
     """`lookup_order(query="my order")`"""
     entry = told.entry
     if entry is None or not isinstance(entry.book, Book):
         return told.asked
     arguments = entry.book.request_section(entry).get("arguments")
     pairs = arguments.items() if isinstance(arguments, Mapping) else ()
-    return f"{told.asked}({', '.join(f'{name}={_short(value)}' for name, value in pairs)})"
+    return (
+        f"{told.asked}({', '.join(f'{name}={_format_argument(value)}' for name, value in pairs)})"
+    )
 
 
-def _short(value: Any) -> str:
+def _format_argument(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value[:LONG]}"'
     if isinstance(value, Mapping):
@@ -144,46 +146,46 @@ def _short(value: Any) -> str:
 # ---------------------------------------------------------------- what a reply says
 
 
-def _turns(section: Mapping[str, Any]) -> list[conversation.Turn]:
+def _read_turns(section: Mapping[str, Any]) -> list[conversation.Turn]:
     if "body" in section:
         return conversation.answered(section["body"])
-    events = _events(section)
+    events = _read_events(section)
     if events is not None:
         return conversation.answered(whole(events))
-    reply = _reply(section)
+    reply = _read_reply(section)
     data = http.plain(reply.headers, reply.readable) if reply is not None else None
     return conversation.said(reply.headers, data) if reply is not None and data else []
 
 
-def _events(section: Mapping[str, Any]) -> list[Any] | None:
+def _read_events(section: Mapping[str, Any]) -> list[Any] | None:
     """The JSON of a stream's events, each folded group as one; None where its bytes must be
     restored.
     """
     entries = section.get("events", section.get("lines"))
     if not isinstance(entries, list):
         return None
-    found = list(_merged(entries))
+    found = list(_merge_events(entries))
     return None if None in found else found
 
 
-def _merged(entries: Iterable[Any]) -> Iterator[Any]:
+def _merge_events(entries: Iterable[Any]) -> Iterator[Any]:
     for entry in entries:
         told = event_folding.merged(entry)
         yield from [None] if told is None else told
 
 
-def _reply(section: Mapping[str, Any]) -> Reply | None:
+def _read_reply(section: Mapping[str, Any]) -> Reply | None:
     reply = section.get("reply")
     if reply is None and "large" not in section:
         reply = records.reply_of(dict(section))[0]
     return reply if isinstance(reply, Reply) else None
 
 
-def _error_kind(section: Mapping[str, Any]) -> str:
+def _find_error_kind(section: Mapping[str, Any]) -> str:
     """`rate_limit` of Anthropic's and OpenAI's error bodies; "" where the body names no kind."""
     body = section.get("body")
     if "body" not in section:
-        reply = _reply(section)
+        reply = _read_reply(section)
         body = (
             http.loads(http.plain(reply.headers, reply.readable) or b"")
             if reply is not None

@@ -105,14 +105,14 @@ def cell(
     own = [told for told in calls if told.run in ("", name) and type(told.entry) is not Overridden]
     starts = [told.at for told in own or calls if told.at]
     begin = min([at, *starts] if at else starts, default=0.0)
-    last = max((_end(told, begin) for told in own or calls), default=begin)
+    last = max((_compute_end(told, begin) for told in own or calls), default=begin)
     over = at + seconds((ended or {}).get("seconds")) if at else begin
     end = max(last, over, pending.now if name == pending.run else begin)
     yield Node(name, CELL, 0, record, begin, end, calls=len(calls))
-    yield from _below(_Run(name, record, begin), sorted(calls, key=lambda told: told.at))
+    yield from _build_nodes(_Run(name, record, begin), sorted(calls, key=lambda told: told.at))
 
 
-def _end(told: CallHeader, begin: float) -> float:
+def _compute_end(told: CallHeader, begin: float) -> float:
     return (told.at or begin) + told.seconds
 
 
@@ -135,7 +135,7 @@ class _Run:
         """The id of the user's span of that name in a container; made when first met."""
         key = (container, name)
         node = self.spans.get(key)
-        begin, end = told.at or self.begin, _end(told, self.begin)
+        begin, end = told.at or self.begin, _compute_end(told, self.begin)
         if node is None:
             node = Node(
                 f"{self.name}/#{len(self.spans) + 1}", SPAN, 0, self.record, begin, end, name=name
@@ -147,7 +147,7 @@ class _Run:
         return node.id
 
 
-def _below(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
+def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
     known = {told.id: told for told in calls} if any(told.parent for told in calls) else {}
     for told in calls:
         parent = known.get(told.parent) if told.parent != told.id else None
@@ -170,19 +170,19 @@ def _below(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
                 told,
             ),
         )
-    yield from _walk(run)
+    yield from _walk_tree(run)
 
 
-def _walk(run: _Run) -> Iterator[Node]:
+def _walk_tree(run: _Run) -> Iterator[Node]:
     """Depth first. What hangs in a circle of parents is never reached: it stands below the cell,
     after the rest.
     """
-    yield from _from(run, run.below.pop("", []))
+    yield from _walk_from(run, run.below.pop("", []))
     while run.below:
-        yield from _from(run, run.below.pop(next(iter(run.below))))
+        yield from _walk_from(run, run.below.pop(next(iter(run.below))))
 
 
-def _from(run: _Run, roots: list[Node]) -> Iterator[Node]:
+def _walk_from(run: _Run, roots: list[Node]) -> Iterator[Node]:
     stack = roots[::-1]
     while stack:
         node = stack.pop()

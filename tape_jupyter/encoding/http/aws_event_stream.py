@@ -70,12 +70,13 @@ def frame_headers(whole: bytes) -> dict[str, str] | None:
 def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """One frame with text headers."""
     block = b"".join(
-        _header(name.encode("utf-8"), value.encode("utf-8")) for name, value in headers.items()
+        _encode_header(name.encode("utf-8"), value.encode("utf-8"))
+        for name, value in headers.items()
     )
     prelude = struct.pack(">II", 16 + len(block) + len(payload), len(block))
     head = prelude + struct.pack(">I", zlib.crc32(prelude)) + block + payload
     return head + struct.pack(">I", zlib.crc32(head))
 
 
-def _header(name: bytes, value: bytes) -> bytes:
+def _encode_header(name: bytes, value: bytes) -> bytes:
     return bytes([len(name)]) + name + struct.pack(">BH", 7, len(value)) + value

@@ -90,49 +90,49 @@ def fold(
     """
     if not raw:
         return {}
-    section = {"sha256": _digest(raw)} if digest else {}
+    section = {"sha256": _compute_digest(raw)} if digest else {}
     if not codings(content_encoding):
-        return section | _folded(raw, content_type, parsed)
+        return section | _fold_plain(raw, content_type, parsed)
     try:
         plain = opened(raw, content_encoding)
     except TooLarge:
         return {**section, "too large to open": True, "base64": lines_of_base64(raw)}
     except ValueError:
-        return section | _folded(raw, content_type, parsed)
+        return section | _fold_plain(raw, content_type, parsed)
     if not plain:
         return section | {"base64": lines_of_base64(raw)}
-    folded = _folded(plain, content_type, parsed)
+    folded = _fold_plain(plain, content_type, parsed)
     return {
         **section,
         "encoding": content_encoding,
         **folded,
-        "plain": _digest(plain),
+        "plain": _compute_digest(plain),
         "wire": lines_of_base64(raw),
     }
 
 
-def _folded(plain: bytes, content_type: str, parsed: Any = None) -> Section:
+def _fold_plain(plain: bytes, content_type: str, parsed: Any = None) -> Section:
     """The first section that gives the same bytes again."""
-    for section in _attempts(plain, content_type, parsed):
+    for section in _propose_sections(plain, content_type, parsed):
         try:
-            if _decoded_body(section) == plain:
+            if _restore_plain(section) == plain:
                 return section
         except (CassetteError, *_MALFORMED):
             continue
     return {"base64": lines_of_base64(plain)}
 
 
-def _attempts(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]:
+def _propose_sections(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]:
     if "amazon.eventstream" in content_type or next(split_frames(plain[: 2**20]), b""):
         yield from sse.frames(plain)
-    text, rest = _as_text(plain)
+    text, rest = _decode_text(plain)
     if _SSE_START.match(text) or "event-stream" in content_type:
-        yield from _worthy(sse.sse(text), "events", rest)
+        yield from _filter_readable(sse.sse(text), "events", rest)
     core = text.strip(_SPACE)
     if core[:1] in ("{", "[") or "json" in content_type:
-        yield from _json(text, core, parsed)
+        yield from _propose_json(text, core, parsed)
         if core[:1] == "{" and "\n" in core:
-            yield from _worthy(sse.lines(text), "lines", rest)
+            yield from _filter_readable(sse.lines(text), "lines", rest)
     if not _UNREADABLE.search(text):
         yield (
             {"text": text}
@@ -142,7 +142,7 @@ def _attempts(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]
         yield {"text": text}
 
 
-def _json(text: str, core: str, parsed: Any) -> Iterator[Section]:
+def _propose_json(text: str, core: str, parsed: Any) -> Iterator[Section]:
     """Sections of a JSON text: of what was parsed already, then read anew, for 1.0 may have become
     1 (cassette/match_key.py).
 
@@ -165,7 +165,7 @@ def _json(text: str, core: str, parsed: Any) -> Iterator[Section]:
             }
 
 
-def _as_text(plain: bytes) -> tuple[str, bytes]:
+def _decode_text(plain: bytes) -> tuple[str, bytes]:
     """The text, and what is left of a character that was cut in two; ("", all) for bytes that are
     no text.
     """
@@ -177,7 +177,7 @@ def _as_text(plain: bytes) -> tuple[str, bytes]:
         return plain[: error.start].decode("utf-8"), plain[error.start :]
 
 
-def _worthy(attempts: Iterator[Section], kind: str, rest: bytes) -> Iterator[Section]:
+def _filter_readable(attempts: Iterator[Section], kind: str, rest: bytes) -> Iterator[Section]:
     """Streams of which something could be read. One that was cut in the middle of a character ends
     in its bytes.
     """
@@ -190,7 +190,7 @@ def _worthy(attempts: Iterator[Section], kind: str, rest: bytes) -> Iterator[Sec
             )
 
 
-def _digest(raw: bytes) -> str:
+def _compute_digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
@@ -214,14 +214,14 @@ def restore(section: Mapping[str, Any]) -> tuple[bytes, bool]:
     Other keys may stand in the same mapping. Raises CassetteError for a section that is malformed.
     """
     try:
-        raw = _wire(section)
+        raw = _restore_wire(section)
     except CassetteError:
         raise
     except _MALFORMED as error:
         raise CassetteError(
             f"this body cannot be made into bytes again: {type(error).__name__}: {error}"
         ) from error
-    return raw, bool(raw or "sha256" in section) and _digest(raw) != section.get("sha256")
+    return raw, bool(raw or "sha256" in section) and _compute_digest(raw) != section.get("sha256")
 
 
 def renewed(section: Mapping[str, Any]) -> tuple[Section, bytes]:
@@ -231,20 +231,20 @@ def renewed(section: Mapping[str, Any]) -> tuple[Section, bytes]:
     kept = {key: value for key, value in section.items() if key not in ("sha256", "plain", "wire")}
     raw, _ = restore(kept)
     if "encoding" in kept:
-        kept |= {"plain": _digest(_decoded_body(kept)), "wire": lines_of_base64(raw)}
-    return ({"sha256": _digest(raw), **kept} if raw else kept), raw
+        kept |= {"plain": _compute_digest(_restore_plain(kept)), "wire": lines_of_base64(raw)}
+    return ({"sha256": _compute_digest(raw), **kept} if raw else kept), raw
 
 
-def _wire(section: Mapping[str, Any]) -> bytes:
-    plain = _decoded_body(section)
+def _restore_wire(section: Mapping[str, Any]) -> bytes:
+    plain = _restore_plain(section)
     if "encoding" not in section:
         return plain
-    if "wire" in section and _digest(plain) == section.get("plain"):
-        return _unbase64(section["wire"], "wire")
-    return sealed(plain, _text(section, "encoding"))
+    if "wire" in section and _compute_digest(plain) == section.get("plain"):
+        return _decode_base64(section["wire"], "wire")
+    return sealed(plain, _require_text(section, "encoding"))
 
 
-def _decoded_body(section: Mapping[str, Any]) -> bytes:
+def _restore_plain(section: Mapping[str, Any]) -> bytes:
     forms = [form for form in _FORMS if form in section]
     if len(forms) > 1:
         raise CassetteError(
@@ -257,27 +257,27 @@ def _decoded_body(section: Mapping[str, Any]) -> bytes:
     return _FORMS[forms[0]](section)
 
 
-def _json_bytes(section: Mapping[str, Any]) -> bytes:
+def _encode_json(section: Mapping[str, Any]) -> bytes:
     text = dialect(section.get("json", "compact")).encode(section["body"])
     return f"{section.get('head', '')}{text}{section.get('tail', '')}".encode()
 
 
-def _text_bytes(section: Mapping[str, Any]) -> bytes:
-    text = _text(section, "text")
+def _encode_text(section: Mapping[str, Any]) -> bytes:
+    text = _require_text(section, "text")
     newline = section.get("newline", "lf")
     if newline not in ("lf", "crlf"):
         raise CassetteError(f"newline: {newline!r} is neither lf nor crlf")
     return (text.replace("\n", "\r\n") if newline == "crlf" else text).encode("utf-8")
 
 
-def _text(section: Mapping[str, Any], key: str) -> str:
+def _require_text(section: Mapping[str, Any], key: str) -> str:
     value = section[key]
     if type(value) is not str:
         raise CassetteError(f"{key}: {value!r} is no text; write it in quotes")
     return value
 
 
-def _unbase64(text: Any, key: str) -> bytes:
+def _decode_base64(text: Any, key: str) -> bytes:
     if type(text) is not str:
         raise CassetteError(f"{key} is no text")
     try:
@@ -287,12 +287,12 @@ def _unbase64(text: Any, key: str) -> bytes:
 
 
 _FORMS: Final[dict[str, Callable[[Mapping[str, Any]], bytes]]] = {
-    "body": _json_bytes,
+    "body": _encode_json,
     "events": sse.unfold,
     "lines": sse.unfold,
     "frames": sse.unfold,
-    "text": _text_bytes,
-    "base64": lambda section: _unbase64(section["base64"], "base64"),
+    "text": _encode_text,
+    "base64": lambda section: _decode_base64(section["base64"], "base64"),
 }
 
 
@@ -308,13 +308,13 @@ def cut(body: bytes, reads: list[int], content_type: str = "") -> list[bytes]:
     """
     ends = list(itertools.accumulate(reads))
     if ends and ends[-1] != len(body):
-        ends = _moved(ends, body, content_type)
+        ends = _move_ends(ends, body, content_type)
     elif not ends:
         ends = [len(body)] if body else []
     return [body[start:end] for start, end in itertools.pairwise([0, *ends])]
 
 
-def _moved(ends: list[int], body: bytes, content_type: str) -> list[int]:
+def _move_ends(ends: list[int], body: bytes, content_type: str) -> list[int]:
     length, total = len(body), ends[-1]
     wanted = [end * length // total for end in ends] if total else [length]
     if "event-stream" in content_type or _SSE_START.match(body[:8].decode("latin-1")):

@@ -66,7 +66,7 @@ class TerminalWatch:
     ) -> None:
         self._declared, self._received = declared_length, 0
         self._decoder = Decoder(content_encoding) if codings(content_encoding) else None
-        self._look: Callable[[bytes], bool] | None = _looker(content_type)
+        self._look: Callable[[bytes], bool] | None = _choose_detector(content_type)
         self._first = b""
 
     def feed(self, chunk: bytes) -> bool:
@@ -75,22 +75,26 @@ class TerminalWatch:
         """
         self._received += len(chunk)
         data = chunk if self._decoder is None else self._decoder.feed(chunk)
-        look = self._look or self._sniff
+        look = self._look or self._sniff_kind
         return look(data) or (self._declared is not None and self._received >= self._declared)
 
-    def _sniff(self, data: bytes) -> bool:
+    def _sniff_kind(self, data: bytes) -> bool:
         """Without a telling content-type the first bytes tell."""
         self._first += data
         if len(self._first) < PRELUDE:
             return False
         first, self._first = self._first, b""
         self._look = (
-            _Frames().look if is_prelude(first) else _Events().look if _SSE.match(first) else _never
+            _Frames().look
+            if is_prelude(first)
+            else _Events().look
+            if _SSE.match(first)
+            else _detect_nothing
         )
         return self._look(first)
 
 
-def _looker(content_type: str) -> Callable[[bytes], bool] | None:
+def _choose_detector(content_type: str) -> Callable[[bytes], bool] | None:
     kind = content_type.lower()
     if "amazon.eventstream" in kind:
         return _Frames().look
@@ -101,7 +105,7 @@ def _looker(content_type: str) -> Callable[[bytes], bool] | None:
     return None
 
 
-def _never(_data: bytes) -> bool:
+def _detect_nothing(_data: bytes) -> bool:
     return False
 
 
@@ -115,12 +119,12 @@ class _Parts:
         self._tail = b""
 
     def look(self, data: bytes) -> bool:
-        if not self._parts and self._border(data, 0) == len(data):
+        if not self._parts and self._find_border(data, 0) == len(data):
             return self._is_last(data)  # one read, one event: the usual case
         ended, start = False, 0
         window, known = self._tail + data, len(self._tail)
         while True:
-            end = self._border(window, max(start, 0))
+            end = self._find_border(window, max(start, 0))
             if end < 0:
                 break
             begin = max(start, known)
@@ -136,7 +140,7 @@ class _Parts:
         self._tail = window[max(start, len(window) - 2) :]
         return ended
 
-    def _border(self, window: bytes, start: int) -> int:
+    def _find_border(self, window: bytes, start: int) -> int:
         """Where the event that begins at `start` ends in the window, -1 if it does not."""
         raise NotImplementedError
 
@@ -149,7 +153,7 @@ class _Events(_Parts):
 
     __slots__ = ()
 
-    def _border(self, window: bytes, start: int) -> int:
+    def _find_border(self, window: bytes, start: int) -> int:
         blank = window.find(b"\n\n", start)
         end = blank + 2 if blank >= 0 else -1
         if b"\r" in window:
@@ -172,11 +176,11 @@ class _Events(_Parts):
             (*_HINTS, *_TYPE_HINTS) if typed else _HINTS
         ):  # any() would cost twice as much, on every token
             if hint in event:
-                return _ends_stream(event)
+                return _is_terminal_event(event)
         return False
 
 
-def _ends_stream(event: bytes) -> bool:
+def _is_terminal_event(event: bytes) -> bool:
     fields: dict[bytes, list[bytes]] = {}
     for line in event.splitlines():
         name, _, value = line.partition(b":")
@@ -184,10 +188,10 @@ def _ends_stream(event: bytes) -> bool:
     if any(name.decode("utf-8", "replace") in _NAMES for name in fields.get(b"event", ())):
         return True
     data = b"\n".join(fields.get(b"data", ()))
-    return data.strip() == b"[DONE]" or _says_end(_loads(data))
+    return data.strip() == b"[DONE]" or _is_terminal_value(_parse_object(data))
 
 
-def _says_end(value: Any) -> bool:
+def _is_terminal_value(value: Any) -> bool:
     """Whether the JSON of an event is the last of its stream: its type, Gemini's finishReason, an
     error, an answer.
     """
@@ -210,7 +214,7 @@ def _says_end(value: Any) -> bool:
     )
 
 
-def _loads(data: bytes) -> Any:
+def _parse_object(data: bytes) -> Any:
     try:
         return json.loads(data) if data[:1] == b"{" else None
     except (ValueError, RecursionError):
@@ -222,13 +226,13 @@ class _Lines(_Parts):
 
     __slots__ = ()
 
-    def _border(self, window: bytes, start: int) -> int:
+    def _find_border(self, window: bytes, start: int) -> int:
         return window.find(b"\n", start) + 1 or -1
 
     def _is_last(self, event: bytes) -> bool:
         if not any(hint in event for hint in _LINE_HINTS):
             return False
-        value = _loads(event.strip())
+        value = _parse_object(event.strip())
         return isinstance(value, dict) and (
             value.get("done") is True
             or value.get("is_finished") is True
@@ -261,13 +265,13 @@ class _Frames:
             if len(buffer) - start < total:
                 self._need = total
                 break
-            ended = _ends_frames(buffer[start : start + total]) or ended
+            ended = _is_terminal_frame(buffer[start : start + total]) or ended
             start += total
         self._parts, self._size = [buffer[start:]], len(buffer) - start
         return ended
 
 
-def _ends_frames(frame: bytes) -> bool:
+def _is_terminal_frame(frame: bytes) -> bool:
     (length,) = struct.unpack_from(">I", frame, 4)
     head = frame[PRELUDE : PRELUDE + length]
     if any(hint in head for hint in _HEADER_HINTS):
@@ -276,21 +280,21 @@ def _ends_frames(frame: bytes) -> bool:
             "exception",
             "error",
         )
-    return b"chunk" in head and _ends_chunk(frame_payload(frame))
+    return b"chunk" in head and _is_terminal_chunk(frame_payload(frame))
 
 
-def _ends_chunk(payload: bytes) -> bool:
+def _is_terminal_chunk(payload: bytes) -> bool:
     """InvokeModelWithResponseStream: the model's own event in base64; Bedrock adds its metrics to
     the last.
     """
-    value = _loads(payload)
+    value = _parse_object(payload)
     try:
         inner = base64.b64decode(value["bytes"]) if isinstance(value, dict) else b""
     except (TypeError, ValueError, KeyError):
         return False
     if b"message_stop" not in inner and b"amazon-bedrock-invocationMetrics" not in inner:
         return False
-    event = _loads(inner)
+    event = _parse_object(inner)
     if not isinstance(event, dict):
         return False
     return event.get("type") == "message_stop" or "amazon-bedrock-invocationMetrics" in event

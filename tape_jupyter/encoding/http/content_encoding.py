@@ -43,7 +43,7 @@ class Decoder:
         self._stages: list[_Stage] = []
         self.failure: ValueError | None = None
         try:
-            self._stages = [_stage(name) for name in reversed(codings(content_encoding))]
+            self._stages = [_build_stage(name) for name in reversed(codings(content_encoding))]
         except ValueError as error:
             self.failure = error
 
@@ -88,11 +88,11 @@ def opened(raw: bytes, content_encoding: str, cap: int = CAP) -> bytes:
 def sealed(plain: bytes, content_encoding: str) -> bytes:
     """The bytes encoded afresh: the same content as the recorded ones, seldom the same bytes."""
     for name in codings(content_encoding):
-        plain = _seal(plain, name)
+        plain = _apply_coding(plain, name)
     return plain
 
 
-def _seal(plain: bytes, name: str) -> bytes:
+def _apply_coding(plain: bytes, name: str) -> bytes:
     if name in ("gzip", "deflate"):
         packer = zlib.compressobj(6, zlib.DEFLATED, _GZIP if name == "gzip" else _ZLIB)
         return packer.compress(plain) + packer.flush()
@@ -108,7 +108,7 @@ def _seal(plain: bytes, name: str) -> bytes:
     raise CassetteError(f"encoding: {name!r} is none of gzip, deflate, br, zstd")
 
 
-def _stage(name: str) -> _Stage:
+def _build_stage(name: str) -> _Stage:
     if name in ("gzip", "deflate"):
         return _Zlib(_GZIP if name == "gzip" else _ZLIB)
     try:
@@ -144,9 +144,9 @@ class _Zlib:
             self._head = None
             if data[0] & 15 != 8 or int.from_bytes(data[:2]) % 31:  # no zlib header (RFC 1950)
                 self._inflater = zlib.decompressobj(_RAW)
-        return self._inflate(data, room)
+        return self._inflate_data(data, room)
 
-    def _inflate(self, data: bytes, room: int) -> bytes:
+    def _inflate_data(self, data: bytes, room: int) -> bytes:
         out: list[bytes] = []
         while data:
             if self._inflater.eof:

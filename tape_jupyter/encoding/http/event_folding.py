@@ -104,11 +104,11 @@ class _Group:
         """Whether the piece belongs here; then it is kept."""
         first = self._first
         if piece.dialect is not first.dialect or (
-            piece.fields is not first.fields and not _same(first, piece)
+            piece.fields is not first.fields and not _has_same_fields(first, piece)
         ):
             return False
         if first.dialect is not None:
-            leaves = self._leaves(piece.data) or self._widened(piece.data)
+            leaves = self._take_leaves(piece.data) or self._widen_columns(piece.data)
             if leaves is None:
                 return False
             for column, leaf in zip(self._columns.values(), leaves, strict=True):
@@ -116,7 +116,7 @@ class _Group:
         self._pads.append(piece.pad)
         return True
 
-    def _leaves(self, data: Any) -> list[Any] | None:
+    def _take_leaves(self, data: Any) -> list[Any] | None:
         """The leaves of `data` if nothing else differs: blanked, so that the rest is compared at C
         speed.
         """
@@ -124,38 +124,38 @@ class _Group:
         holders: list[tuple[Any, Any]] = []
         try:
             for path in self._columns:
-                holder = _get(data, path[:-1])
+                holder = _get_leaf(data, path[:-1])
                 leaves.append(holder[path[-1]])
                 holders.append((holder, path[-1]))
         except (LookupError, TypeError):
             return None
         for (holder, step), leaf in zip(holders, leaves, strict=True):
-            holder[step] = _emptied(leaf)
+            holder[step] = _empty_leaf(leaf)
         if data == self._blank:
             return leaves
         for (holder, step), leaf in zip(holders, leaves, strict=True):
             holder[step] = leaf
         return None
 
-    def _widened(self, data: Any) -> list[Any] | None:
+    def _widen_columns(self, data: Any) -> list[Any] | None:
         """The leaves of `data` after columns were added for what else differs; None if too much
         does.
         """
         whole = self._blank
         for path, column in self._columns.items():
-            whole = _with_leaf(whole, path, column[0])
+            whole = _replace_leaf(whole, path, column[0])
         found: list[Path] = []
         if (
-            not _changes(whole, data, (), found)
+            not _collect_changes(whole, data, (), found)
             or len(self._columns | dict.fromkeys(found)) > _MAX_COLUMNS
         ):
             return None
         for path in found:
             if path not in self._columns:
-                leaf = _get(whole, path)
+                leaf = _get_leaf(whole, path)
                 self._columns[path] = [leaf] * len(self._pads)
-                self._blank = _with_leaf(self._blank, path, _emptied(leaf))
-        return [_get(data, path) for path in self._columns]
+                self._blank = _replace_leaf(self._blank, path, _empty_leaf(leaf))
+        return [_get_leaf(data, path) for path in self._columns]
 
     def entry(self, spelling: Dialect) -> Entry:
         first, times = self._first, len(self._pads)
@@ -163,8 +163,8 @@ class _Group:
             return first.entry(spelling)
         entry = Piece(first.fields, self._blank, first.dialect).entry(spelling)
         columns = [
-            _column(path, values)
-            for path, values in sorted(self._columns.items(), key=_readable_first)
+            _build_column(path, values)
+            for path, values in sorted(self._columns.items(), key=_rank_column)
         ]
         if columns and "text" in columns[0]:
             entry |= columns.pop(0)
@@ -177,47 +177,51 @@ class _Group:
         return entry
 
 
-def _same(first: Piece, piece: Piece) -> bool:
+def _has_same_fields(first: Piece, piece: Piece) -> bool:
     return first.fields == piece.fields and list(first.fields) == list(piece.fields)
 
 
-def _emptied(leaf: Any) -> Any:
+def _empty_leaf(leaf: Any) -> Any:
     return "" if type(leaf) is str else 0 if type(leaf) in _NUMBERS else leaf
 
 
-def _changes(a: Any, b: Any, path: Path, found: list[Path]) -> bool:
+def _collect_changes(a: Any, b: Any, path: Path, found: list[Path]) -> bool:
     """Collect the leaves in which `b` differs from `a`; False if it differs in more than texts and
     numbers.
     """
     kind, other = type(a), type(b)
     if kind is dict and other is dict:
-        return _dict_changes(a, b, path, found)
+        return _collect_dict_changes(a, b, path, found)
     if kind is list and other is list:
-        return _list_changes(a, b, path, found)
+        return _collect_list_changes(a, b, path, found)
     if kind is str and other is str:
-        return _leaf(path, found)
-    return kind in _NUMBERS and other in _NUMBERS and _leaf(path, found)
+        return _add_leaf(path, found)
+    return kind in _NUMBERS and other in _NUMBERS and _add_leaf(path, found)
 
 
-def _dict_changes(a: dict[str, Any], b: dict[str, Any], path: Path, found: list[Path]) -> bool:
+def _collect_dict_changes(
+    a: dict[str, Any], b: dict[str, Any], path: Path, found: list[Path]
+) -> bool:
     if len(a) != len(b):
         return False
     for (key, x), (other, y) in zip(a.items(), b.items(), strict=True):
-        if key != other or (x is not y and x != y and not _changes(x, y, (*path, key), found)):
+        if key != other or (
+            x is not y and x != y and not _collect_changes(x, y, (*path, key), found)
+        ):
             return False
     return True
 
 
-def _list_changes(a: list[Any], b: list[Any], path: Path, found: list[Path]) -> bool:
+def _collect_list_changes(a: list[Any], b: list[Any], path: Path, found: list[Path]) -> bool:
     if len(a) != len(b):
         return False
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
-        if x is not y and x != y and not _changes(x, y, (*path, i), found):
+        if x is not y and x != y and not _collect_changes(x, y, (*path, i), found):
             return False
     return True
 
 
-def _leaf(path: Path, found: list[Path]) -> bool:
+def _add_leaf(path: Path, found: list[Path]) -> bool:
     found.append(path)
     return _may_vary(path)
 
@@ -233,16 +237,16 @@ def _may_vary(path: Path) -> bool:
     )
 
 
-def _readable_first(column: tuple[Path, list[Any]]) -> tuple[bool, bool]:
+def _rank_column(column: tuple[Path, list[Any]]) -> tuple[bool, bool]:
     """Texts before numbers, filler last."""
     path, values = column
     return type(values[0]) is not str, path[-1] in _FILLER
 
 
-def _column(path: Path, values: list[Any]) -> Entry:
+def _build_column(path: Path, values: list[Any]) -> Entry:
     at = ".".join(map(str, path))
     if type(values[0]) is str:
-        return {"at": at} | _text_column(values)
+        return {"at": at} | _build_text_column(values)
     if all(type(v) is int for v in values) and values == list(
         range(values[0], values[0] + len(values))
     ):
@@ -250,7 +254,7 @@ def _column(path: Path, values: list[Any]) -> Entry:
     return {"at": at, "numbers": values}
 
 
-def _text_column(values: list[str]) -> Entry:
+def _build_text_column(values: list[str]) -> Entry:
     sizes = [len(value) for value in values]
     longest = max(values, key=len)
     if sum(sizes) >= 2 * len(longest) > 40 and all(map(longest.startswith, values)):
@@ -258,18 +262,18 @@ def _text_column(values: list[str]) -> Entry:
     return {"text": "".join(values), "cuts": sizes}
 
 
-def _get(data: Any, path: Path) -> Any:
+def _get_leaf(data: Any, path: Path) -> Any:
     for step in path:
         data = data[step]
     return data
 
 
-def _with_leaf(data: Any, path: Path, leaf: Any) -> Any:
+def _replace_leaf(data: Any, path: Path, leaf: Any) -> Any:
     """A copy of `data` with another leaf at `path`; what is off the path is shared."""
     if not path:
         return leaf
     copy: Any = data.copy()
-    copy[path[0]] = _with_leaf(data[path[0]], path[1:], leaf)
+    copy[path[0]] = _replace_leaf(data[path[0]], path[1:], leaf)
     return copy
 
 
@@ -282,12 +286,14 @@ def payloads(entry: Entry, spelling: Dialect) -> list[str]:
     """
     if "json" in entry:
         spelling = dialect(entry["json"])
-    data, columns = entry["data"], list(_columns(entry))
+    data, columns = entry["data"], list(_iterate_columns(entry))
     times = pieces_of(entry, columns)
     texts = (
-        _fill(data, columns, spelling, times) if columns else repeated(spelling.encode(data), times)
+        _fill_template(data, columns, spelling, times)
+        if columns
+        else repeated(spelling.encode(data), times)
     )
-    return _padded(texts, entry["pad"]) if "pad" in entry else texts
+    return _pad_texts(texts, entry["pad"]) if "pad" in entry else texts
 
 
 def merged(entry: Entry) -> list[Any] | None:
@@ -307,7 +313,7 @@ def merged(entry: Entry) -> list[Any] | None:
     data = entry["data"]
     if "at" not in entry:
         return [data] * min(pieces_of(entry), _MAX_GLANCE)
-    return [_with_leaf(data, _address(data, entry["at"]), entry["text"])]
+    return [_replace_leaf(data, _parse_address(data, entry["at"]), entry["text"])]
 
 
 _MAX_GLANCE: Final = 1_000
@@ -330,8 +336,8 @@ def apart(entry: Entry) -> list[Entry]:
     for number in range(times):
         piece = dict(bare)
         for column in columns:
-            piece["data"] = _with_leaf(
-                piece["data"], _address(piece["data"], column["at"]), column["count"] + number
+            piece["data"] = _replace_leaf(
+                piece["data"], _parse_address(piece["data"], column["at"]), column["count"] + number
             )
         if isinstance(pads, list):
             piece["pad"] = pads[number]
@@ -362,7 +368,7 @@ def pieces_of(entry: Entry, columns: Iterable[Entry] = ()) -> int:
     return times
 
 
-def _columns(entry: Entry) -> Iterator[Entry]:
+def _iterate_columns(entry: Entry) -> Iterator[Entry]:
     if "at" in entry:
         yield entry
     elif "text" in entry:
@@ -372,7 +378,7 @@ def _columns(entry: Entry) -> Iterator[Entry]:
     yield from entry.get("vary", ())
 
 
-def _fill(data: Any, columns: list[Entry], spelling: Dialect, times: int) -> list[str]:
+def _fill_template(data: Any, columns: list[Entry], spelling: Dialect, times: int) -> list[str]:
     """Each text is the template's with the leaves put in. The template is encoded once, with a mark
     for each leaf.
     """
@@ -381,18 +387,18 @@ def _fill(data: Any, columns: list[Entry], spelling: Dialect, times: int) -> lis
         mark += "~"
     marks = [f"{mark}{i}:" for i in range(len(columns))]
     for column, name in zip(columns, marks, strict=True):
-        data = _with_leaf(data, _address(data, column["at"]), name)
+        data = _replace_leaf(data, _parse_address(data, column["at"]), name)
     parts = re.split(f'"{re.escape(mark)}([0-9]+):"', spelling.encode(data))
     order = [int(number) for number in parts[1::2]]
     if sorted(order) != list(range(len(columns))):
         raise CassetteError("two lists of a folded event have the same address")
     form = "%s".join(part.replace("%", "%%") for part in parts[::2])
     repeated(form, times)
-    leaves = [_leaves(columns[i], spelling, times) for i in order]
+    leaves = [_format_leaves(columns[i], spelling, times) for i in order]
     return [form % row for row in zip(*leaves, strict=True)]
 
 
-def _address(data: Any, at: str) -> Path:
+def _parse_address(data: Any, at: str) -> Path:
     path: list[str | int] = []
     for step in at.split("."):
         path.append(int(step) if type(data) is list else step)
@@ -400,7 +406,7 @@ def _address(data: Any, at: str) -> Path:
     return tuple(path)
 
 
-def _leaves(column: Entry, spelling: Dialect, times: int) -> list[str]:
+def _format_leaves(column: Entry, spelling: Dialect, times: int) -> list[str]:
     if "numbers" in column:
         return [spelling.number(value) for value in column["numbers"]]
     if "count" in column:
@@ -408,7 +414,7 @@ def _leaves(column: Entry, spelling: Dialect, times: int) -> list[str]:
         if type(first) is not int:
             raise CassetteError("count is the first number")
         return list(map(str, range(first, first + times)))
-    return [spelling.string(part) for part in _texts(column)]
+    return [spelling.string(part) for part in _split_texts(column)]
 
 
 def texts_of(column: Entry) -> list[str]:
@@ -418,7 +424,7 @@ def texts_of(column: Entry) -> list[str]:
     if not isinstance(column.get("at"), str) or not {"cuts", "upto"} & column.keys():
         return []
     try:
-        return _texts(column)
+        return _split_texts(column)
     except (CassetteError, LookupError, TypeError):
         return []
 
@@ -429,9 +435,9 @@ def with_texts(column: Entry, texts: list[str]) -> Entry:
     return {**rest, "text": "".join(texts), "cuts": [len(text) for text in texts]}
 
 
-def _texts(column: Entry) -> list[str]:
+def _split_texts(column: Entry) -> list[str]:
     return (
-        _beginnings(column["text"], column["upto"])
+        _cut_beginnings(column["text"], column["upto"])
         if "upto" in column
         else recut(column["text"], column["cuts"])
     )
@@ -449,7 +455,7 @@ def recut(text: str, cuts: list[int]) -> list[str]:
     return [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _beginnings(text: str, upto: list[int]) -> list[str]:
+def _cut_beginnings(text: str, upto: list[int]) -> list[str]:
     """The text's beginnings of those lengths; after an edit what was whole is whole again."""
     if type(text) is not str or not upto or any(type(end) is not int or end < 0 for end in upto):
         raise CassetteError("a folded event has a text, and upto: a list of character counts")
@@ -457,7 +463,7 @@ def _beginnings(text: str, upto: list[int]) -> list[str]:
     return [text if end == whole else text[:end] for end in upto]
 
 
-def _padded(texts: list[str], pad: int | list[int]) -> list[str]:
+def _pad_texts(texts: list[str], pad: int | list[int]) -> list[str]:
     pads: list[Any] = pad if isinstance(pad, list) else [pad] * len(texts)
     if not all(type(n) is int and 0 <= n <= _MAX_PAD for n in pads):
         raise CassetteError("pad is a number of spaces")

@@ -43,13 +43,13 @@ _HTML: Final = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 _HTML_ESCAPE: Final = re.compile(r"\\u00(?:3c|3e|26)")
 
 
-def _c_float(x: float) -> str:
+def _format_c_float(x: float) -> str:
     """As protobuf prints a double: 15 digits if they suffice, else 17."""
     short = f"{x:.15g}"
     return short if float(short) == x else f"{x:.17g}"
 
 
-def _js_float(x: float) -> str:
+def _format_js_float(x: float) -> str:
     """As JavaScript and Go print a double: no exponent between 1e-6 and 1e21, no padded exponents."""
     mantissa, e, exponent = repr(x).partition("e")
     if not e:
@@ -59,16 +59,16 @@ def _js_float(x: float) -> str:
     return f"{Decimal(repr(x)):f}" if -7 < int(exponent) < 21 else f"{mantissa}e{int(exponent):+d}"
 
 
-def _rust_float(x: float) -> str:
+def _format_rust_float(x: float) -> str:
     """As Rust's ryu prints a double: Python's form with a bare exponent."""
     mantissa, e, exponent = repr(x).partition("e")
     return f"{mantissa}e{int(exponent)}" if e else mantissa
 
 
 _FLOATS: Final[dict[str, Callable[[float], str]]] = {
-    "c-floats": _c_float,
-    "js-floats": _js_float,
-    "rust-floats": _rust_float,
+    "c-floats": _format_c_float,
+    "js-floats": _format_js_float,
+    "rust-floats": _format_rust_float,
 }
 
 
@@ -122,7 +122,7 @@ class Dialect:
         unit = layout["unit"]
         self._pretty = unit is not None
         self._indent = "" if unit is None else "\t" if unit == "tab" else " " * int(unit)
-        self._encode: Callable[[Any], str] = self._write
+        self._encode: Callable[[Any], str] = self._write_value
         if not self._pretty and layout["floats"] is None:
             # The C encoder is 3 to 5 times faster than ours, but knows neither lines nor other
             # floats.
@@ -135,10 +135,10 @@ class Dialect:
 
     def encode(self, value: Any) -> str:
         """The text of a plain structure. Raises TypeError or ValueError for what is not JSON."""
-        return self._escape(self._encode(value))
+        return self._escape_html(self._encode(value))
 
     def string(self, value: str) -> str:
-        return self._escape(self._quote(value))
+        return self._escape_html(self._quote(value))
 
     def number(self, value: float) -> str:
         if type(value) is int:
@@ -147,7 +147,7 @@ class Dialect:
             raise ValueError(f"{value!r} is not a JSON number")
         return self._float(value)
 
-    def _escape(self, text: str) -> str:
+    def _escape_html(self, text: str) -> str:
         # Outside of strings JSON has none of these characters, so replacing them in the whole text
         # is exact.
         if self._html:
@@ -155,17 +155,17 @@ class Dialect:
                 text = text.replace(plain, escaped)
         return text
 
-    def _write(self, value: Any, margin: str = "\n") -> str:
+    def _write_value(self, value: Any, margin: str = "\n") -> str:
         kind = type(value)
         if kind is str:
             return self._quote(value)
         if kind is dict or kind is list:
-            return self._block(value, margin)
+            return self._write_container(value, margin)
         if value is None or kind is bool:
             return "null" if value is None else "true" if value else "false"
         return self.number(value)
 
-    def _block(self, value: dict[str, Any] | list[Any], margin: str) -> str:
+    def _write_container(self, value: dict[str, Any] | list[Any], margin: str) -> str:
         if type(value) is dict:
             opening, closing = "{", "}"
         else:
@@ -173,7 +173,7 @@ class Dialect:
         if not value:
             return opening + closing
         inner = margin + self._indent if self._pretty else ""
-        write, quote, colon = self._write, self._quote, self._colon
+        write, quote, colon = self._write_value, self._quote, self._colon
         if type(value) is dict:
             items = [
                 f"{quote(key)}{colon}{quote(x) if type(x) is str else write(x, inner)}"
@@ -201,11 +201,11 @@ def dialect(name: str) -> Dialect:
     return Dialect(name, match)
 
 
-def _refuse(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def load(text: str) -> Any:
@@ -226,12 +226,12 @@ def load(text: str) -> Any:
 
 def checked(text: str, value: Any) -> Any:
     """The value of a JSON text that `load` may hold. Raises ValueError as it does, except for NaN."""
-    if not _harmless(text):
+    if not _is_harmless(text):
         require_structure([value], 0)
     return value
 
 
-def _harmless(text: str) -> bool:
+def _is_harmless(text: str) -> bool:
     """Whether a text is too short and plain to hold anything that `require_structure` looks for: most events
     of a stream are.
     """
@@ -267,14 +267,14 @@ def candidates(text: str) -> Iterator[Dialect]:
     Most texts are in the first: what it takes a search through the text to know is asked after
     that.
     """
-    layouts = _layouts(text)
+    layouts = _guess_layouts(text)
     for layout in layouts:
-        yield dialect(_short(layout))
-        for spelling in _spellings(text):
+        yield dialect(_shorten_name(layout))
+        for spelling in _guess_spellings(text):
             if spelling:
-                yield dialect(_short(layout + spelling))
-    if flavour := _float_flavour(text):
-        spellings = _spellings(text)
+                yield dialect(_shorten_name(layout + spelling))
+    if flavour := _find_float_flavour(text):
+        spellings = _guess_spellings(text)
         for layout in layouts:
             for spelling in spellings:
                 yield dialect(f"{layout}{spelling} {flavour}")
@@ -291,14 +291,14 @@ def spelled(text: str, value: Any) -> Dialect | None:
     return None
 
 
-def _short(name: str) -> str:
+def _shorten_name(name: str) -> str:
     for short, long in _ALIASES.items():
         if name == long:
             return short
     return name
 
 
-def _layouts(text: str) -> tuple[str, ...]:
+def _guess_layouts(text: str) -> tuple[str, ...]:
     if text[1:2] == "\n" and text[2:3] == "\t":
         return ("indent tab",)
     if text[1:2] == "\n":
@@ -311,7 +311,7 @@ def _layouts(text: str) -> tuple[str, ...]:
     return ("spaced", "colon", "compact") if text[first + 2 : first + 3] == " " else ("compact",)
 
 
-def _spellings(text: str) -> tuple[str, ...]:
+def _guess_spellings(text: str) -> tuple[str, ...]:
     if "\\u" not in text:
         return ("",)
     # A Latin text with one escaped control character is in both; the name without `ascii` is the
@@ -320,7 +320,7 @@ def _spellings(text: str) -> tuple[str, ...]:
     return tuple(f"{e} html" for e in escapes) if _HTML_ESCAPE.search(text) else escapes
 
 
-def _float_flavour(text: str) -> str | None:
+def _find_float_flavour(text: str) -> str | None:
     """The float form that gives every float of the text as it stands; None if Python's does, or
     none does.
     """

@@ -60,7 +60,7 @@ Attempts = Iterator[Section]
 # ---------------------------------------------------------------- common to all
 
 
-def _attempts(
+def _propose_sections(
     kind: str, style: Section, spelling: Dialect, read: Callable[[bool], Iterator[Piece]]
 ) -> Attempts:
     """Sections to be proven, from the most readable to the safest. `read` gives pieces one by one:
@@ -72,7 +72,7 @@ def _attempts(
     yield {**head, kind: fold(read(True), spelling, alone=True)}
 
 
-def _common(texts: Iterable[str], *, escaped: bool) -> Dialect:
+def _find_common_dialect(texts: Iterable[str], *, escaped: bool) -> Dialect:
     """The dialect of a stream: that of its first JSON, or of the first that tells which characters
     are escaped.
     """
@@ -80,7 +80,7 @@ def _common(texts: Iterable[str], *, escaped: bool) -> Dialect:
     for text in texts:
         if text[:1] not in ("{", "[") or (common and "\\u" not in text):
             continue
-        found = _dialect_of(text)
+        found = _find_dialect(text)
         if found and (common is None or found.escapes):
             common = found
         if common and (common.escapes or not escaped):
@@ -88,15 +88,15 @@ def _common(texts: Iterable[str], *, escaped: bool) -> Dialect:
     return common or dialect("compact")
 
 
-def _dialect_of(text: str) -> Dialect | None:
-    bare = _unpadded(text)
+def _find_dialect(text: str) -> Dialect | None:
+    bare = _strip_padding(text)
     try:
         return spelled(bare, load(bare))
     except ValueError:
         return None
 
 
-def _unpadded(text: str) -> str:
+def _strip_padding(text: str) -> str:
     """Anthropic pads events with spaces before the last brace, so that their length tells nothing."""
     return text[:-1].rstrip(" ") + text[-1:] if text[-2:-1] == " " else text
 
@@ -114,7 +114,7 @@ class _Reader:
         """`fields` has `data: None` where the data stands."""
         if text[:1] in ("{", "["):
             try:
-                return self._structured(fields, text)
+                return self._build_json_piece(fields, text)
             except ValueError:
                 pass
         return Piece(
@@ -124,8 +124,8 @@ class _Reader:
             }
         )
 
-    def _structured(self, fields: Entry, text: str) -> Piece:
-        bare, spelling = _unpadded(text), self._spelling
+    def _build_json_piece(self, fields: Entry, text: str) -> Piece:
+        bare, spelling = _strip_padding(text), self._spelling
         data = load(bare)
         colon = bare.find('":') + 2
         if (self._careful and spelling.encode(data) != bare) or (
@@ -174,24 +174,26 @@ def sse(text: str) -> Attempts:
     rest = blocks.pop()
     start = style.end.join(["", "data" + style.colon])
 
-    def data() -> Iterator[str]:
+    def read_data_lines() -> Iterator[str]:
         for block in blocks:
             yield (style.end + block).partition(start)[2].partition(style.end)[0]
 
-    spelling = _common(data(), escaped="\\u" in text)
+    spelling = _find_common_dialect(read_data_lines(), escaped="\\u" in text)
 
-    def read(careful: bool) -> Iterator[Piece]:
+    def read_pieces(careful: bool) -> Iterator[Piece]:
         reader = _Reader(spelling, careful)
         seen: dict[str, dict[str, Any] | None] = {}
         for block in blocks:
-            yield _event(block, style, reader, seen)
+            yield _read_event(block, style, reader, seen)
         if rest:
             yield Piece({"raw": rest})
 
-    return _attempts("events", {"sse": style.name} if style.name else {}, spelling, read)
+    return _propose_sections(
+        "events", {"sse": style.name} if style.name else {}, spelling, read_pieces
+    )
 
 
-def _event(
+def _read_event(
     block: str, style: _Style, reader: _Reader, seen: dict[str, dict[str, Any] | None]
 ) -> Piece:
     """One event. Nearly all are a few fields, then one line of data: the fields are parsed once and
@@ -202,18 +204,18 @@ def _event(
     if at >= 0 and (at == 0 or block[at - 1] == "\n") and "\n" not in block[at:]:
         head = block[:at]
         if head not in seen:
-            seen[head] = _fields(f"{head}{mark}", style)
+            seen[head] = _parse_fields(f"{head}{mark}", style)
         fields = seen[head]
         if fields is not None:
             return reader.piece(fields, block[at + len(mark) :])
-    fields = _fields(block, style)
+    fields = _parse_fields(block, style)
     if fields is None:
         return Piece({"raw": block + style.end * 2})
     text = fields.get("data")
     return Piece(fields) if text is None else reader.piece({**fields, "data": None}, text)
 
 
-def _fields(block: str, style: _Style) -> dict[str, Any] | None:
+def _parse_fields(block: str, style: _Style) -> dict[str, Any] | None:
     """The fields of an event in their order, None if its lines are not all `name: value` as in this
     stream.
     """
@@ -236,19 +238,19 @@ def _fields(block: str, style: _Style) -> dict[str, Any] | None:
 
 def _unfold_sse(section: Mapping[str, Any]) -> bytes:
     style, spelling = _Style(section.get("sse", "")), dialect(section.get("json", "compact"))
-    return _joined(section, "events", lambda entry: _sse_text(entry, style, spelling))
+    return _join_entries(section, "events", lambda entry: _format_event(entry, style, spelling))
 
 
-def _sse_text(entry: Entry, style: _Style, spelling: Dialect) -> str:
+def _format_event(entry: Entry, style: _Style, spelling: Dialect) -> str:
     folded = "data" in entry
     before = after = ""
     for name in entry:
         if name == "data":
             before, after = f"{before}{after}data{style.colon}", style.end
         elif name in _FIELDS:
-            after += style.field("" if name == "comment" else name, _text(entry, name))
+            after += style.field("" if name == "comment" else name, _require_text(entry, name))
         elif name == "text" and not folded:
-            after += style.field("data", _text(entry, name))
+            after += style.field("data", _require_text(entry, name))
     after += style.end
     if not folded:
         return "".join(repeated(after, pieces_of(entry)))
@@ -262,9 +264,9 @@ def lines(text: str) -> Attempts:
     end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
     rows = text.split(end)
     rest = rows.pop()
-    spelling = _common(rows, escaped="\\u" in text)
+    spelling = _find_common_dialect(rows, escaped="\\u" in text)
 
-    def read(careful: bool) -> Iterator[Piece]:
+    def read_pieces(careful: bool) -> Iterator[Piece]:
         reader = _Reader(spelling, careful)
         fields: dict[str, Any] = {"data": None}
         for row in rows:
@@ -272,19 +274,21 @@ def lines(text: str) -> Attempts:
         if rest:
             yield Piece({"raw": rest})
 
-    return _attempts("lines", {} if end == "\n" else {"newline": "crlf"}, spelling, read)
+    return _propose_sections(
+        "lines", {} if end == "\n" else {"newline": "crlf"}, spelling, read_pieces
+    )
 
 
 def _unfold_lines(section: Mapping[str, Any]) -> bytes:
     end, spelling = _Style(section.get("newline", "")).end, dialect(section.get("json", "compact"))
-    return _joined(section, "lines", lambda entry: _line_text(entry, end, spelling))
+    return _join_entries(section, "lines", lambda entry: _format_lines(entry, end, spelling))
 
 
-def _line_text(entry: Entry, end: str, spelling: Dialect) -> str:
+def _format_lines(entry: Entry, end: str, spelling: Dialect) -> str:
     texts = (
         payloads(entry, spelling)
         if "data" in entry
-        else repeated(_text(entry, "text"), pieces_of(entry))
+        else repeated(_require_text(entry, "text"), pieces_of(entry))
     )
     return end.join([*texts, ""])
 
@@ -300,19 +304,19 @@ def frames(raw: bytes) -> Attempts:
     parsed = [(frame, frame_headers(frame), frame_payload(frame)) for frame in found]
     rest = raw[sum(map(len, found)) :]
     texts = (payload.decode("utf-8", "replace") for _, _, payload in parsed)
-    spelling = _common(texts, escaped=b"\\u" in raw)
+    spelling = _find_common_dialect(texts, escaped=b"\\u" in raw)
 
-    def read(careful: bool) -> Iterator[Piece]:
+    def read_pieces(careful: bool) -> Iterator[Piece]:
         reader = _Reader(spelling, careful)
         for each in parsed:
-            yield _frame_piece(*each, reader)
+            yield _read_frame(*each, reader)
         if rest:
-            yield Piece(_raw(rest))
+            yield Piece(_build_base64_entry(rest))
 
-    return _attempts("frames", {}, spelling, read)
+    return _propose_sections("frames", {}, spelling, read_pieces)
 
 
-def _raw(data: bytes) -> Entry:
+def _build_base64_entry(data: bytes) -> Entry:
     return {"base64": lines_of_base64(data)}
 
 
@@ -322,20 +326,20 @@ def lines_of_base64(raw: bytes) -> str:
     return "\n".join(text[i : i + _WIDTH] for i in range(0, len(text), _WIDTH))
 
 
-def _frame_piece(
+def _read_frame(
     frame: bytes, headers: dict[str, str] | None, payload: bytes, reader: _Reader
 ) -> Piece:
     if headers is None:
-        return Piece(_raw(frame))
+        return Piece(_build_base64_entry(frame))
     try:
         text = payload.decode("utf-8")
     except UnicodeDecodeError:
-        return Piece(_raw(frame))
-    piece = reader.piece({**_shorthand(headers), "data": None}, text)
-    return _opened(piece) if headers.get(STANDARD[0]) == "chunk" else piece
+        return Piece(_build_base64_entry(frame))
+    piece = reader.piece({**_shorten_headers(headers), "data": None}, text)
+    return _open_chunk(piece) if headers.get(STANDARD[0]) == "chunk" else piece
 
 
-def _opened(piece: Piece) -> Piece:
+def _open_chunk(piece: Piece) -> Piece:
     """InvokeModelWithResponseStream wraps the model's own events in base64: {"bytes": ..., "p":
     padding}.
     """
@@ -355,13 +359,13 @@ def _opened(piece: Piece) -> Piece:
     )
 
 
-def _closed(text: str, inner: Dialect, spelling: Dialect) -> str:
+def _close_chunk(text: str, inner: Dialect, spelling: Dialect) -> str:
     data = load(text)
     data["bytes"] = base64.b64encode(inner.encode(data["bytes"]).encode("utf-8")).decode("ascii")
     return spelling.encode(data)
 
 
-def _shorthand(headers: dict[str, str]) -> Entry:
+def _shorten_headers(headers: dict[str, str]) -> Entry:
     """The three headers that nearly every frame has are told by the first."""
     usual = (headers.get(STANDARD[0]), "application/json", "event")
     return (
@@ -374,26 +378,28 @@ def _shorthand(headers: dict[str, str]) -> Entry:
 def _unfold_frames(section: Mapping[str, Any]) -> bytes:
     spelling = dialect(section.get("json", "compact"))
     return b"".join(
-        piece for entry in _list(section, "frames") for piece in _frame_bytes(entry, spelling)
+        piece
+        for entry in _require_entries(section, "frames")
+        for piece in _encode_frames(entry, spelling)
     )
 
 
-def _frame_bytes(entry: Entry, spelling: Dialect) -> list[bytes]:
-    kept = _raw_bytes(entry)
+def _encode_frames(entry: Entry, spelling: Dialect) -> list[bytes]:
+    kept = _decode_raw(entry)
     if kept is not None:
         return [kept]
     headers = entry.get("headers")
     if headers is None:
         headers = dict(
-            zip(STANDARD, (_text(entry, "event"), "application/json", "event"), strict=True)
+            zip(STANDARD, (_require_text(entry, "event"), "application/json", "event"), strict=True)
         )
     texts = (
         payloads(entry, spelling)
         if "data" in entry
-        else repeated(_text(entry, "text"), pieces_of(entry))
+        else repeated(_require_text(entry, "text"), pieces_of(entry))
     )
     if "opened" in entry:
-        texts = [_closed(text, dialect(entry["opened"]), spelling) for text in texts]
+        texts = [_close_chunk(text, dialect(entry["opened"]), spelling) for text in texts]
     return [frame(headers, text.encode("utf-8")) for text in texts]
 
 
@@ -414,25 +420,25 @@ def unfold(section: Mapping[str, Any]) -> bytes:
     return _UNFOLD[next(kind for kind in _UNFOLD if kind in section)](section)
 
 
-def _joined(section: Mapping[str, Any], kind: str, text_of: Callable[[Entry], str]) -> bytes:
+def _join_entries(section: Mapping[str, Any], kind: str, text_of: Callable[[Entry], str]) -> bytes:
     out: list[bytes] = []
-    for entry in _list(section, kind):
-        kept = _raw_bytes(entry)
+    for entry in _require_entries(section, kind):
+        kept = _decode_raw(entry)
         out.append(text_of(entry).encode("utf-8") if kept is None else kept)
     return b"".join(out)
 
 
-def _raw_bytes(entry: Entry) -> bytes | None:
+def _decode_raw(entry: Entry) -> bytes | None:
     """The bytes of an entry that was kept as it was; None for any other."""
     if "raw" in entry:
-        return "".join(repeated(_text(entry, "raw"), pieces_of(entry))).encode("utf-8")
+        return "".join(repeated(_require_text(entry, "raw"), pieces_of(entry))).encode("utf-8")
     if "base64" in entry:
-        texts = repeated(_text(entry, "base64").replace("\n", ""), pieces_of(entry))
+        texts = repeated(_require_text(entry, "base64").replace("\n", ""), pieces_of(entry))
         return b"".join(base64.b64decode(text, validate=True) for text in texts)
     return None
 
 
-def _list(section: Mapping[str, Any], kind: str) -> list[Entry]:
+def _require_entries(section: Mapping[str, Any], kind: str) -> list[Entry]:
     entries = section[kind]
     if type(entries) is not list or not all(type(entry) is dict for entry in entries):
         raise CassetteError(f"{kind} is a list of `key: value` entries")
@@ -445,7 +451,7 @@ def _list(section: Mapping[str, Any], kind: str) -> list[Entry]:
     return entries
 
 
-def _text(entry: Entry, name: str) -> str:
+def _require_text(entry: Entry, name: str) -> str:
     value = entry[name]
     if type(value) is not str:
         raise CassetteError(f"{name}: {value!r} is no text; write it in quotes")

@@ -41,12 +41,12 @@ def line_of(frame: WebSocketFrame) -> bytes:
     """The line of one frame, its line end included."""
     if not frame.is_message:
         name = "failed" if frame.kind == "failed" else f"{frame.by} close"
-        return _written({name: frame.code, "reason": frame.data.decode("utf-8", "replace")})
-    line = _structured(frame) or _encode_plain(frame)
-    return line if _same(line, frame) else _encoded(frame)
+        return _format_line({name: frame.code, "reason": frame.data.decode("utf-8", "replace")})
+    line = _encode_structured(frame) or _encode_plain(frame)
+    return line if _is_restorable(line, frame) else _encode_base64(frame)
 
 
-def _structured(frame: WebSocketFrame) -> bytes | None:
+def _encode_structured(frame: WebSocketFrame) -> bytes | None:
     """The line of a message that is JSON; None for one that is none."""
     if frame.data.lstrip()[:1] not in (b"{", b"["):
         return None
@@ -58,21 +58,21 @@ def _structured(frame: WebSocketFrame) -> bytes | None:
         return None
     more = {"as": "binary"} if frame.kind == "binary" else {}
     if "\n" not in text and core == text:
-        return _spliced(frame, core, more)
+        return _splice_json(frame, core, more)
     found = spelled(core, value)
     if found is None:
         return None
     start = text.find(core)
     around = {"json": found.name, "head": text[:start], "tail": text[start + len(core) :]}
     more = {**{name: told for name, told in around.items() if told}, **more}
-    return _spliced(frame, _COMPACT.encode(value), more)
+    return _splice_json(frame, _COMPACT.encode(value), more)
 
 
-def _spliced(frame: WebSocketFrame, core: str, more: dict[str, Any]) -> bytes:
+def _splice_json(frame: WebSocketFrame, core: str, more: dict[str, Any]) -> bytes:
     """The JSON as it is, in a line that is spelled as it is: with a space after colons, or without."""
     colon = core.find('":')
     space = " " if colon >= 0 and core[colon + 2 : colon + 3] == " " else ""
-    told = _with_fragments(frame, more)
+    told = _add_fragments(frame, more)
     rest = "".join(
         f",{space}{_COMPACT.string(name)}:{space}{_COMPACT.encode(value)}"
         for name, value in told.items()
@@ -82,34 +82,34 @@ def _spliced(frame: WebSocketFrame, core: str, more: dict[str, Any]) -> bytes:
 
 def _encode_plain(frame: WebSocketFrame) -> bytes:
     if frame.kind == "binary":
-        return _encoded(frame)
+        return _encode_base64(frame)
     try:
-        return _written({frame.by: frame.data.decode("utf-8"), **_with_fragments(frame, {})})
+        return _format_line({frame.by: frame.data.decode("utf-8"), **_add_fragments(frame, {})})
     except UnicodeDecodeError:
-        return _encoded(frame)
+        return _encode_base64(frame)
 
 
-def _encoded(frame: WebSocketFrame) -> bytes:
+def _encode_base64(frame: WebSocketFrame) -> bytes:
     coded = base64.b64encode(frame.data).decode("ascii")
-    return _written(
+    return _format_line(
         {
             frame.by: coded,
-            **_with_fragments(frame, {"as": "base64" if frame.kind == "binary" else "base64 text"}),
+            **_add_fragments(frame, {"as": "base64" if frame.kind == "binary" else "base64 text"}),
         }
     )
 
 
-def _with_fragments(frame: WebSocketFrame, more: dict[str, Any]) -> dict[str, Any]:
+def _add_fragments(frame: WebSocketFrame, more: dict[str, Any]) -> dict[str, Any]:
     if frame.parts:
         more = {**more, "parts": list(frame.parts)}
     return more if frame.whole else {**more, "open": True}
 
 
-def _written(told: dict[str, Any]) -> bytes:
+def _format_line(told: dict[str, Any]) -> bytes:
     return _COMPACT.encode(told).encode("utf-8") + b"\n"
 
 
-def _same(line: bytes, frame: WebSocketFrame) -> bool:
+def _is_restorable(line: bytes, frame: WebSocketFrame) -> bool:
     try:
         return b"\n" not in line[:-1] and frame_of(line[:-1]) == frame
     except (CassetteError, ValueError):
@@ -131,13 +131,13 @@ def frame_of(line: bytes) -> WebSocketFrame:
     try:
         text = line.decode("utf-8")
         told = json.loads(text)
-        return _closing(told) or _message(text, told)
+        return _read_closing(told) or _read_message(text, told)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         shown = line[:80].decode("utf-8", "replace")
         raise CassetteError(f"this line of a dialogue tells no frame ({error}): {shown}") from None
 
 
-def _closing(told: dict[str, Any]) -> WebSocketFrame | None:
+def _read_closing(told: dict[str, Any]) -> WebSocketFrame | None:
     by: Literal["got", "sent"] = "got" if "got close" in told else "sent"
     for name in ("got close", "sent close", "failed"):
         if name in told:
@@ -151,20 +151,20 @@ def _closing(told: dict[str, Any]) -> WebSocketFrame | None:
     return None
 
 
-def _message(text: str, told: dict[str, Any]) -> WebSocketFrame:
+def _read_message(text: str, told: dict[str, Any]) -> WebSocketFrame:
     by: Literal["got", "sent"] = "got" if "got" in told else "sent"
     way = told.get("as", "text")
     parts = tuple(int(part) for part in told.get("parts", ()))
     return WebSocketFrame(
         by,
         "binary" if way in ("binary", "base64") else "text",
-        _payload(text, told, told[by], way),
+        _read_payload(text, told, told[by], way),
         parts=parts,
         whole=not told.get("open", False),
     )
 
 
-def _payload(text: str, told: dict[str, Any], value: Any, way: str) -> bytes:
+def _read_payload(text: str, told: dict[str, Any], value: Any, way: str) -> bytes:
     if way in ("base64", "base64 text"):
         return base64.b64decode(value, validate=True)
     if way not in ("text", "binary"):
@@ -226,12 +226,12 @@ class TurnWatch:
             return False
         return (
             isinstance(told, dict)
-            and ("got" not in told or _ends_turn(told["got"]))
+            and ("got" not in told or _is_turn_end(told["got"]))
             and "sent" not in told
         )
 
 
-def _ends_turn(value: Any) -> bool:
+def _is_turn_end(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     content = value.get("serverContent") or value.get("server_content")

@@ -60,7 +60,7 @@ class _Parts:
 # Freezing
 
 
-def _freeze(error: BaseException, walk: Freezer, at: At) -> dict[str, Any]:
+def _freeze_exception(error: BaseException, walk: Freezer, at: At) -> dict[str, Any]:
     parts = _Parts()
     fields: dict[str, Any] = {"class": "", "args": _freeze_args(error, parts, walk, at)}
     if isinstance(error, BaseExceptionGroup):
@@ -78,17 +78,17 @@ def _freeze(error: BaseException, walk: Freezer, at: At) -> dict[str, Any]:
     fields |= _freeze_chain(error, walk, at)
     if parts.left_out:
         fields["left out"] = parts.left_out
-    return fields | _identity(error, parts)
+    return fields | _freeze_identity(error, parts)
 
 
 def minimal(error: BaseException, reason: str) -> dict[str, Any]:
     """Class and text of an exception whose own code fails when it is looked at."""
-    text = _safely(str, error)
+    text = _describe_safely(str, error)
     return {
         TYPE: CODEC.name,
         "args": [text],
         "left out": [reason],
-        **_identity(error, _Parts((text,))),
+        **_freeze_identity(error, _Parts((text,))),
     }
 
 
@@ -101,7 +101,7 @@ def _freeze_args(error: BaseException, parts: _Parts, walk: Freezer, at: At) -> 
         if not done:
             parts.left_out.append(f"args[{i}]")
             # its repr stands for it from here on
-            value = structure = _safely(repr, value)  # noqa: PLW2901
+            value = structure = _describe_safely(repr, value)  # noqa: PLW2901
         structures.append(structure)
         kept.append(value)
     parts.args = tuple(kept)
@@ -112,7 +112,7 @@ def _freeze_attributes(
     error: BaseException, parts: _Parts, walk: Freezer, at: At
 ) -> dict[str, Any]:
     structures = {}
-    for name, value in _attributes(error, parts):
+    for name, value in _iterate_attributes(error, parts):
         done, structure = walk.attempt(value, ((at, "attributes"), name))
         if not done or name[:1] == "<":
             parts.left_out.append(name)
@@ -122,12 +122,12 @@ def _freeze_attributes(
     return structures
 
 
-def _attributes(error: BaseException, parts: _Parts) -> Iterator[tuple[str, Any]]:
+def _iterate_attributes(error: BaseException, parts: _Parts) -> Iterator[tuple[str, Any]]:
     """Attributes in slots, in the C structs of OSError, ImportError, SyntaxError, ... unless the
     args give the same, and in the dict.
     """
-    given = _given_by_args(type(error), parts)
-    for name, member in _members(type(error)).items():
+    given = _derive_attributes_from_args(type(error), parts)
+    for name, member in _find_members(type(error)).items():
         with contextlib.suppress(AttributeError):
             value = member.__get__(error)
             if value is not None and (type(value), value) != given.get(name):
@@ -135,18 +135,20 @@ def _attributes(error: BaseException, parts: _Parts) -> Iterator[tuple[str, Any]
     yield from ((name, value) for name, value in own_dict(error).items() if name != "__notes__")
 
 
-def _given_by_args(kind: type[BaseException], parts: _Parts) -> dict[str, tuple[type, Any]]:
+def _derive_attributes_from_args(
+    kind: type[BaseException], parts: _Parts
+) -> dict[str, tuple[type, Any]]:
     """What the interpreter's own exceptions make of their args, as (type, value) by name."""
     given = {}
     with contextlib.suppress(TypeError):
-        bare = _bare(kind, parts)
-        for name, member in _members(kind).items():
+        bare = _build_bare(kind, parts)
+        for name, member in _find_members(kind).items():
             with contextlib.suppress(AttributeError):
                 given[name] = (type(member.__get__(bare)), member.__get__(bare))
     return given
 
 
-def _members(kind: type) -> dict[str, Any]:
+def _find_members(kind: type) -> dict[str, Any]:
     """The descriptors, in C, that hold attributes of instances outside their dict."""
     found = {
         n: member
@@ -165,13 +167,13 @@ def _freeze_chain(error: BaseException, walk: Freezer, at: At) -> dict[str, Any]
     """Cause and context, unless they are too far away."""
     fields: dict[str, Any] = {}
     for name, other in (("cause", error.__cause__), ("context", error.__context__)):
-        if other is not None and _distance(at) < MAX_CHAIN:
+        if other is not None and _count_chain(at) < MAX_CHAIN:
             done, structure = walk.attempt(other, (at, name))
             fields |= {name: structure} if done else {}
     return fields | ({"suppress": True} if error.__suppress_context__ else {})
 
 
-def _distance(at: At) -> int:
+def _count_chain(at: At) -> int:
     """How many causes and contexts stand above this place, in a row."""
     count = 0
     while at is not None and at[1] in {"cause", "context"}:
@@ -179,21 +181,21 @@ def _distance(at: At) -> int:
     return count
 
 
-def _identity(error: BaseException, parts: _Parts) -> dict[str, Any]:
+def _freeze_identity(error: BaseException, parts: _Parts) -> dict[str, Any]:
     """Class and text, proven: the exception is built once from its parts, and compared."""
     real = type(error)
     for kind in real.__mro__:
         try:
-            again = _build(kind, parts)
+            again = _build_exception(kind, parts)
         except Exception:  # noqa: S112  # then what it derives from is built instead; BaseException always can
             continue
-        text = _safely(str, error)
-        own = {} if _safely(str, again) == text else {"text": text}
-        return _class_fields(kind) | ({} if kind is real else {"was": name_of(real)}) | own
+        text = _describe_safely(str, error)
+        own = {} if _describe_safely(str, again) == text else {"text": text}
+        return _freeze_class(kind) | ({} if kind is real else {"was": name_of(real)}) | own
     raise AssertionError("BaseException can always be built")
 
 
-def _class_fields(kind: type) -> dict[str, str]:
+def _freeze_class(kind: type) -> dict[str, str]:
     if _is_named(kind):
         return {"class": name_of(kind)}
     return {"class": name_of(kind), "below": next(name_of(c) for c in kind.__mro__ if _is_named(c))}
@@ -209,7 +211,7 @@ def _is_named(kind: type) -> bool:
         return False
 
 
-def _safely(text: Any, value: Any) -> str:
+def _describe_safely(text: Any, value: Any) -> str:
     try:
         return str(text(value))
     except Exception as reason:
@@ -219,16 +221,17 @@ def _safely(text: Any, value: Any) -> str:
 # Thawing
 
 
-def _thaw(s: dict[str, Any], walk: Thawer, at: At) -> BaseException:
-    kind = _class(s, at)
+def _thaw_exception(s: dict[str, Any], walk: Thawer, at: At) -> BaseException:
+    kind = _find_exception_class(s, at)
     parts = _Parts(tuple(walk.sequence(s["args"], (at, "args"))), message=s.get("message", ""))
     parts.attributes = walk.mapping(s.get("attributes", {}), (at, "attributes"))
     if "exceptions" in s:
         parts.exceptions = walk.sequence(s["exceptions"], (at, "exceptions"))
     if "details" in s:
         parts.details = walk.mapping(s["details"], (at, "details"))
-    error = _build(
-        _voiced(kind, need(s["text"], str, (at, "text"))) if "text" in s else kind, parts
+    error = _build_exception(
+        _build_class_with_text(kind, need(s["text"], str, (at, "text"))) if "text" in s else kind,
+        parts,
     )
     if "notes" in s:
         dict_of(error)["__notes__"] = [need(note, str, (at, "notes")) for note in s["notes"]]
@@ -239,24 +242,24 @@ def _thaw(s: dict[str, Any], walk: Thawer, at: At) -> BaseException:
     return error
 
 
-def _class(s: dict[str, Any], at: At) -> type[BaseException]:
+def _find_exception_class(s: dict[str, Any], at: At) -> type[BaseException]:
     try:
         kind = find_class(s["class"], (at, "class"))
     except CassetteError:
         if "below" not in s:
             raise
         above = find_class(s["below"], (at, "below"))
-        kind = next((k for k in _subclasses(above) if name_of(k) == s["class"]), above)
+        kind = next((k for k in _iterate_subclasses(above) if name_of(k) == s["class"]), above)
     if not issubclass(kind, BaseException):
         raise CassetteError(f"{show(at)}: {s['class']!r} is not the class of an exception")
     return kind
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _iterate_subclasses(kind: type) -> Iterator[type]:
     below: type
     for below in type.__subclasses__(kind):
         yield below
-        yield from _subclasses(below)
+        yield from _iterate_subclasses(below)
 
 
 def _thaw_chained(s: Any, walk: Thawer, at: At) -> BaseException:
@@ -275,13 +278,15 @@ def _thaw_chained(s: Any, walk: Thawer, at: At) -> BaseException:
 # Building: from live parts, by the constructors of the interpreter's own exceptions only
 
 
-def _build(kind: type[BaseException], parts: _Parts) -> BaseException:
+def _build_exception(kind: type[BaseException], parts: _Parts) -> BaseException:
     error = (
-        _validation_error(kind, parts.details) if is_validation_error(kind) else _bare(kind, parts)
+        _build_validation_error(kind, parts.details)
+        if is_validation_error(kind)
+        else _build_bare(kind, parts)
     )
     if parts.exceptions is None:
         _BASE["args"].__set__(error, parts.args)
-    members = _members(type(error))
+    members = _find_members(type(error))
     for name, value in parts.attributes.items():
         if name.startswith("__") and name.endswith("__"):
             raise CassetteError(f"{name!r} is not an attribute that an exception can have")
@@ -293,7 +298,7 @@ def _build(kind: type[BaseException], parts: _Parts) -> BaseException:
     return error
 
 
-def _bare(kind: type[BaseException], parts: _Parts) -> BaseException:
+def _build_bare(kind: type[BaseException], parts: _Parts) -> BaseException:
     """An instance, by `__new__` and `__init__` of the first builtin base that is able to."""
     args = parts.args if parts.exceptions is None else (parts.message, parts.exceptions)
     for base in kind.__mro__:
@@ -313,7 +318,7 @@ def _bare(kind: type[BaseException], parts: _Parts) -> BaseException:
     raise TypeError(f"{name_of(kind)} cannot be built")
 
 
-def _voiced(kind: type[BaseException], text: str) -> type[BaseException]:
+def _build_class_with_text(kind: type[BaseException], text: str) -> type[BaseException]:
     """A class below `kind` that reads as recorded: its own `__str__` needs what was left out.
 
     Where making a subclass would run code of the user's (a metaclass, `__init_subclass__`) the
@@ -353,13 +358,13 @@ def _freeze_details(error: Any, parts: _Parts, walk: Freezer, at: At) -> dict[st
         }
         done, structure = walk.attempt(details, (at, "details"))
         with contextlib.suppress(Exception):
-            if done and str(_validation_error(type(error), details)) == text:
+            if done and str(_build_validation_error(type(error), details)) == text:
                 parts.details = details
                 return {"details": structure}
     return {}
 
 
-def _validation_error(kind: Any, details: Mapping[str, Any] | None) -> BaseException:
+def _build_validation_error(kind: Any, details: Mapping[str, Any] | None) -> BaseException:
     if details is None:
         raise TypeError("its lines are not recorded")
     core: Any = sys.modules["pydantic_core"]
@@ -377,5 +382,5 @@ def _validation_error(kind: Any, details: Mapping[str, Any] | None) -> BaseExcep
     return error
 
 
-CODEC = Codec("exception", _freeze, _thaw, shared=True)
+CODEC = Codec("exception", _freeze_exception, _thaw_exception, shared=True)
 BY_NAME = {CODEC.name: CODEC}

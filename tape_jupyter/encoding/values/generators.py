@@ -55,7 +55,7 @@ class GeneratorSteps:
         told |= {
             name: pairs
             for name in ("sent", "thrown", "did")
-            if (pairs := _pairs(getattr(self, name), start))
+            if (pairs := _to_pairs(getattr(self, name), start))
         }
         told["end"] = self.end
         if self.returned is not None:
@@ -89,17 +89,17 @@ def is_steps(structure: Any) -> bool:
     return isinstance(structure, dict) and structure.get(TYPE) == NAME
 
 
-def _pairs(by_position: Mapping[int, Any], start: int) -> list[list[Any]]:
+def _to_pairs(by_position: Mapping[int, Any], start: int) -> list[list[Any]]:
     return [[position, value] for position, value in by_position.items() if position >= start]
 
 
-def _freeze(steps: GeneratorSteps, _walk: Freezer, _at: At) -> dict[str, Any]:
+def _freeze_generator(steps: GeneratorSteps, _walk: Freezer, _at: At) -> dict[str, Any]:
     structure = steps.structure()
     del structure[TYPE]
     return structure
 
 
-def _thaw(s: dict[str, Any], _walk: Thawer, at: At) -> GeneratorSteps:
+def _thaw_generator(s: dict[str, Any], _walk: Thawer, at: At) -> GeneratorSteps:
     end = s.get("end", "complete")
     if end not in get_args(End):
         raise CassetteError(
@@ -110,12 +110,12 @@ def _thaw(s: dict[str, Any], _walk: Thawer, at: At) -> GeneratorSteps:
     error = need(s["error"], dict, (at, "error")) if end == "error" else None
     is_async = need(s.get("async", False), bool, (at, "async"))
     sent, thrown, did = (
-        _by_position(s.get(name, []), (at, name)) for name in ("sent", "thrown", "did")
+        _read_pairs(s.get(name, []), (at, name)) for name in ("sent", "thrown", "did")
     )
     return GeneratorSteps(is_async, items, waits, sent, thrown, did, end, s.get("returned"), error)
 
 
-def _by_position(pairs: Any, at: At) -> dict[int, Any]:
+def _read_pairs(pairs: Any, at: At) -> dict[int, Any]:
     found = {}
     for i, pair in enumerate(need(pairs, list, at)):
         if type(pair) is not list or len(pair) != 2:
@@ -126,4 +126,4 @@ def _by_position(pairs: Any, at: At) -> dict[int, Any]:
     return found
 
 
-CODEC = Codec(NAME, _freeze, _thaw)
+CODEC = Codec(NAME, _freeze_generator, _thaw_generator)

@@ -19,11 +19,11 @@ from tape_jupyter.errors import CassetteError
 LIBRARIES = ("httpx", "httpx2", "requests")
 
 
-def _library_of(value: Any) -> str:
+def _name_library(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def _library(s: dict[str, Any], at: At) -> Any:
+def _find_library(s: dict[str, Any], at: At) -> Any:
     name = s["library"]
     if name not in LIBRARIES:
         raise CassetteError(f"{show(at)}: {name!r} is not a library whose objects can be recorded")
@@ -35,7 +35,7 @@ def _library(s: dict[str, Any], at: At) -> Any:
 
 
 def _freeze_response(response: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    library = _library_of(response)
+    library = _name_library(response)
     body = getattr(response, "_content", None)
     if not isinstance(body, bytes):
         raise CannotFreeze(at, response, "its body was not read to the end")
@@ -54,7 +54,7 @@ def _freeze_response(response: Any, walk: Freezer, at: At) -> dict[str, Any]:
 
 
 def _thaw_response(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    library = _library(s, at)
+    library = _find_library(s, at)
     request = walk.thaw(s["request"], (at, "request"))
     body = thaw_bytes(need(s["body"], dict, (at, "body")), at)
     headers = [(need(k, str, at), need(v, str, at)) for k, v in s["headers"]]
@@ -75,11 +75,11 @@ def _thaw_response(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 
 def _freeze_request(request: Any, _walk: Freezer, _at: At) -> dict[str, Any]:
-    return {"library": _library_of(request), "method": request.method, "url": str(request.url)}
+    return {"library": _name_library(request), "method": request.method, "url": str(request.url)}
 
 
 def _thaw_request(s: dict[str, Any], _walk: Thawer, at: At) -> Any:
-    library = _library(s, at)
+    library = _find_library(s, at)
     method, url = need(s["method"], str, at), need(s["url"], str, at)
     if s["library"] != "requests":
         return library.Request(method, url)

@@ -73,10 +73,10 @@ def put_back(effects: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Change these arguments as the recorded call did. Raises CassetteError."""
     for name, structure in effects.items():
         if name in arguments:
-            _made_like(arguments[name], thaw(structure))
+            _make_like(arguments[name], thaw(structure))
 
 
-def _made_like(live: Any, wanted: Any) -> Any:
+def _make_like(live: Any, wanted: Any) -> Any:
     """The live object, changed in place to be like the other one; or that one, where it cannot be."""
     kind = type(live)
     if kind is not type(wanted) or kind not in _CHANGEABLE:
@@ -88,7 +88,7 @@ def _made_like(live: Any, wanted: Any) -> Any:
             for key, value in wanted.items()
         }
     elif kind in _LISTS and kind is not bytearray:
-        items = _kept_items(list(live), list(wanted))
+        items = _reuse_items(list(live), list(wanted))
     live.clear()
     (live.extend if kind in _LISTS else live.update)(items)
     return live
@@ -97,30 +97,34 @@ def _made_like(live: Any, wanted: Any) -> Any:
 def _reuse_or_copy(live: Any, wanted: Any) -> Any:
     return (
         live
-        if type(live) is type(wanted) and _text(live) == _text(wanted)
-        else _made_like(live, wanted)
+        if type(live) is type(wanted) and _format_frozen(live) == _format_frozen(wanted)
+        else _make_like(live, wanted)
     )
 
 
-def _kept_items(live: list[Any], wanted: list[Any]) -> list[Any]:
+def _reuse_items(live: list[Any], wanted: list[Any]) -> list[Any]:
     """Items that are there already are the same objects, wherever they stand now; others change in
     their place.
     """
     there: dict[str, list[int]] = {}
     for i in reversed(range(len(live))):
-        there.setdefault(_text(live[i]), []).append(i)
-    found = {i: there[text].pop() for i, text in enumerate(map(_text, wanted)) if there.get(text)}
+        there.setdefault(_format_frozen(live[i]), []).append(i)
+    found = {
+        i: there[text].pop()
+        for i, text in enumerate(map(_format_frozen, wanted))
+        if there.get(text)
+    }
     moved = set(found.values())
     return [
         live[found[i]]
         if i in found
-        else _made_like(live[i], item)
+        else _make_like(live[i], item)
         if i < len(live) and i not in moved
         else item
         for i, item in enumerate(wanted)
     ]
 
 
-def _text(value: Any) -> str:
+def _format_frozen(value: Any) -> str:
     """Equal for equal values, whatever their own `==` says."""
     return json.dumps(frozen_or_type(value))

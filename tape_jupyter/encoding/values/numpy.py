@@ -39,13 +39,16 @@ def _freeze_elements(array: Any, walk: Freezer, at: At) -> dict[str, Any]:
     if array.dtype.hasobject:
         raise CannotFreeze(at, array, f"its elements ({array.dtype}) hold references")
     if array.size <= _READABLE and array.dtype.kind in _LISTED_KINDS:
-        values = _listed(flat)
-        if values is not None and _unlisted(values, array.dtype).tobytes() == flat.tobytes():
+        values = _list_elements(flat)
+        if (
+            values is not None
+            and _build_flat_array(values, array.dtype).tobytes() == flat.tobytes()
+        ):
             return {"values": values}
     return {"base64": base64.b64encode(flat.tobytes()).decode()}
 
 
-def _listed(flat: Any) -> list[Any] | None:
+def _list_elements(flat: Any) -> list[Any] | None:
     """Elements as a structure holds them: dates as ISO text, nan and inf as these words. None: a
     long double.
     """
@@ -55,7 +58,7 @@ def _listed(flat: Any) -> list[Any] | None:
     return values if all(type(v) in (bool, int, str) for v in values) else None
 
 
-def _unlisted(values: list[Any], dtype: Any) -> Any:
+def _build_flat_array(values: list[Any], dtype: Any) -> Any:
     if dtype.kind == "f":
         values = [float(v) for v in values]
     return np.array(values, dtype).reshape(len(values))
@@ -65,26 +68,26 @@ def _freeze_dtype(dtype: Any, at: At) -> Any:
     """`<f8`; a structured type is a list of [name, type] or [name, type, shape]."""
     if dtype.kind == "T" or dtype.isalignedstruct:
         raise CannotFreeze(at, dtype, "this dtype has no text that gives it again")
-    text = dtype.str if dtype.names is None else _lists(dtype.descr)
-    if np.dtype(_tuples(text)) != dtype or dtype.metadata:
+    text = dtype.str if dtype.names is None else _to_lists(dtype.descr)
+    if np.dtype(_to_tuples(text)) != dtype or dtype.metadata:
         raise CannotFreeze(at, dtype, "this dtype has no text that gives it again")
     return text
 
 
-def _lists(descr: Any) -> Any:
-    return [_lists(part) for part in descr] if isinstance(descr, (list, tuple)) else descr
+def _to_lists(descr: Any) -> Any:
+    return [_to_lists(part) for part in descr] if isinstance(descr, (list, tuple)) else descr
 
 
-def _tuples(fields: Any) -> Any:
+def _to_tuples(fields: Any) -> Any:
     """What numpy asks for: a list of tuples; a nested type is a list again, a shape a tuple."""
     if not isinstance(fields, list):
         return fields
-    return [(f[0], _tuples(f[1]), *(tuple(shape) for shape in f[2:])) for f in fields]
+    return [(f[0], _to_tuples(f[1]), *(tuple(shape) for shape in f[2:])) for f in fields]
 
 
 def thaw_array(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     """The array; raises CassetteError where elements and shape do not fit."""
-    dtype = np.dtype(_tuples(s["dtype"]))
+    dtype = np.dtype(_to_tuples(s["dtype"]))
     values = _thaw_values(s, dtype, walk, at) if "values" in s else _thaw_bytes(s, dtype, at)
     shape = tuple(need(n, int, (at, "shape")) for n in s.get("shape", [len(values)]))
     if math.prod(shape) != len(values) or any(n < 0 for n in shape):
@@ -98,7 +101,7 @@ def thaw_array(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 def _thaw_values(s: dict[str, Any], dtype: Any, walk: Thawer, at: At) -> Any:
     values = walk.sequence(s["values"], (at, "values"))
     if dtype.kind != "O":
-        return _unlisted(values, dtype)
+        return _build_flat_array(values, dtype)
     array = np.empty(len(values), dtype)
     for i, value in enumerate(values):  # one by one: as a whole, lists would become dimensions
         array[i] = value

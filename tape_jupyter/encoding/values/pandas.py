@@ -307,10 +307,10 @@ def codec_for(kind: type) -> Codec | None:
     """The codec of a type of pandas'; subclasses of a frame (geopandas) have none."""
     if issubclass(kind, pd.Index) and kind.__module__.partition(".")[0] == "pandas":
         return _INDEX
-    return _BY_TYPE.get(kind) or (_array_codec(kind))
+    return _BY_TYPE.get(kind) or (_find_array_codec(kind))
 
 
-def _array_codec(kind: type) -> Codec | None:
+def _find_array_codec(kind: type) -> Codec | None:
     return _COLUMN if issubclass(kind, pd.api.extensions.ExtensionArray) else None
 
 

@@ -42,9 +42,9 @@ class StandIn:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked by whoever looks at objects: displays, copy, inspect
             raise AttributeError(name)
-        self._refuse(f".{name}")
+        self._refuse_use(f".{name}")
 
-    def _refuse(self, *used: Any) -> NoReturn:
+    def _refuse_use(self, *used: Any) -> NoReturn:
         kind = f"{type(self).__module__}.{type(self).__qualname__}"
         use = used[0] if used and isinstance(used[0], str) else ""
         raise UnmatchedCall(
@@ -60,10 +60,10 @@ class StandIn:
 
     __call__ = __iter__ = __next__ = __len__ = __getitem__ = __contains__ = __enter__ = (
         __aenter__
-    ) = __aiter__ = _refuse
+    ) = __aiter__ = _refuse_use
     __exit__ = __aexit__ = __anext__ = __await__ = __setitem__ = __delitem__ = __add__ = __or__ = (
         __matmul__
-    ) = _refuse
+    ) = _refuse_use
 
 
 def not_kept(value: Any, why: str) -> dict[str, str]:

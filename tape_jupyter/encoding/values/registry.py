@@ -103,7 +103,7 @@ _AWAITED = Codec(
 
 def freeze(value: Any) -> Any:
     """The value as structure: a copy, later changes of the value do not show. Raises CannotFreeze."""
-    return checked(lambda: Freezer(_codec_of).freeze(value, None), value)
+    return checked(lambda: Freezer(_find_codec).freeze(value, None), value)
 
 
 def checked(write: Callable[[], Any], value: Any) -> Any:
@@ -126,7 +126,7 @@ def thaw(structure: Any) -> Any:
     names.
     """
     try:
-        return Thawer(_codec_named).thaw(structure, None)
+        return Thawer(_find_named_codec).thaw(structure, None)
     except RecursionError:
         raise CassetteError("a recorded value is nested too deep to be read") from None
 
@@ -135,18 +135,18 @@ def state_codec(kind: type) -> Codec | None:
     """As for any value; and plain objects of the user's classes, which are written where a tool's
     results are.
     """
-    return _codec_of(kind) or (user_classes.PLAIN if user_classes.is_plain(kind) else None)
+    return _find_codec(kind) or (user_classes.PLAIN if user_classes.is_plain(kind) else None)
 
 
 def state_codec_named(name: str) -> Codec | None:
-    return user_classes.PLAIN if name == user_classes.PLAIN.name else _codec_named(name)
+    return user_classes.PLAIN if name == user_classes.PLAIN.name else _find_named_codec(name)
 
 
 def freeze_error(error: BaseException) -> dict[str, Any]:
     """The exception as structure; parts that cannot be frozen are left out, and named under `left
     out`.
     """
-    done, frozen = Freezer(_codec_of).attempt(error, None)
+    done, frozen = Freezer(_find_codec).attempt(error, None)
     structure: dict[str, Any] = frozen if done else exceptions.minimal(error, frozen)
     for part in ("context", "cause", "attributes"):
         if part in structure and depth(structure) > MAX_DEPTH:
@@ -165,50 +165,50 @@ def thaw_error(structure: Mapping[str, Any]) -> BaseException:
     return error
 
 
-def _codec_of(kind: type) -> Codec | None:
+def _find_codec(kind: type) -> Codec | None:
     """How a value of this very type is written; None: it is not."""
     known = stdlib.BY_TYPE.get(kind) or _OURS.get(kind)
     if known is not None:
         return known
     if issubclass(kind, BaseException):
         return exceptions.CODEC
-    return _codec_of_library(kind) or _codec_added(kind) or user_classes.codec_for(kind)
+    return _find_library_codec(kind) or _find_added_codec(kind) or user_classes.codec_for(kind)
 
 
-def _codec_of_library(kind: type) -> Codec | None:
+def _find_library_codec(kind: type) -> Codec | None:
     library = kind.__module__.partition(".")[0]
     if kind.__module__ == "dateutil.tz.tz" and kind.__name__ in {"tzutc", "tzoffset"}:
         return stdlib.DATEUTIL
     codec: Codec | None = (
-        _codecs(_LIBRARIES[library]).codec_for(kind) if library in _LIBRARIES else None
+        _import_codecs(_LIBRARIES[library]).codec_for(kind) if library in _LIBRARIES else None
     )
     return codec
 
 
-def _codec_added(kind: type) -> Codec | None:
+def _find_added_codec(kind: type) -> Codec | None:
     """The codec of another package for this very class."""
     point = plugins.entry_points_of(GROUP).get(f"{kind.__module__}.{kind.__qualname__}")
     return plugins.load(point, Codec) if point is not None else None
 
 
 @cache
-def _added_by_mark() -> Mapping[str, Codec]:
+def _collect_added_codecs() -> Mapping[str, Codec]:
     return {codec.name: codec for codec in plugins.load_all(GROUP, Codec).values()}
 
 
-def _codec_named(name: str) -> Codec | None:
+def _find_named_codec(name: str) -> Codec | None:
     """How a value with this mark is read; None: there is no such mark."""
     for known in _ALWAYS:
         if name in known:
             return known[name]
     file = next((file for file, marks in _MARKS.items() if name in marks), None)
     if file is None:
-        return _added_by_mark().get(name)
-    codec: Codec = _codecs(file).BY_NAME[name]
+        return _collect_added_codecs().get(name)
+    codec: Codec = _import_codecs(file).BY_NAME[name]
     return codec
 
 
-def _codecs(file: str) -> ModuleType:
+def _import_codecs(file: str) -> ModuleType:
     """The codecs of a library: one of a few files of this package, never a name from a recording."""
     try:
         return importlib.import_module(f"tape_jupyter.encoding.values.{file}")

@@ -25,7 +25,9 @@ _FACTORIES: dict[str, type] = {
 }
 
 
-def _values(kind: Callable[[list[Any]], Any], *, shared: bool = False, name: str = "") -> Codec:
+def _build_sequence_codec(
+    kind: Callable[[list[Any]], Any], *, shared: bool = False, name: str = ""
+) -> Codec:
     """An ordered collection."""
     return Codec(
         name or getattr(kind, "__name__", ""),
@@ -35,12 +37,12 @@ def _values(kind: Callable[[list[Any]], Any], *, shared: bool = False, name: str
     )
 
 
-def _set(kind: type, *, shared: bool) -> Codec:
+def _build_set_codec(kind: type, *, shared: bool) -> Codec:
     """An unordered collection: written in the order of its frozen values, so that equal sets are
     equal text.
     """
 
-    def freeze(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    def freeze_set(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
         ordered = sorted(
             value, key=lambda member: json.dumps(walk.apart(member, at), sort_keys=True)
         )
@@ -48,13 +50,13 @@ def _set(kind: type, *, shared: bool) -> Codec:
 
     return Codec(
         kind.__name__,
-        freeze,
+        freeze_set,
         lambda s, walk, at: kind(walk.sequence(s["values"], (at, "values"))),
         shared,
     )
 
 
-def _text(name: str, write: Callable[[Any], str], read: Callable[[str], Any]) -> Codec:
+def _build_text_codec(name: str, write: Callable[[Any], str], read: Callable[[str], Any]) -> Codec:
     """A value that has an exact text."""
     return Codec(
         name,
@@ -63,7 +65,7 @@ def _text(name: str, write: Callable[[Any], str], read: Callable[[str], Any]) ->
     )
 
 
-def _parts(kind: Callable[..., Any], *names: str, name: str = "") -> Codec:
+def _build_parts_codec(kind: Callable[..., Any], *names: str, name: str = "") -> Codec:
     """A value that is made of its attributes of these names, in this order."""
     return Codec(
         name or getattr(kind, "__name__", ""),
@@ -72,7 +74,7 @@ def _parts(kind: Callable[..., Any], *names: str, name: str = "") -> Codec:
     )
 
 
-def _bytes(kind: type, *, shared: bool) -> Codec:
+def _build_bytes_codec(kind: type, *, shared: bool) -> Codec:
     return Codec(
         kind.__name__,
         lambda value, _walk, _at: freeze_bytes(bytes(value)),
@@ -99,7 +101,7 @@ def _freeze_mapping(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     return {"items": walk.items(value, (at, "items"))}
 
 
-def _mapping(kind: type) -> Codec:
+def _build_mapping_codec(kind: type) -> Codec:
     return Codec(
         kind.__name__,
         _freeze_mapping,
@@ -142,13 +144,13 @@ def _freeze_datetime(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     return {"value": value.replace(tzinfo=None, fold=0).isoformat(), **zone, **fold}
 
 
-def _moment(kind: type[datetime | time]) -> Codec:
-    def thaw(s: dict[str, Any], walk: Thawer, at: At) -> datetime | time:
+def _build_moment_codec(kind: type[datetime | time]) -> Codec:
+    def thaw_moment(s: dict[str, Any], walk: Thawer, at: At) -> datetime | time:
         value = kind.fromisoformat(s["value"])
         zone = need_zone(walk.thaw(s["zone"], (at, "zone")), at) if "zone" in s else value.tzinfo
         return value.replace(tzinfo=zone, fold=s.get("fold", 0))
 
-    return Codec(kind.__name__, _freeze_datetime, thaw)
+    return Codec(kind.__name__, _freeze_datetime, thaw_moment)
 
 
 def need_zone(zone: Any, at: At) -> tzinfo | None:
@@ -177,11 +179,11 @@ def _thaw_timezone(s: dict[str, Any], walk: Thawer, at: At) -> timezone:
     return timezone(offset) if offset else UTC
 
 
-def _path(kind: type[pathlib.PurePath], name: str) -> Codec:
-    return _text(name, str, kind)
+def _build_path_codec(kind: type[pathlib.PurePath], name: str) -> Codec:
+    return _build_text_codec(name, str, kind)
 
 
-def _constant(name: str, value: Any) -> Codec:
+def _build_constant_codec(name: str, value: Any) -> Codec:
     return Codec(name, lambda _value, _walk, _at: {}, lambda _s, _walk, _at: value)
 
 
@@ -193,17 +195,17 @@ def _freeze_nothing(_value: Any, _walk: Freezer, _at: At) -> dict[str, Any]:
     return {}  # never asked: the walk itself writes int, float and dict
 
 
-_PATH = _path(pathlib.Path, "Path")
+_PATH = _build_path_codec(pathlib.Path, "Path")
 
 BY_TYPE: dict[type, Codec] = {
-    tuple: _values(tuple),
-    set: _set(set, shared=True),
-    frozenset: _set(frozenset, shared=False),
-    bytes: _bytes(bytes, shared=False),
-    bytearray: _bytes(bytearray, shared=True),
-    complex: _parts(complex, "real", "imag"),
-    OrderedDict: _mapping(OrderedDict),
-    Counter: _mapping(Counter),
+    tuple: _build_sequence_codec(tuple),
+    set: _build_set_codec(set, shared=True),
+    frozenset: _build_set_codec(frozenset, shared=False),
+    bytes: _build_bytes_codec(bytes, shared=False),
+    bytearray: _build_bytes_codec(bytearray, shared=True),
+    complex: _build_parts_codec(complex, "real", "imag"),
+    OrderedDict: _build_mapping_codec(OrderedDict),
+    Counter: _build_mapping_codec(Counter),
     defaultdict: Codec("defaultdict", _freeze_defaultdict, _thaw_defaultdict, shared=True),
     deque: Codec(
         "deque",
@@ -217,25 +219,25 @@ BY_TYPE: dict[type, Codec] = {
         lambda s, walk, at: SimpleNamespace(**dict(walk.items(s["items"], (at, "items")))),
         shared=True,
     ),
-    datetime: _moment(datetime),
-    time: _moment(time),
-    date: _text("date", date.isoformat, date.fromisoformat),
-    timedelta: _parts(timedelta, "days", "seconds", "microseconds"),
+    datetime: _build_moment_codec(datetime),
+    time: _build_moment_codec(time),
+    date: _build_text_codec("date", date.isoformat, date.fromisoformat),
+    timedelta: _build_parts_codec(timedelta, "days", "seconds", "microseconds"),
     timezone: Codec("timezone", _freeze_timezone, _thaw_timezone),
     ZoneInfo: Codec(
         "ZoneInfo", _freeze_zone, lambda s, _walk, at: ZoneInfo(need(s["key"], str, at))
     ),
-    Decimal: _text("Decimal", str, Decimal),
-    Fraction: _parts(Fraction, "numerator", "denominator"),
-    UUID: _text("UUID", str, UUID),
-    range: _parts(range, "start", "stop", "step"),
-    slice: _parts(slice, "start", "stop", "step"),
-    EllipsisType: _constant("Ellipsis", ...),
-    NotImplementedType: _constant("NotImplemented", NotImplemented),
+    Decimal: _build_text_codec("Decimal", str, Decimal),
+    Fraction: _build_parts_codec(Fraction, "numerator", "denominator"),
+    UUID: _build_text_codec("UUID", str, UUID),
+    range: _build_parts_codec(range, "start", "stop", "step"),
+    slice: _build_parts_codec(slice, "start", "stop", "step"),
+    EllipsisType: _build_constant_codec("Ellipsis", ...),
+    NotImplementedType: _build_constant_codec("NotImplemented", NotImplemented),
     pathlib.PosixPath: _PATH,
     pathlib.WindowsPath: _PATH,
-    pathlib.PurePosixPath: _path(pathlib.PurePosixPath, "PurePosixPath"),
-    pathlib.PureWindowsPath: _path(pathlib.PureWindowsPath, "PureWindowsPath"),
+    pathlib.PurePosixPath: _build_path_codec(pathlib.PurePosixPath, "PurePosixPath"),
+    pathlib.PureWindowsPath: _build_path_codec(pathlib.PureWindowsPath, "PureWindowsPath"),
 }
 
 _READ_ONLY = (

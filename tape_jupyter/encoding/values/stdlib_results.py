@@ -42,7 +42,7 @@ class RecordedCursor(sqlite3.Cursor):
     def __init__(
         self, description: Any, rows: list[Any], rowcount: int = -1, lastrowid: int | None = None
     ) -> None:
-        with closing(_empty()) as database:
+        with closing(_open_empty_database()) as database:
             super().__init__(database)
         self._description, self.rows, self._rowcount, self._lastrowid = (
             description,
@@ -78,14 +78,14 @@ def recorded_cursor(cursor: sqlite3.Cursor) -> RecordedCursor:
     return RecordedCursor(cursor.description, cursor.fetchall(), cursor.rowcount, cursor.lastrowid)
 
 
-def _empty() -> sqlite3.Connection:
+def _open_empty_database() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", check_same_thread=False)
 
 
 @lru_cache(maxsize=64)
-def _cursor_with(columns: tuple[str, ...]) -> sqlite3.Cursor:
+def _build_empty_cursor(columns: tuple[str, ...]) -> sqlite3.Cursor:
     quoted = ('"' + name.replace('"', '""') + '"' for name in columns)
-    with closing(_empty()) as database:
+    with closing(_open_empty_database()) as database:
         return database.execute(f"SELECT {', '.join(f'NULL AS {name}' for name in quoted)} WHERE 0")
 
 
@@ -100,7 +100,7 @@ def _thaw_row(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     values = tuple(walk.sequence(s["values"], (at, "values")))
     if len(columns) != len(values) or not columns:
         raise CassetteError(f"{show(at)}: {len(values)} values for {len(columns)} columns")
-    return sqlite3.Row(_cursor_with(columns), values)
+    return sqlite3.Row(_build_empty_cursor(columns), values)
 
 
 def _freeze_cursor(cursor: Any, walk: Freezer, at: At) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _CHAIN = ("cause", "context")
 def with_frames(structure: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
     """A frozen exception, and those that it came from, with their frames."""
     told = dict(structure)
-    if found := [list(each) for each in _frames(error.__traceback__)]:
+    if found := [list(each) for each in _iterate_frames(error.__traceback__)]:
         told[FRAMES] = found[-MOST:]
     for name in _CHAIN:
         inner = getattr(error, f"__{name}__")
@@ -44,7 +44,7 @@ def put_frames(error: BaseException, structure: Mapping[str, Any]) -> BaseExcept
     """The thawed exception, raised where it was raised when it was recorded."""
     trace: TracebackType | None = None
     for frame in reversed(structure.get(FRAMES) or []):
-        trace = _placed(frame, trace) or trace
+        trace = _build_traceback(frame, trace) or trace
     for name in _CHAIN:
         inner = getattr(error, f"__{name}__")
         if inner is not None and isinstance(structure.get(name), Mapping):
@@ -52,20 +52,20 @@ def put_frames(error: BaseException, structure: Mapping[str, Any]) -> BaseExcept
     return error.with_traceback(trace)
 
 
-def _frames(trace: TracebackType | None) -> Iterator[tuple[str, int]]:
+def _iterate_frames(trace: TracebackType | None) -> Iterator[tuple[str, int]]:
     while trace is not None:
         code = trace.tb_frame.f_code
         if not INSTALLED.search(code.co_filename):
             module = trace.tb_frame.f_globals.get("__name__", "")
-            yield f"{module}:{_qualname(code)}", trace.tb_lineno - code.co_firstlineno
+            yield f"{module}:{_read_qualname(code)}", trace.tb_lineno - code.co_firstlineno
         trace = trace.tb_next
 
 
-def _qualname(code: CodeType) -> str:
+def _read_qualname(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name))
 
 
-def _placed(told: Any, inner: TracebackType | None) -> TracebackType | None:
+def _build_traceback(told: Any, inner: TracebackType | None) -> TracebackType | None:
     """An entry of a traceback; None where the function is not there any more."""
     with suppress(
         Exception
@@ -73,21 +73,21 @@ def _placed(told: Any, inner: TracebackType | None) -> TracebackType | None:
         name, line = told
         module, _, qualname = str(name).partition(":")
         space = vars(sys.modules[module])
-        code = _code(space, qualname.split("."))
+        code = _find_code(space, qualname.split("."))
         if code is not None and 0 <= int(line) <= MOST_LINES:
-            frame = _synthetic_frame(code, space, int(line))
+            frame = _build_frame(code, space, int(line))
             return TracebackType(inner, frame, 0, code.co_firstlineno + int(line))
     return None
 
 
-def _code(space: Mapping[str, Any], names: list[str]) -> CodeType | None:
+def _find_code(space: Mapping[str, Any], names: list[str]) -> CodeType | None:
     """The code of a function by its qualified name: of a module, of a class, or inside of another
     function.
     """
     found: Any = space.get(names[0])
     for name in names[1:]:
         if name == "<locals>":
-            found = _code_of(found)
+            found = _unwrap_code(found)
         elif isinstance(found, CodeType):
             found = next(
                 (
@@ -99,17 +99,17 @@ def _code(space: Mapping[str, Any], names: list[str]) -> CodeType | None:
             )
         else:
             found = inspect.getattr_static(found, name, None)
-    return _code_of(found)
+    return _unwrap_code(found)
 
 
-def _code_of(found: Any) -> CodeType | None:
+def _unwrap_code(found: Any) -> CodeType | None:
     if isinstance(found, CodeType):
         return found
     found = inspect.unwrap(getattr(found, "__func__", found))
     return found.__code__ if isinstance(found, FunctionType) else None
 
 
-def _synthetic_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameType:
+def _build_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameType:
     """A frame that reads like one of that code at a line: its file, name, parameters. None of the
     code runs.
     """
@@ -134,7 +134,7 @@ def _synthetic_frame(code: CodeType, space: Mapping[str, Any], line: int) -> Fra
         alike["co_qualname"] = code.co_qualname
     alike |= {
         "co_firstlineno": code.co_firstlineno,
-        "co_linetable": _line_table(line, len(shape.co_code) // 2),
+        "co_linetable": _encode_line_table(line, len(shape.co_code) // 2),
     }
     own = FunctionType(shape.replace(**alike), named, None, made["stand_in"].__defaults__)
     own.__kwdefaults__ = made["stand_in"].__kwdefaults__
@@ -142,12 +142,12 @@ def _synthetic_frame(code: CodeType, space: Mapping[str, Any], line: int) -> Fra
     return frame
 
 
-def _line_table(line: int, units: int) -> bytes:
+def _encode_line_table(line: int, units: int) -> bytes:
     """All of a code's units on one line, counted from its first, and in no column (CPython,
     Objects/locations.md).
     """
     no_columns, most = 13, 8  # kind of an entry; code units of one entry
-    delta, table = _varint(line << 1), b""
+    delta, table = _encode_varint(line << 1), b""
     for start in range(0, units, most):
         length = min(most, units - start)
         table += bytes([0x80 | no_columns << 3 | length - 1]) + delta
@@ -155,7 +155,7 @@ def _line_table(line: int, units: int) -> bytes:
     return table
 
 
-def _varint(number: int) -> bytes:
+def _encode_varint(number: int) -> bytes:
     """Six bits a byte, the lowest first; bit 6 says that another byte follows."""
     least, rest = number & 63, number >> 6
-    return bytes([least | 64]) + _varint(rest) if rest else bytes([least])
+    return bytes([least | 64]) + _encode_varint(rest) if rest else bytes([least])

@@ -59,12 +59,12 @@ def find_class(name: Any, at: At) -> type:
 def is_findable(kind: type) -> bool:
     """Whether a class would be found again by its name: not one made inside a function."""
     try:
-        return _alike(find_class(name_of(kind), None), kind)
+        return _is_same_class(find_class(name_of(kind), None), kind)
     except CassetteError:
         return False
 
 
-def _alike(found: type, kind: type) -> bool:
+def _is_same_class(found: type, kind: type) -> bool:
     """The same class, or the one that took its place when its notebook cell was run again."""
     if found is kind:
         return True
@@ -72,7 +72,7 @@ def _alike(found: type, kind: type) -> bool:
     return codec is codec_for(kind) and (codec is not None or (is_plain(found) and is_plain(kind)))
 
 
-def _class_name(value: Any, at: At) -> str:
+def _require_class_name(value: Any, at: At) -> str:
     kind = type(value)
     if not is_findable(kind):
         raise CannotFreeze(
@@ -81,7 +81,7 @@ def _class_name(value: Any, at: At) -> str:
     return name_of(kind)
 
 
-def _class(s: dict[str, Any], at: At, is_kind: Callable[[type], bool]) -> Any:
+def _require_class(s: dict[str, Any], at: At, is_kind: Callable[[type], bool]) -> Any:
     kind = find_class(s["class"], (at, "class"))
     if not is_kind(kind):
         raise CassetteError(
@@ -167,14 +167,14 @@ def _is_enum(kind: type) -> bool:
 
 
 def _freeze_enum(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    named = {"class": _class_name(value, at)}
+    named = {"class": _require_class_name(value, at)}
     if value._name_ in type(value)._member_map_:
         return {**named, "name": value._name_}
     return {**named, "value": walk.freeze(value._value_, (at, "value"))}
 
 
 def _thaw_enum(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    kind = _class(s, at, _is_enum)
+    kind = _require_class(s, at, _is_enum)
     if "name" in s:
         return kind._member_map_[s["name"]]
     if not issubclass(kind, enum.Flag):
@@ -199,11 +199,11 @@ def is_namedtuple(kind: type) -> bool:
 
 def _freeze_namedtuple(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     fields = dict(zip(type(value)._fields, tuple.__iter__(value), strict=True))
-    return {"class": _class_name(value, at), "fields": walk.mapping(fields, (at, "fields"))}
+    return {"class": _require_class_name(value, at), "fields": walk.mapping(fields, (at, "fields"))}
 
 
 def _thaw_namedtuple(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    kind = _class(s, at, is_namedtuple)
+    kind = _require_class(s, at, is_namedtuple)
     fields = walk.mapping(s["fields"], (at, "fields"))
     if set(fields) != set(kind._fields):
         raise CassetteError(
@@ -220,7 +220,7 @@ def _is_dataclass(kind: type) -> bool:
 
 
 def _freeze_dataclass(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    name = _class_name(value, at)
+    name = _require_class_name(value, at)
     try:
         bare(type(value))
     except TypeError as reason:
@@ -231,7 +231,7 @@ def _freeze_dataclass(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
 
 
 def _thaw_dataclass(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    kind = _class(s, at, _is_dataclass)
+    kind = _require_class(s, at, _is_dataclass)
     return fill(bare(kind), walk.mapping(s["fields"], (at, "fields")), (at, "fields"))
 
 
@@ -251,7 +251,7 @@ def _is_pydantic_v2(kind: type) -> bool:
 
 def _freeze_model(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     structure = {
-        "class": _class_name(value, at),
+        "class": _require_class_name(value, at),
         "fields": walk.mapping(dict_of(value), (at, "fields")),
     }
     if not _is_pydantic_v2(type(value)):
@@ -260,17 +260,17 @@ def _freeze_model(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     for name in ("extra", "private"):
         held = object.__getattribute__(value, _V2_STATE[name])
         if held is not None:
-            structure[name] = walk.freeze(_without_defaults(held), (at, name))
+            structure[name] = walk.freeze(_drop_defaults(held), (at, name))
     return structure
 
 
-def _without_defaults(held: dict[str, Any]) -> dict[str, Any]:
+def _drop_defaults(held: dict[str, Any]) -> dict[str, Any]:
     """Pydantic marks a private attribute that was never set with a value of its own."""
     return {k: v for k, v in held.items() if type(v).__name__ != "PydanticUndefinedType"}
 
 
 def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    kind = _class(s, at, _is_model)
+    kind = _require_class(s, at, _is_model)
     model = bare(kind)
     names = {need(name, str, (at, "set")) for name in s["set"]}
     object.__setattr__(model, "__dict__", {})
@@ -308,13 +308,13 @@ def is_plain(kind: type) -> bool:
 
 def _freeze_plain(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     return {
-        "class": _class_name(value, at),
+        "class": _require_class_name(value, at),
         "fields": walk.mapping(state_of(value), (at, "fields")),
     }
 
 
 def _thaw_plain(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    kind = _class(s, at, is_plain)
+    kind = _require_class(s, at, is_plain)
     return fill(bare(kind), walk.mapping(s["fields"], (at, "fields")), (at, "fields"))
 
 

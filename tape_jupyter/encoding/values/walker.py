@@ -100,7 +100,7 @@ class Freezer:
             raise CannotFreeze(at, value, f"nested deeper than {MAX_DEPTH} levels")
         self._depth += 1
         try:
-            return self._container(value, kind, at)
+            return self._freeze_container(value, kind, at)
         finally:
             self._depth -= 1
 
@@ -110,21 +110,21 @@ class Freezer:
         try:
             return True, self.freeze(value, at)
         except Exception as reason:  # CannotFreeze, or the object's own code failed
-            self._forget(before)
+            self._forget_since(before)
             return False, str(reason)
 
     def apart(self, value: Any, at: At) -> Any:
         """The structure, for comparing only: nothing later refers to it."""
         before = len(self._seen)
         structure = self.freeze(value, at)
-        self._forget(before)
+        self._forget_since(before)
         return structure
 
     def places(self) -> dict[int, str]:
         """Where each mutable object that was written stands, by its id."""
         return {key: show(at) for key, (at, _) in self._seen.items()}
 
-    def _forget(self, before: int) -> None:
+    def _forget_since(self, before: int) -> None:
         while len(self._seen) > before:
             self._seen.popitem()
 
@@ -139,21 +139,25 @@ class Freezer:
             return list(values)
         return [v if type(v) in _PLAIN else self.freeze(v, (at, i)) for i, v in enumerate(values)]
 
-    def _container(self, value: Any, kind: type, at: At) -> Any:
+    def _freeze_container(self, value: Any, kind: type, at: At) -> Any:
         if kind is dict:
-            return self._once(value, at, self._dict)
+            return self._freeze_once(value, at, self._freeze_dict)
         if kind is list:
-            return self._once(value, at, self.sequence)
+            return self._freeze_once(value, at, self.sequence)
         codec = self._find(kind)
         if codec is None:
             raise CannotFreeze(at, value, _REASONS.get(kind.__name__, ""))
 
-        def marked(value: Any, at: At) -> dict[str, Any]:
+        def freeze_marked(value: Any, at: At) -> dict[str, Any]:
             return {TYPE: codec.name, **codec.freeze(value, self, at)}
 
-        return self._once(value, at, marked) if codec.shared else marked(value, at)
+        return (
+            self._freeze_once(value, at, freeze_marked)
+            if codec.shared
+            else freeze_marked(value, at)
+        )
 
-    def _dict(self, value: dict[Any, Any], at: At) -> dict[str, Any]:
+    def _freeze_dict(self, value: dict[Any, Any], at: At) -> dict[str, Any]:
         if all(type(key) is str and key[:1] != "<" for key in value):
             return {
                 k: v if type(v) in _PLAIN else self.freeze(v, (at, k)) for k, v in value.items()
@@ -167,7 +171,7 @@ class Freezer:
             for i, (k, v) in enumerate(value.items())
         ]
 
-    def _once(self, value: Any, at: At, write: Callable[[Any, At], Any]) -> Any:
+    def _freeze_once(self, value: Any, at: At, write: Callable[[Any, At], Any]) -> Any:
         key = id(value)
         if key in self._open:
             raise CannotFreeze(
@@ -197,14 +201,14 @@ class Thawer:
         if kind in _PLAIN or kind is int or kind is float:
             return structure
         if kind is list:
-            return self._list(structure, at)
+            return self._thaw_list(structure, at)
         if kind is not dict:
             raise CassetteError(f"{show(at)}: a {type_name(kind)} is not part of a frozen value")
         if TYPE in structure:
-            return self._marked(structure, at)
+            return self._thaw_marked(structure, at)
         if SAME in structure:
-            return self._same(structure, at)
-        return self._dict(structure, at)
+            return self._thaw_reference(structure, at)
+        return self._thaw_dict(structure, at)
 
     def mapping(self, structure: Any, at: At) -> dict[str, Any]:
         """Named fields, each thawed."""
@@ -221,7 +225,7 @@ class Thawer:
                 raise CassetteError(f"{show((at, i))}: an item is a list of a key and a value")
             yield self.thaw(pair[0], ((at, i), 0)), self.thaw(pair[1], ((at, i), 1))
 
-    def _list(self, structure: list[Any], at: At) -> list[Any]:
+    def _thaw_list(self, structure: list[Any], at: At) -> list[Any]:
         values: list[Any] = []
         self._built.append((at, values))
         values.extend(
@@ -229,7 +233,7 @@ class Thawer:
         )
         return values
 
-    def _dict(self, structure: dict[Any, Any], at: At) -> dict[str, Any]:
+    def _thaw_dict(self, structure: dict[Any, Any], at: At) -> dict[str, Any]:
         values: dict[str, Any] = {}
         self._built.append((at, values))
         for key, value in structure.items():
@@ -240,7 +244,7 @@ class Thawer:
             values[key] = self.thaw(value, (at, key))
         return values
 
-    def _marked(self, structure: dict[str, Any], at: At) -> Any:
+    def _thaw_marked(self, structure: dict[str, Any], at: At) -> Any:
         name = structure[TYPE]
         codec = self._find(name) if type(name) is str else None
         if codec is None:
@@ -264,7 +268,7 @@ class Thawer:
         self._built.append((at, value))
         return value
 
-    def _same(self, structure: dict[str, Any], at: At) -> Any:
+    def _thaw_reference(self, structure: dict[str, Any], at: At) -> Any:
         places = self.places()
         place = need(structure[SAME], str, (at, SAME))
         if place not in places:

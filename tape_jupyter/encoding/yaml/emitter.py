@@ -76,11 +76,11 @@ def _emit_map(out: list[str], mapping: Mapping[str, Any], first: str, pad: str, 
     """The lines of a map. `first` begins its first line (`- ` in a list), `pad` the others."""
     inner = pad + "  "
     for key, value in mapping.items():
-        lead = first + _key(key)
+        lead = first + _format_key(key)
         first = pad
         if type(value) is str:
-            out.append(f"{lead} {_text(value, inner)}")
-        elif (short := _short(value)) is not None:
+            out.append(f"{lead} {_format_text(value, inner)}")
+        elif (short := _format_short_value(value)) is not None:
             out.append(f"{lead} {short}")
         else:
             out.append(lead)
@@ -93,8 +93,8 @@ def _emit_list(out: list[str], items: list[Any], first: str, pad: str, depth: in
         lead = first + "- "
         first = pad
         if type(item) is str:
-            out.append(lead + _text(item, inner))
-        elif (short := _short(item)) is not None:
+            out.append(lead + _format_text(item, inner))
+        elif (short := _format_short_value(item)) is not None:
             out.append(lead + short)
         else:
             _emit_block(out, item, lead, inner, depth + 1)
@@ -117,7 +117,7 @@ def _emit_block(
         )
 
 
-def _short(value: Any) -> str | None:
+def _format_short_value(value: Any) -> str | None:
     """A value that stands on the line of its key, unless it is a text; None for all that takes
     lines of its own.
     """
@@ -127,15 +127,15 @@ def _short(value: Any) -> str | None:
     if kind is bool:
         return "true" if value else "false"
     if kind is int:
-        return repr(value) if -_SMALL < value < _SMALL else _numbers([value])
+        return repr(value) if -_SMALL < value < _SMALL else _format_numbers([value])
     if kind is float:
-        return _numbers([value])
+        return _format_numbers([value])
     if kind is list:
-        return f"[{_numbers(value)}]" if NUMBER.issuperset(map(type, value)) else None
+        return f"[{_format_numbers(value)}]" if NUMBER.issuperset(map(type, value)) else None
     return "{}" if kind is dict and not value else None
 
 
-def _numbers(values: list[int | float]) -> str:
+def _format_numbers(values: list[int | float]) -> str:
     """JSON numbers, `, ` between them. A float has a point: YAML 1.1 takes `1e-07` for a text."""
     text = ", ".join(map(repr, values)) if bounded(values) else "inf"
     if "n" in text:  # of nan, inf
@@ -150,23 +150,23 @@ _POINTLESS = re.compile(r"(?<![.0-9])([0-9])e")
 
 
 @lru_cache(1024)
-def _key(key: str) -> str:
+def _format_key(key: str) -> str:
     if type(key) is not str:
         raise CassetteError(f"a key of type {type(key).__name__} cannot be written: keys are texts")
-    if len(key) > MAX_KEY or len(written := _line(key)) > MAX_KEY:
+    if len(key) > MAX_KEY or len(written := _format_line(key)) > MAX_KEY:
         raise CassetteError(
             f"a key of more than {MAX_KEY} characters cannot be written as structure"
         )
     return written + ":"
 
 
-def _text(text: str, pad: str) -> str:
+def _format_text(text: str, pad: str) -> str:
     """A text as word, quoted, or as a literal whose lines begin with `pad`."""
     if len(text) <= LONG_LINE and "\n" not in text[:-1]:
-        return _line(text)
+        return _format_line(text)
     # A literal's first character must not be a blank: readers find the indentation by it.
     if text[0] in " \t\n" or flawed(text):
-        return _quoted(text)
+        return _quote_text(text)
     body = text.rstrip("\n")
     ends = len(text) - len(body)
     margin = "\n" + pad
@@ -178,24 +178,24 @@ def _text(text: str, pad: str) -> str:
 
 
 @lru_cache(4096)  # names, roles, types: the same few texts stand in every record
-def _line(text: str) -> str:
+def _format_line(text: str) -> str:
     word = len(text) <= LONG_LINE and _is_word(text) and text.lower() not in RESERVED
-    return text if word else _quoted(text)
+    return text if word else _quote_text(text)
 
 
 _is_word = re.compile(WORD).fullmatch
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     quoted = _encode(text)
-    return _ESCAPED.sub(_escape, quoted) if flawed(quoted) else quoted
+    return _ESCAPED.sub(_escape_match, quoted) if flawed(quoted) else quoted
 
 
 _encode = JSONEncoder(ensure_ascii=False).encode
 _ESCAPED = re.compile(f"[\ud800-\udbff][\udc00-\udfff]|{UNWRITABLE.pattern}")
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_match(found: re.Match[str]) -> str:
     halves = found.group()
     escape = f"\\u{ord(halves[0]):04x}"
     return escape if len(halves) == 1 else escape + f"\\U{ord(halves[1]):08x}"

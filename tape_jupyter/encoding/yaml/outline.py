@@ -68,11 +68,11 @@ class Outline:
             return None
         try:
             reader.check_characters(pos, end)
-            return self._filled(reader, pos, iter(found.groups()))
+            return self._fill_map(reader, pos, iter(found.groups()))
         except CassetteError:
             return None
 
-    def _filled(self, reader: Reader, pos: int, values: Iterator[str]) -> dict[str, Any]:
+    def _fill_map(self, reader: Reader, pos: int, values: Iterator[str]) -> dict[str, Any]:
         root: dict[str, Any] = {}
         made: list[Any] = [root]
         known = _values.get
@@ -115,7 +115,7 @@ class _Drawing:
             after = text.find("\n", pos) + 1
             found = LINE.match(text, pos, after)
             assert found is not None  # the reader has read it
-            key = self._placed(found, pos)
+            key = self._place_line(found, pos)
             kind = found.lastindex
             if kind == KEY_ONLY:
                 self._pending = key
@@ -125,35 +125,35 @@ class _Drawing:
                 if kind == LITERAL:
                     column = self._open[-1][0] + 2
                     self.patterns.append(head + _ANY_LINES.format(" " * column))
-                    self._step(key, _BLOCK, column)
+                    self._add_step(key, _BLOCK, column)
                     after = self.reader.literal(after, end, column, found[LITERAL])[1]
                 else:
                     self.patterns.append(head + _ANY_VALUE)
-                    self._step(key, _VALUE)
+                    self._add_step(key, _VALUE)
             pos = after
 
-    def _placed(self, found: re.Match[str], pos: int) -> str | None:
+    def _place_line(self, found: re.Match[str], pos: int) -> str | None:
         """Open what this line opens and close what ends before it; the line's key."""
         at, inner = found.end(1) - pos, found.end(2) - pos
         if self._pending is not None:
-            self._opened(at, self._pending, _LIST if inner > at else _MAP)
+            self._open_container(at, self._pending, _LIST if inner > at else _MAP)
             self._pending = None
         while self._open[-1][0] > at:
             self._open.pop()
         for column in range(at + 2, inner, 2):
-            self._opened(column, None, _LIST)
+            self._open_container(column, None, _LIST)
         if found[KEY_ONLY] is None:
             return None
         if inner > at:
-            self._opened(inner, None, _MAP)
+            self._open_container(inner, None, _MAP)
         return self.reader.key(pos, found[KEY_ONLY])
 
-    def _opened(self, column: int, key: str | None, form: int) -> None:
-        self._step(key, form)
+    def _open_container(self, column: int, key: str | None, form: int) -> None:
+        self._add_step(key, form)
         self._open.append((column, self._count))
         self._count += 1
 
-    def _step(self, key: str | None, form: int, column: int = 0) -> None:
+    def _add_step(self, key: str | None, form: int, column: int = 0) -> None:
         self.steps.append((self._open[-1][1], key, form, column))
 
 
@@ -174,17 +174,17 @@ class Outlines:
             value = outline.read(reader, pos, end)
             if value is not None:
                 if outline is not self._kept[0]:
-                    self._remember(outline)
+                    self._remember_outline(outline)
                 return value
         value = reader.read(pos, end)
         self._missed += 1
         if self._missed >= self._next:
             self._missed, self._next = 0, 2 * self._next
             if (drawn := Outline.of(reader, pos, end)) is not None:
-                self._remember(drawn)
+                self._remember_outline(drawn)
         return value
 
-    def _remember(self, outline: Outline) -> None:
+    def _remember_outline(self, outline: Outline) -> None:
         self._kept = (outline, *(other for other in self._kept if other is not outline))[:_KEPT]
 
 

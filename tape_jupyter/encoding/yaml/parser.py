@@ -274,7 +274,7 @@ class Reader:
 
     def unquote(self, pos: int, raw: str) -> str:
         try:
-            return _unquote(raw)
+            return _unquote_text(raw)
         except ValueError:
             raise self.error(pos, BAD_ESCAPE) from None
 
@@ -283,7 +283,7 @@ class Reader:
         begins.
         """
         text = self.text
-        stop = _outdent(column).search(text, start - 1, end)
+        stop = _compile_outdent(column).search(text, start - 1, end)
         body = text[start + column : stop.start()] if stop else ""
         if not stop or not body or text[start] == "\n" or body[0] in " \t\n":
             raise self.error(
@@ -310,14 +310,14 @@ def block(body: str, column: int, style: str) -> str:
 
 
 @lru_cache(MAX_DEPTH + 1)
-def _outdent(column: int) -> re.Pattern[str]:
+def _compile_outdent(column: int) -> re.Pattern[str]:
     """The line end after which a text block at this column is over: the next line is neither empty
     nor indented.
     """
     return re.compile(rf"\n(?! {{{column}}}|\n)")
 
 
-def _unquote(quoted: str) -> str:
+def _unquote_text(quoted: str) -> str:
     if "\\U" not in quoted:
         return str(_decode(quoted)[0])
     out, start = "", 1
@@ -331,8 +331,8 @@ def _unquote(quoted: str) -> str:
 _ANY_ESCAPE = re.compile(r"\\(?:U0000(d[c-f][0-9a-f]{2})|.)")
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-_decode = JSONDecoder(parse_constant=_no_constant).raw_decode
+_decode = JSONDecoder(parse_constant=_refuse_constant).raw_decode

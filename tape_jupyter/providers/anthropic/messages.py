@@ -69,7 +69,7 @@ def _settle_stop(old: Mapping[str, Any], new: Message) -> list[str]:
     """A reply that calls a tool ends so, one that does not, not; unless the person said how it
     ends.
     """
-    before, after = _calls_tool(old), _calls_tool(new)
+    before, after = _has_tool_call(old), _has_tool_call(new)
     ended = old.get("stop_reason")
     if before == after or new.get("stop_reason") != ended:
         return []
@@ -82,7 +82,7 @@ def _settle_stop(old: Mapping[str, Any], new: Message) -> list[str]:
     return [f"stop_reason is {new['stop_reason']} now"]
 
 
-def _calls_tool(message: Mapping[str, Any]) -> bool:
+def _has_tool_call(message: Mapping[str, Any]) -> bool:
     return any(block.get("type") == "tool_use" for block in maps(message.get("content")))
 
 

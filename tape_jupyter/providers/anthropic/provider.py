@@ -9,7 +9,7 @@ from tape_jupyter.providers.anthropic.messages import AnthropicMessages
 from tape_jupyter.providers.protocol import Provider, ProviderError
 
 
-def _error_body(error: ProviderError) -> Any:
+def _build_error_body(error: ProviderError) -> Any:
     return {"type": "error", "error": {"type": error.kind, "message": error.text}}
 
 
@@ -27,6 +27,6 @@ PROVIDER = Provider(
     ),
     hosts={"anthropic.com": "anthropic"},
     messages=AnthropicMessages(),
-    error_body=_error_body,
+    error_body=_build_error_body,
     overloaded=529,
 )

@@ -55,17 +55,17 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
         if event.kind == "message_start":
             message.update(mapping(event.data.get("message")))
         elif event.kind == "message_delta":
-            _end(message, event.data)
+            _merge_end(message, event.data)
         elif event.kind == "error":
             message["error"] = event.data.get("error")
     first = message.get("content")
-    message["content"] = [block.value for block in _blocks(events)] or (
+    message["content"] = [block.value for block in _collect_blocks(events)] or (
         first if isinstance(first, list) else []
     )
     return message
 
 
-def _end(message: dict[str, Any], told: Mapping[str, Any]) -> None:
+def _merge_end(message: dict[str, Any], told: Mapping[str, Any]) -> None:
     message.update(mapping(told.get("delta")))
     beside = {"type", "delta", "usage"}
     message.update(
@@ -75,7 +75,7 @@ def _end(message: dict[str, Any], told: Mapping[str, Any]) -> None:
     message["usage"] = {**mapping(message.get("usage")), **used}
 
 
-def _blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
+def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
     """In the order of their starts; deltas of a block that never started belong to none."""
     found: list[_Seen] = []
     at: dict[Any, _Seen] = {}
@@ -88,13 +88,13 @@ def _blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
             found.append(at[index])
         if index in at:
             at[index].places.append(place)
-            _add(at[index], mapping(event.data.get("delta")))
+            _add_delta(at[index], mapping(event.data.get("delta")))
     for block in found:
-        _close(block)
+        _close_block(block)
     return found
 
 
-def _add(block: _Seen, delta: Mapping[str, Any]) -> None:
+def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
     value, kind = block.value, delta.get("type")
     if kind == "input_json_delta":
         block.json += text(delta.get("partial_json"))
@@ -109,7 +109,7 @@ def _add(block: _Seen, delta: Mapping[str, Any]) -> None:
         value.update({key: told for key, told in delta.items() if key != "type"})
 
 
-def _close(block: _Seen) -> None:
+def _close_block(block: _Seen) -> None:
     for key in ("text", "thinking"):
         if isinstance(block.value.get(key), str):
             block.value[key] = whole(block.value[key])
@@ -124,27 +124,27 @@ def _close(block: _Seen) -> None:
 
 
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
-    old, seen, style = read(events), _blocks(events), style_of(events)
+    old, seen, style = read(events), _collect_blocks(events), style_of(events)
     blocks = list(maps(message.get("content")))
     held = pairs([block.value for block in seen], blocks)
     goes: dict[int, list[StreamEvent]] = {}
     for place in {place for block in seen for place in block.places}:
         goes[place] = []
-    before = _first_of_end(events, seen)
+    before = _find_end(events, seen)
     for number, (block, was) in reversed(list(enumerate(zip(blocks, held, strict=True)))):
         if was is None:
             goes[before] = [
-                *_composed(block, number, style),
+                *_compose_block(block, number, style),
                 *goes.get(before, events[before : before + 1]),
             ]
         else:
-            goes |= _changed(events, seen[was], block, (was, number), style)
+            goes |= _rewrite_block(events, seen[was], block, (was, number), style)
             before = seen[was].start
     out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
-    return _ends([*out, *goes.get(len(events), [])], old, message, style)
+    return _rewrite_ends([*out, *goes.get(len(events), [])], old, message, style)
 
 
-def _first_of_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
+def _find_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
     """Where blocks that are added at the end go: before what follows the last one."""
     last = max((block.places[-1] for block in seen), default=-1)
     ends = ("message_delta", "message_stop", "error")
@@ -154,7 +154,7 @@ def _first_of_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
     )
 
 
-def _changed(
+def _rewrite_block(
     events: Sequence[StreamEvent],
     block: _Seen,
     new: Mapping[str, Any],
@@ -164,13 +164,16 @@ def _changed(
     """What stands for each event of a block that is `new` now. `numbers`: which one it was, and is."""
     was, number = numbers
     if same_json(new, block.value):
-        return {place: [_moved(events[place], number - was)] for place in block.places}
-    if not _fits(block.value, new):
-        return {**{place: [] for place in block.places}, block.start: _composed(new, number, style)}
-    goes = {place: [_moved(events[place], number - was)] for place in block.places}
+        return {place: [_move_event(events[place], number - was)] for place in block.places}
+    if not _may_keep_events(block.value, new):
+        return {
+            **{place: [] for place in block.places},
+            block.start: _compose_block(new, number, style),
+        }
+    goes = {place: [_move_event(events[place], number - was)] for place in block.places}
     for key in _HELD.get(text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
         if not same_json(new.get(key), block.value.get(key)):
-            _relay(events, block, key, new, goes, style)
+            _recut_text(events, block, key, new, goes, style)
     shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else told
              for key, told in goes[block.start][0].data["content_block"].items()}  # fmt: skip
     start, *more = goes[block.start]
@@ -178,7 +181,7 @@ def _changed(
     return goes
 
 
-def _fits(old: Block, new: Mapping[str, Any]) -> bool:
+def _may_keep_events(old: Block, new: Mapping[str, Any]) -> bool:
     """Whether only long texts and plain fields changed: then the recorded events still tell the
     block.
     """
@@ -189,13 +192,13 @@ def _fits(old: Block, new: Mapping[str, Any]) -> bool:
     return "citations" not in plain and new.get("type") in (*_HELD, *_TOOLS)
 
 
-def _moved(event: StreamEvent, by: int) -> StreamEvent:
+def _move_event(event: StreamEvent, by: int) -> StreamEvent:
     """An event of a block that is that much further on now."""
     index = event.data.get("index")
     return event.put({**event.data, "index": index + by}) if by and type(index) is int else event
 
 
-def _relay(
+def _recut_text(
     events: Sequence[StreamEvent],
     block: _Seen,
     key: str,
@@ -216,10 +219,10 @@ def _relay(
     )
     if first:
         places, parts = [block.start, *places], [first, *parts]
-    told = _input(new["input"], "".join(parts)) if key == "input" else text(new.get(key))
+    told = _format_arguments(new["input"], "".join(parts)) if key == "input" else text(new.get(key))
     if not places:
         where = block.places[-1] if key == "signature" and len(block.places) > 1 else block.start
-        made = style.like(_delta(goes[block.start][0].data.get("index"), kind, name, told))
+        made = style.like(_build_delta(goes[block.start][0].data.get("index"), kind, name, told))
         goes[where] = [made, *goes[where]] if where != block.start else [*goes[where], made]
         return
     cut: list[str | None] = [told or None] if key == "signature" else recut(parts, told)
@@ -239,7 +242,7 @@ def _set_delta_field(
         goes[place] = [event.put({**event.data, inner: {**event.data[inner], name: part or ""}})]
 
 
-def _input(value: Any, recorded: str) -> str:
+def _format_arguments(value: Any, recorded: str) -> str:
     """Arguments as JSON text, spelled like the recorded ones; a text is what a cut stream left of
     them.
     """
@@ -252,7 +255,7 @@ def _input(value: Any, recorded: str) -> str:
     return (spelling or dialect("spaced")).encode(value)
 
 
-def _ends(
+def _rewrite_ends(
     events: list[StreamEvent], old: Mapping[str, Any], new: Mapping[str, Any], style: StreamEvent
 ) -> list[StreamEvent]:
     """The events that tell what is not in a block, telling what the message says now."""
@@ -266,17 +269,17 @@ def _ends(
         return events
     if "error" in differs and "error" not in new:
         events = [event for event in events if event.kind != "error"]
-    out = [_with_new_fields(event, new, differs) for event in events]
+    out = [_update_event(event, new, differs) for event in events]
     told = any(event.kind == "message_delta" for event in events)
     if differs & {"stop_reason", "stop_sequence"} and not told and new.get("stop_reason"):
         out = [
             event for event in out if event.kind != "message_stop"
         ]  # the end of a stream that had none
-        out += [style.like(each) for each in _ending(new)]
+        out += [style.like(each) for each in _compose_end(new)]
     return out
 
 
-def _with_new_fields(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
+def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
     if event.kind == "message_start":
         own = dict(mapping(event.data.get("message")))
         own |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}
@@ -303,24 +306,27 @@ def _with_new_fields(event: StreamEvent, new: Mapping[str, Any], differs: set[st
 
 
 def compose(message: Mapping[str, Any], like: StreamEvent = STYLE) -> list[StreamEvent]:
-    return [like.like(data) if isinstance(data, dict) else data for data in _all(message, like)]
+    return [
+        like.like(data) if isinstance(data, dict) else data
+        for data in _compose_events(message, like)
+    ]
 
 
-def _all(message: Mapping[str, Any], like: StreamEvent) -> Iterator[Any]:
+def _compose_events(message: Mapping[str, Any], like: StreamEvent) -> Iterator[Any]:
     later = {*_TAIL, *_BESIDE, "error"} - {"container"}
     shell = {key: value for key, value in message.items() if key not in later}
     if "id" in message or "role" in message:
         start = {**shell, "content": [], "stop_reason": None, "stop_sequence": None}
         yield {"type": "message_start", "message": start}
     for number, block in enumerate(maps(message.get("content"))):
-        yield from _composed(block, number, like)
+        yield from _compose_block(block, number, like)
     if message.get("error") is not None:
         yield {"type": "error", "error": message["error"]}
     elif message.get("stop_reason") is not None:
-        yield from _ending(message)
+        yield from _compose_end(message)
 
 
-def _ending(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _compose_end(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     delta = {
         key: message.get(key)
         for key in _TAIL
@@ -336,29 +342,31 @@ def _ending(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def _composed(block: Mapping[str, Any], number: int, style: StreamEvent) -> list[StreamEvent]:
-    return [style.like(data) for data in _block(block, number)]
+def _compose_block(block: Mapping[str, Any], number: int, style: StreamEvent) -> list[StreamEvent]:
+    return [style.like(data) for data in _compose_block_data(block, number)]
 
 
-def _block(block: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _compose_block_data(block: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     kind = text(block.get("type"))
     shell, deltas = dict(block), list[dict[str, Any]]()
     for key in _HELD.get(kind, ()):
         if isinstance(block.get(key), str):
             shell[key] = ""
-            deltas += [_delta(number, *_LEAVES[key], block[key])] if block[key] else []
+            deltas += [_build_delta(number, *_LEAVES[key], block[key])] if block[key] else []
     if kind == "text" and block.get("citations"):
         shell["citations"] = []
         deltas += [
-            _delta(number, "citations_delta", "citation", each) for each in block["citations"]
+            _build_delta(number, "citations_delta", "citation", each) for each in block["citations"]
         ]
     if kind in _TOOLS and block.get("input"):
         shell["input"] = {}
-        deltas.append(_delta(number, *_LEAVES["input"], _input(block["input"], "")))
+        deltas.append(
+            _build_delta(number, *_LEAVES["input"], _format_arguments(block["input"], ""))
+        )
     yield {"type": "content_block_start", "index": number, "content_block": shell}
     yield from deltas
     yield {"type": "content_block_stop", "index": number}
 
 
-def _delta(number: Any, kind: str, name: str, told: Any) -> dict[str, Any]:
+def _build_delta(number: Any, kind: str, name: str, told: Any) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": number, "delta": {"type": kind, name: told}}

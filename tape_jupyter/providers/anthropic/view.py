@@ -37,11 +37,11 @@ def ask(body: Any) -> RequestView:
         sampling=settings(body, SAMPLING),
         streamed=dig(body, "stream") is True,
         tools=tools(maps(dig(body, "tools"))),
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     messages = dig(body, "messages")
     for message in messages if isinstance(messages, list) else ():
@@ -64,12 +64,12 @@ def answer(body: Any) -> ReplyView:
         calls=tuple(
             ToolCall(text(b.get("id")), text(b.get("name")), b.get("input")) for b in asked
         ),
-        usage=_usage(dig(body, "usage")),
+        usage=_read_usage(dig(body, "usage")),
         stop=text(dig(body, "stop_reason")),
     )
 
 
-def _usage(told: Any) -> Usage | None:
+def _read_usage(told: Any) -> Usage | None:
     """Anthropic's `input_tokens` leaves out those read from and written to the cache."""
     if not isinstance(told, Mapping):
         return None

@@ -66,11 +66,11 @@ def ask(body: Any) -> RequestView:
     return RequestView(
         sampling=settings(body, SAMPLING),
         tools=tools(maps(dig(body, "toolConfig.tools")), "toolSpec.name"),
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for message in maps(dig(body, "messages")):
         for block in maps(message.get("content")):
@@ -88,20 +88,22 @@ def answer(body: Any) -> ReplyView:
     if dig(body, "choices") is not None:
         return chat.answer(body)
     return ReplyView(
-        calls=tuple(_calls(body)),
-        usage=_usage(body),
-        stop=text(dig(body, "stopReason")) or text(dig(body, "stop_reason")) or _titan_stop(body),
+        calls=tuple(_read_calls(body)),
+        usage=_read_usage(body),
+        stop=text(dig(body, "stopReason"))
+        or text(dig(body, "stop_reason"))
+        or _read_titan_stop(body),
     )
 
 
-def _calls(body: Any) -> Iterator[ToolCall]:
+def _read_calls(body: Any) -> Iterator[ToolCall]:
     for block in maps(dig(body, "output.message.content")):
         use = block.get("toolUse")
         if use:
             yield ToolCall(text(dig(use, "toolUseId")), text(dig(use, "name")), dig(use, "input"))
 
 
-def _usage(body: Any) -> Usage | None:
+def _read_usage(body: Any) -> Usage | None:
     """Converse leaves cached tokens out of inputTokens; Llama and Titan have names of their own."""
     told = dig(body, "usage")
     if isinstance(told, Mapping):
@@ -127,7 +129,7 @@ def _usage(body: Any) -> Usage | None:
     return None
 
 
-def _titan_stop(body: Any) -> str:
+def _read_titan_stop(body: Any) -> str:
     return next((text(result.get("completionReason")) for result in maps(dig(body, "results"))), "")
 
 
@@ -138,7 +140,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
         return {**view.assemble(events), "type": "message"}
     if any(dig(event, "choices") is not None for event in events):
         return chat.assemble(events)
-    return _converse(events)
+    return _assemble_converse(events)
 
 
 def opened(event: Any) -> Any:
@@ -152,7 +154,7 @@ def opened(event: Any) -> Any:
         return None
 
 
-def _converse(events: list[Any]) -> dict[str, Any]:
+def _assemble_converse(events: list[Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     blocks: dict[Any, dict[str, Any]] = {}
     for event in events:

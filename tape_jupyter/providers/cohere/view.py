@@ -40,11 +40,11 @@ def ask(body: Any) -> RequestView:
         sampling=settings(body, SAMPLING),
         streamed=dig(body, "stream") is True,
         tools=tools(declared, "function.name") or tools(declared),
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for message in maps(dig(body, "messages")):
         for call in maps(message.get("tool_calls")):

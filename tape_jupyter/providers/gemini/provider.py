@@ -8,7 +8,7 @@ from tape_jupyter.providers.gemini import view
 from tape_jupyter.providers.protocol import Provider, ProviderError
 
 
-def _error_body(error: ProviderError) -> Any:
+def _build_error_body(error: ProviderError) -> Any:
     return {"error": {"code": error.status, "message": error.text, "status": error.word}}
 
 
@@ -25,6 +25,6 @@ PROVIDER = Provider(
         "generativelanguage.googleapis.com": "gemini",
         "aiplatform.googleapis.com": "vertex",
     },
-    error_body=_error_body,
+    error_body=_build_error_body,
     seeds=True,
 )

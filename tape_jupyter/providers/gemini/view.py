@@ -14,20 +14,20 @@ WANTED: tuple[bytes, ...] = ()
 _CONFIG = ("generationConfig", "generation_config")
 
 
-def _places(*names: str) -> tuple[str, ...]:
+def _build_places(*names: str) -> tuple[str, ...]:
     return tuple(f"{config}.{name}" for config in _CONFIG for name in names)
 
 
 SAMPLING = {
-    "temperature": _places("temperature"),
-    "top_p": _places("topP", "top_p"),
-    "top_k": _places("topK", "top_k"),
-    "seed": _places("seed"),
-    "max_tokens": _places("maxOutputTokens", "max_output_tokens"),
-    "stop": _places("stopSequences", "stop_sequences"),
-    "presence_penalty": _places("presencePenalty"),
-    "frequency_penalty": _places("frequencyPenalty"),
-    "reasoning": _places("thinkingConfig"),
+    "temperature": _build_places("temperature"),
+    "top_p": _build_places("topP", "top_p"),
+    "top_k": _build_places("topK", "top_k"),
+    "seed": _build_places("seed"),
+    "max_tokens": _build_places("maxOutputTokens", "max_output_tokens"),
+    "stop": _build_places("stopSequences", "stop_sequences"),
+    "presence_penalty": _build_places("presencePenalty"),
+    "frequency_penalty": _build_places("frequencyPenalty"),
+    "reasoning": _build_places("thinkingConfig"),
 }
 USAGE = {
     "input": ("promptTokenCount", "toolUsePromptTokenCount"),
@@ -47,11 +47,11 @@ def ask(body: Any) -> RequestView:
         model=text(dig(body, "model")).rpartition("/")[2],
         sampling=settings(body, SAMPLING),
         tools=tools(declared),
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     for content in maps(dig(body, "contents")):
         for part in maps(content.get("parts")):
             given = part.get("functionResponse") or part.get("function_response")
@@ -64,13 +64,13 @@ def answer(body: Any) -> ReplyView:
     blocked = text(dig(body, "promptFeedback.blockReason"))
     return ReplyView(
         model=text(dig(body, "modelVersion")),
-        calls=tuple(call for candidate in candidates for call in _calls(candidate)),
+        calls=tuple(call for candidate in candidates for call in _read_calls(candidate)),
         usage=usage(body, "usageMetadata", USAGE),
         stop=next((text(candidate.get("finishReason")) for candidate in candidates), blocked),
     )
 
 
-def _calls(candidate: Any) -> Iterator[ToolCall]:
+def _read_calls(candidate: Any) -> Iterator[ToolCall]:
     for part in maps(dig(candidate, "content.parts")):
         call = part.get("functionCall")
         if call:

@@ -8,7 +8,7 @@ from tape_jupyter.providers.ollama import view
 from tape_jupyter.providers.protocol import Provider, ProviderError
 
 
-def _error_body(error: ProviderError) -> Any:
+def _build_error_body(error: ProviderError) -> Any:
     return {"error": error.text}
 
 
@@ -17,6 +17,6 @@ PROVIDER = Provider(
     view=view,
     paths=((r"/api/(?P<api>chat|generate|embed|embeddings)$", ""),),
     hosts={"ollama.com": "ollama"},
-    error_body=_error_body,
+    error_body=_build_error_body,
     seeds=True,
 )

@@ -28,11 +28,11 @@ def ask(body: Any) -> RequestView:
         sampling=settings(body, SAMPLING),
         streamed=dig(body, "stream") is not False,
         tools=tools(maps(dig(body, "tools")), "function.name"),
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     for message in maps(dig(body, "messages")):
         if message.get("role") == "tool":
             yield ToolResult(
@@ -44,13 +44,13 @@ def _results(body: Any) -> Iterator[ToolResult]:
 def answer(body: Any) -> ReplyView:
     return ReplyView(
         model=text(dig(body, "model")),
-        calls=tuple(_calls(dig(body, "message.tool_calls"))),
-        usage=_usage(body),
+        calls=tuple(_read_calls(dig(body, "message.tool_calls"))),
+        usage=_read_usage(body),
         stop=text(dig(body, "done_reason")),
     )
 
 
-def _calls(told: Any) -> Iterator[ToolCall]:
+def _read_calls(told: Any) -> Iterator[ToolCall]:
     for call in maps(told):
         yield ToolCall(
             text(call.get("id")),
@@ -59,7 +59,7 @@ def _calls(told: Any) -> Iterator[ToolCall]:
         )
 
 
-def _usage(body: Any) -> Usage | None:
+def _read_usage(body: Any) -> Usage | None:
     """A prompt found whole in the cache has no prompt_eval_count."""
     counts = dig(body, "prompt_eval_count"), dig(body, "eval_count")
     return None if counts == (None, None) else Usage(count(counts[0]), count(counts[1]))

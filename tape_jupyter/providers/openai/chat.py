@@ -61,11 +61,11 @@ def ask(body: Any) -> RequestView:
         streamed=dig(body, "stream") is True,
         tools=tools(maps(dig(body, "tools")), "function.name")
         + tools(maps(dig(body, "functions"))),
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for message in maps(dig(body, "messages")):
         for call in maps(message.get("tool_calls")):
@@ -81,13 +81,15 @@ def answer(body: Any) -> ReplyView:
     choices = list(maps(dig(body, "choices")))
     return ReplyView(
         model=text(dig(body, "model")),
-        calls=tuple(call for choice in choices for call in _calls(mapping(choice.get("message")))),
+        calls=tuple(
+            call for choice in choices for call in _read_calls(mapping(choice.get("message")))
+        ),
         usage=usage(body, "usage", USAGE) or usage(body, "x_groq.usage", USAGE),
         stop=next((text(choice.get("finish_reason")) for choice in choices), ""),
     )
 
 
-def _calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
+def _read_calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
     for call in maps(message.get("tool_calls")):
         if "custom" in call:  # free text for a tool of type "custom"
             yield ToolCall(
@@ -116,7 +118,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
             )
             choice["finish_reason"] = chunk.get("finish_reason") or choice["finish_reason"]
             for delta in maps(dig(chunk, "delta.tool_calls")):
-                _add(choice["calls"], delta)
+                _add_call_delta(choice["calls"], delta)
     for choice in choices.values():
         choice["message"] = {"tool_calls": list(choice.pop("calls").values())}
     return {**whole, "choices": list(choices.values())}
@@ -129,7 +131,7 @@ def _merge_header_fields(whole: dict[str, Any], event: Any) -> None:
     )
 
 
-def _add(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) -> None:
+def _add_call_delta(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) -> None:
     """Some hosts leave the index out, and send each call whole."""
     index = delta.get("index")
     call = calls.setdefault(

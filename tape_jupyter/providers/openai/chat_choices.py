@@ -83,7 +83,7 @@ def choices_of(events: Sequence[StreamEvent]) -> list[StreamedChoice]:
         for number, chunk in enumerate(choices if isinstance(choices, list) else ()):
             if isinstance(chunk, dict):
                 index = chunk.get("index", 0)
-                _add(
+                _add_chunk(
                     found.setdefault(str(index), StreamedChoice(index)),
                     place,
                     ("choices", number),
@@ -92,14 +92,14 @@ def choices_of(events: Sequence[StreamEvent]) -> list[StreamedChoice]:
     return list(found.values())
 
 
-def _add(choice: StreamedChoice, place: int, path: Path, chunk: Mapping[str, Any]) -> None:
+def _add_chunk(choice: StreamedChoice, place: int, path: Path, chunk: Mapping[str, Any]) -> None:
     for key, value in chunk.items():
         if (
             key == "logprobs"
             and isinstance(value, dict)
             and isinstance(choice.value.get(key), dict)
         ):
-            choice.value[key] = _joined(choice.value[key], value)
+            choice.value[key] = _join_logprobs(choice.value[key], value)
         elif key not in ("index", "delta") and (value is not None or key not in choice.value):
             choice.value[key] = value
     for key, value in mapping(chunk.get("delta")).items():
@@ -110,12 +110,12 @@ def _add_delta(choice: StreamedChoice, place: int, path: Path, value: Any) -> No
     key = path[-1]
     if key == "tool_calls" and isinstance(value, list):
         for number, each in enumerate(value):
-            _tool(choice, place, (*path, number), mapping(each))
+            _add_call_delta(choice, place, (*path, number), mapping(each))
     elif key in TEXTS and isinstance(value, str):
         choice.leaves.setdefault(key, Leaf()).add(place, path, value)
         choice.message.setdefault(key, None)
     elif isinstance(value, list) and isinstance(choice.message.get(key), list):
-        choice.message[key] = _extended(choice.message[key], value)
+        choice.message[key] = _extend_parts(choice.message[key], value)
     elif key == "function_call" and isinstance(value, dict):
         before = mapping(choice.message.get(key))
         choice.message[key] = {
@@ -125,7 +125,9 @@ def _add_delta(choice: StreamedChoice, place: int, path: Path, value: Any) -> No
         choice.message[key] = copy.deepcopy(value)
 
 
-def _tool(choice: StreamedChoice, place: int, path: Path, told: Mapping[str, Any]) -> None:
+def _add_call_delta(
+    choice: StreamedChoice, place: int, path: Path, told: Mapping[str, Any]
+) -> None:
     """Some hosts leave the index out, and send each call whole."""
     index = told.get("index")
     name = f"+{len(choice.tools)}" if index is None else str(index)
@@ -152,7 +154,7 @@ def told_in(call: Mapping[str, Any]) -> str:
     return "input" if "custom" in call else "arguments"
 
 
-def _joined(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _join_logprobs(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: [*before[key], *more[key]] if isinstance(before.get(key), list) and isinstance(more.get(key), list)
         else more.get(key) if more.get(key) is not None else before.get(key)
@@ -160,19 +162,19 @@ def _joined(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
     }  # fmt: skip
 
 
-def _extended(before: list[Any], more: list[Any]) -> list[Any]:
+def _extend_parts(before: list[Any], more: list[Any]) -> list[Any]:
     """Lists of parts go on: a text part joins the one before it of its kind and index (Mistral,
     OpenRouter).
     """
     out = copy.deepcopy(before)
     for part in more:
         last = out[-1] if out else None
-        if isinstance(part, dict) and isinstance(last, dict) and _go_together(last, part):
+        if isinstance(part, dict) and isinstance(last, dict) and _may_join(last, part):
             for key, value in part.items():
                 if key in ("text", "summary", "data") and isinstance(value, str):
                     last[key] = text(last.get(key)) + value
                 elif isinstance(value, list) and isinstance(last.get(key), list):
-                    last[key] = _extended(last[key], value)
+                    last[key] = _extend_parts(last[key], value)
                 elif value is not None:
                     last[key] = value
         else:
@@ -180,7 +182,7 @@ def _extended(before: list[Any], more: list[Any]) -> list[Any]:
     return out
 
 
-def _go_together(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+def _may_join(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
     alike = one.get("type") == two.get("type") and one.get("index") == two.get("index")
     return (
         alike

@@ -58,20 +58,20 @@ class _Sheet:
         return self.data[place]
 
     def put(self, place: int, path: Path, value: Any) -> None:
-        where = self._parent(place, path)
+        where = self._find_parent(place, path)
         if where is not None:
             where[path[-1]] = value
 
     def take(self, place: int, path: Path) -> None:
         """Take a key out of a delta, or a call out of its list (its place is kept till the end)."""
-        where = self._parent(place, path)
+        where = self._find_parent(place, path)
         if isinstance(where, dict):
             where.pop(path[-1], None)
         elif isinstance(where, list):
             where[path[-1]] = None
         self.hollow.add(place)
 
-    def _parent(self, place: int, path: Path) -> Any:
+    def _find_parent(self, place: int, path: Path) -> Any:
         where = self.of(place)
         for step in path[:-1]:
             where = where[step]
@@ -83,13 +83,13 @@ class _Sheet:
     def out(self, style: StreamEvent) -> Iterator[StreamEvent]:
         yield from (style.like(data) for data in self.after.get(-1, ()))
         for place, event in enumerate(self.events):
-            data = _tidy(self.data[place]) if place in self.data else event.data
+            data = _drop_taken_calls(self.data[place]) if place in self.data else event.data
             if place not in self.hollow or not _is_hollow(data):
                 yield event.put(data) if place in self.data else event
             yield from (style.like(data) for data in self.after.get(place, ()))
 
 
-def _tidy(data: Any) -> Any:
+def _drop_taken_calls(data: Any) -> Any:
     """Without the calls that were taken out."""
     for choice in maps(mapping(data).get("choices")):
         delta = choice.get("delta")
@@ -120,20 +120,23 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
         [{"index": choice.index} for choice in seen],
         [{"index": each.get("index", 0)} for each in new],
     )
-    base = _base(message, events)
+    base = _collect_base(message, events)
     for number, each in enumerate(new):
         was = held[number]
         if was is None:
-            _put_before_end(sheet, [_chunk(base, each, delta, end) for delta, end in _deltas(each)])
+            _put_before_end(
+                sheet,
+                [_build_chunk(base, each, delta, end) for delta, end in _compose_deltas(each)],
+            )
         else:
             _Rewritten(sheet, seen[was], each, base).do()
     for place in set(range(len(seen))) - set(held):
-        _take_choice(sheet, seen[place])
-    _tops(sheet, old, message)
+        _remove_choice(sheet, seen[place])
+    _rewrite_top_fields(sheet, old, message)
     return list(sheet.out(style))
 
 
-def _base(message: Mapping[str, Any], events: Sequence[StreamEvent]) -> dict[str, Any]:
+def _collect_base(message: Mapping[str, Any], events: Sequence[StreamEvent]) -> dict[str, Any]:
     """What every chunk of the stream says of itself."""
     first = next((mapping(event.data) for event in events if "choices" in mapping(event.data)), {})
     kept = {
@@ -144,7 +147,7 @@ def _base(message: Mapping[str, Any], events: Sequence[StreamEvent]) -> dict[str
     return {**kept, **{key: message[key] for key in kept if key in message and key != "object"}}
 
 
-def _chunk(
+def _build_chunk(
     base: Mapping[str, Any], choice: Mapping[str, Any], delta: Any, end: Any = None
 ) -> dict[str, Any]:
     return {
@@ -163,7 +166,7 @@ def _put_before_end(sheet: _Sheet, chunks: Iterable[Any]) -> None:
         sheet.put_in(last, chunk)
 
 
-def _take_choice(sheet: _Sheet, choice: StreamedChoice) -> None:
+def _remove_choice(sheet: _Sheet, choice: StreamedChoice) -> None:
     for place, event in enumerate(sheet.events):
         choices = mapping(event.data).get("choices")
         if isinstance(choices, list) and any(
@@ -176,7 +179,7 @@ def _take_choice(sheet: _Sheet, choice: StreamedChoice) -> None:
             sheet.hollow.add(place)
 
 
-def _tops(sheet: _Sheet, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _rewrite_top_fields(sheet: _Sheet, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     for key in {*old, *new} - {"choices"}:
         if same_json(old.get(key), new.get(key)) and (key in old) == (key in new):
             continue
@@ -206,7 +209,7 @@ class _Rewritten:
         self.own = [
             (place, number)
             for place, event in enumerate(sheet.events)
-            for number, each in enumerate(_listed(event.data))
+            for number, each in enumerate(_list_choices(event.data))
             if mapping(each).get("index", 0) == choice.index
         ]
 
@@ -214,34 +217,34 @@ class _Rewritten:
         old = self.old["message"]
         for key in dict.fromkeys((*old, *self.message)):
             if key != "tool_calls" and not same_json(old.get(key), self.message.get(key)):
-                self._text(key) if self._is_text(key) else self._other(key)
+                self._rewrite_text(key) if self._is_text(key) else self._rewrite_field(key)
         if not same_json(old.get("tool_calls"), self.message.get("tool_calls")):
-            self._calls()
+            self._rewrite_calls()
         for key in dict.fromkeys((*self.old, *self.new)):
             if key not in ("index", "message") and not same_json(
                 self.old.get(key), self.new.get(key)
             ):
-                self._ending(key)
+                self._rewrite_choice_field(key)
 
     def _is_text(self, key: str) -> bool:
         return key in TEXTS and isinstance(self.message.get(key), str | None) and not isinstance(
             self.choice.message.get(key), list
         )  # fmt: skip
 
-    def _text(self, key: str) -> None:
+    def _rewrite_text(self, key: str) -> None:
         leaf, told = self.choice.leaves.get(key), self.message.get(key)
         if leaf is None:
-            self.sheet.put_in(self._start(), self._chunk({key: told}))
+            self.sheet.put_in(self._find_start(), self._build_own_chunk({key: told}))
         elif told and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
             self.sheet.put_in(
-                leaf.at[0][0] - 1, self._chunk({key: told})
+                leaf.at[0][0] - 1, self._build_own_chunk({key: told})
             )  # nobody reads what an error event says
         elif told is None:
             for number, (place, path) in enumerate(leaf.at):
                 if number == 0 and key in self.message:
                     self.sheet.put(place, path, None)
                 else:
-                    self._drop(place, path)
+                    self._drop_part(place, path)
         else:
             self._rewrite_leaf(leaf, told)
 
@@ -250,11 +253,11 @@ class _Rewritten:
             leaf.at, leaf.parts, recut(leaf.parts, told), strict=True
         ):
             if now is None and part:
-                self._drop(place, path)
+                self._drop_part(place, path)
             elif now is not None and now != part:
                 self.sheet.put(place, path, now)
 
-    def _drop(self, place: int, path: Path) -> None:
+    def _drop_part(self, place: int, path: Path) -> None:
         """A part that is no longer needed; a chunk that then says nothing but the role (again) goes
         with it.
         """
@@ -263,9 +266,9 @@ class _Rewritten:
         if place != self.own[0][0] and not choice["delta"].keys() - {"role"}:
             choice["delta"] = {}
 
-    def _other(self, key: str) -> None:
+    def _rewrite_field(self, key: str) -> None:
         """What is told whole: once is enough."""
-        places = [at for at in self.own if key in mapping(self._delta(*at))]
+        places = [at for at in self.own if key in mapping(self._find_delta(*at))]
         for place, number in places[1:]:
             self.sheet.take(place, ("choices", number, "delta", key))
         if places and key in self.message:
@@ -273,11 +276,11 @@ class _Rewritten:
         elif places:
             self.sheet.take(places[0][0], ("choices", places[0][1], "delta", key))
         else:
-            self.sheet.put_in(self._start(), self._chunk({key: self.message[key]}))
+            self.sheet.put_in(self._find_start(), self._build_own_chunk({key: self.message[key]}))
 
-    def _calls(self) -> None:
+    def _rewrite_calls(self) -> None:
         before, after = list(self.choice.tools.items()), list(maps(self.message.get("tool_calls")))
-        held = _appended(
+        held = _unpair_after_added(
             [
                 None
                 if was is not None and inner_of(before[was][1]) != inner_of(after[number])
@@ -290,17 +293,17 @@ class _Rewritten:
                 self.sheet.take(place, path)
         last = max(
             (place for at in self.choice.where.values() for place, _ in at),
-            default=self._last_text(),
+            default=self._find_last_text(),
         )
         for number, call in enumerate(after):
             was = held[number]
             if was is None:
-                for delta in _call_deltas(call, number):
-                    self.sheet.put_in(last, self._chunk({"tool_calls": [delta]}))
+                for delta in _compose_call_deltas(call, number):
+                    self.sheet.put_in(last, self._build_own_chunk({"tool_calls": [delta]}))
             else:
-                self._call(before[was][0], call, number)
+                self._rewrite_call(before[was][0], call, number)
 
-    def _call(self, name: str, new: Mapping[str, Any], number: int) -> None:
+    def _rewrite_call(self, name: str, new: Mapping[str, Any], number: int) -> None:
         old, at = self.choice.tools[name], self.choice.where[name]
         for place, path in at:
             told = (
@@ -312,17 +315,17 @@ class _Rewritten:
         key = told_in(new)
         for each in dict.fromkeys((*old, *new)):
             if each not in (inner, "index") and not same_json(old.get(each), new.get(each)):
-                self._set(at, (each,), new.get(each))
+                self._set_call_field(at, (each,), new.get(each))
         for each, value in mapping(new.get(inner)).items():
             if each != key and not same_json(mapping(old.get(inner)).get(each), value):
-                self._set(at, (inner, each), value)
+                self._set_call_field(at, (inner, each), value)
         told = mapping(new.get(inner)).get(key)
         if leaf is not None and isinstance(told, str) and told != whole("".join(leaf.parts)):
-            self._arguments(leaf, told)
+            self._rewrite_arguments(leaf, told)
         elif leaf is None and not same_json(mapping(old.get(inner)).get(key), told):
-            self._set(at, (inner, key), told)
+            self._set_call_field(at, (inner, key), told)
 
-    def _arguments(self, leaf: Leaf, told: str) -> None:
+    def _rewrite_arguments(self, leaf: Leaf, told: str) -> None:
         for (place, path), part, now in zip(
             leaf.at, leaf.parts, recut(leaf.parts, told), strict=True
         ):
@@ -334,7 +337,7 @@ class _Rewritten:
             elif now is not None and now != part:
                 self.sheet.put(place, path, now)
 
-    def _set(self, at: Sequence[tuple[int, Path]], path: Path, value: Any) -> None:
+    def _set_call_field(self, at: Sequence[tuple[int, Path]], path: Path, value: Any) -> None:
         """Set what a call says of itself where it is said, else where the call begins."""
         for place, start in at:
             where = self.sheet.of(place)
@@ -344,9 +347,9 @@ class _Rewritten:
                 where[path[-1]] = value
                 return
 
-    def _ending(self, key: str) -> None:
+    def _rewrite_choice_field(self, key: str) -> None:
         """finish_reason and what stands beside it: where it was said last."""
-        said = [at for at in self.own if mapping(self._chunk_of(*at)).get(key) is not None]
+        said = [at for at in self.own if mapping(self._find_chunk(*at)).get(key) is not None]
         if key == "logprobs" and self.new.get(key) is None:
             for place, number in said:
                 self.sheet.put(place, ("choices", number, key), None)
@@ -355,36 +358,38 @@ class _Rewritten:
                 self.sheet.put(place, ("choices", number, key), None)
             self.sheet.put(said[-1][0], ("choices", said[-1][1], key), self.new.get(key))
         elif self.own and self.new.get(key) is not None:
-            self.sheet.put_in(self.own[-1][0], {**self._chunk({}), "choices": [
+            self.sheet.put_in(self.own[-1][0], {**self._build_own_chunk({}), "choices": [
                 {"index": self.choice.index, "delta": {}, "finish_reason": None, key: self.new[key]}]})  # fmt: skip
 
-    def _delta(self, place: int, number: int) -> Any:
-        return mapping(self._chunk_of(place, number)).get("delta")
+    def _find_delta(self, place: int, number: int) -> Any:
+        return mapping(self._find_chunk(place, number)).get("delta")
 
-    def _chunk_of(self, place: int, number: int) -> Any:
+    def _find_chunk(self, place: int, number: int) -> Any:
         return self.sheet.events[place].data["choices"][number]
 
-    def _chunk(self, delta: Any) -> dict[str, Any]:
-        return _chunk(self.base, {"index": self.choice.index}, delta)
+    def _build_own_chunk(self, delta: Any) -> dict[str, Any]:
+        return _build_chunk(self.base, {"index": self.choice.index}, delta)
 
-    def _start(self) -> int:
+    def _find_start(self) -> int:
         """After the chunk with the role, which comes first."""
         return self.own[0][0] if self.own else -1
 
-    def _last_text(self) -> int:
+    def _find_last_text(self) -> int:
         told = [place for leaf in self.choice.leaves.values() for place, _ in leaf.at]
         ends = [
             place
             for place, number in self.own
-            if mapping(self._chunk_of(place, number)).get("finish_reason")
+            if mapping(self._find_chunk(place, number)).get("finish_reason")
         ]
-        last = max(told, default=self._start())
+        last = max(told, default=self._find_start())
         return (
-            min(last, ends[0] - 1) if ends and last >= ends[0] and ends[0] > self._start() else last
+            min(last, ends[0] - 1)
+            if ends and last >= ends[0] and ends[0] > self._find_start()
+            else last
         )
 
 
-def _appended(held: list[int | None]) -> list[int | None]:
+def _unpair_after_added(held: list[int | None]) -> list[int | None]:
     """What follows a call that was put in is put in anew: programs add calls up in the order of
     their numbers.
     """
@@ -392,7 +397,7 @@ def _appended(held: list[int | None]) -> list[int | None]:
     return [*held[:first], *[None] * (len(held) - first)]
 
 
-def _listed(data: Any) -> list[Any]:
+def _list_choices(data: Any) -> list[Any]:
     choices = mapping(data).get("choices")
     return choices if isinstance(choices, list) else []
 
@@ -401,10 +406,13 @@ def _listed(data: Any) -> list[Any]:
 
 
 def compose(message: Mapping[str, Any], like: StreamEvent = BARE_STYLE) -> list[StreamEvent]:
-    return [*(like.like(data) for data in _all(message)), StreamEvent(b"data: [DONE]\n\n")]
+    return [
+        *(like.like(data) for data in _compose_chunks(message)),
+        StreamEvent(b"data: [DONE]\n\n"),
+    ]
 
 
-def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _compose_chunks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Usage last, and by itself; an error (some hosts send one after a 200) after what came before
     it.
     """
@@ -412,7 +420,7 @@ def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if base.get("object") == "chat.completion":
         base["object"] = "chat.completion.chunk"
     for choice in maps(message.get("choices")):
-        told = [_chunk(base, choice, delta, end) for delta, end in _deltas(choice)]
+        told = [_build_chunk(base, choice, delta, end) for delta, end in _compose_deltas(choice)]
         beside = {
             key: value
             for key, value in choice.items()
@@ -429,7 +437,7 @@ def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**base, "choices": [], **({"usage": message["usage"]} if "usage" in message else {})}
 
 
-def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
+def _compose_deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     message = mapping(choice.get("message"))
     shell = {
         key: ("" if isinstance(value, str) and value else value) if key in TEXTS else value
@@ -441,11 +449,11 @@ def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
         if isinstance(message.get(key), str) and message[key]:
             yield {key: message[key]}, None
     for number, call in enumerate(maps(message.get("tool_calls"))):
-        yield from (({"tool_calls": [delta]}, None) for delta in _call_deltas(call, number))
+        yield from (({"tool_calls": [delta]}, None) for delta in _compose_call_deltas(call, number))
     yield {}, choice.get("finish_reason")
 
 
-def _call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _compose_call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     inner, key = inner_of(call), told_in(call)
     given = mapping(call.get(inner))
     told = given.get(key)

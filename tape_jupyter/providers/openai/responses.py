@@ -47,11 +47,11 @@ def ask(body: Any) -> RequestView:
         tools=tools(
             maps(dig(body, "tools"))
         ),  # built-in tools have no name: the provider runs them
-        results=tuple(_results(body)),
+        results=tuple(_read_results(body)),
     )
 
 
-def _results(body: Any) -> Iterator[ToolResult]:
+def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for item in maps(dig(body, "input")):
         kind = text(item.get("type"))
@@ -69,13 +69,13 @@ def answer(body: Any) -> ReplyView:
     stop = (text(dig(body, "status")), text(dig(body, "incomplete_details.reason")))
     return ReplyView(
         model=text(dig(body, "model")),
-        calls=tuple(_calls(body)),
+        calls=tuple(_read_calls(body)),
         usage=usage(body, "usage", USAGE),
         stop=": ".join(part for part in stop if part),
     )
 
 
-def _calls(body: Any) -> Iterator[ToolCall]:
+def _read_calls(body: Any) -> Iterator[ToolCall]:
     for item in maps(dig(body, "output")):
         if item.get("type") == "function_call":
             yield ToolCall(

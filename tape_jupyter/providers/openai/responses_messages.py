@@ -77,14 +77,14 @@ def _settle_reasoning(old: Mapping[str, Any], new: Message) -> list[str]:
 
 def _drop_stale_logprobs(old: Mapping[str, Any], new: Message) -> None:
     """Log probabilities are of the recorded tokens."""
-    recorded = dict(_content_parts(old))
-    for key, part in _content_parts(new):
+    recorded = dict(_iterate_content_parts(old))
+    for key, part in _iterate_content_parts(new):
         was = recorded.get(key)
         if part.get("logprobs") and was is not None and was.get("text") != part.get("text"):
             part["logprobs"] = []
 
 
-def _content_parts(message: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Any]]:
+def _iterate_content_parts(message: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Any]]:
     """The parts of all items, each with its item's id and its place there."""
     for item in listed(message.get("output")):
         for at, part in enumerate(listed(dig(item, "content"))):

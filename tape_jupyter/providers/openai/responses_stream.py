@@ -62,12 +62,12 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
                 key: event.data.get(key) for key in ("code", "message", "param")
             }
     if not ended or not message.get("output"):
-        items = _items(events)
+        items = _collect_items(events)
         message["output"] = [items[index] for index in sorted(items)] or message.get("output") or []
     return copy.deepcopy(message)
 
 
-def _items(events: Sequence[StreamEvent]) -> dict[int, dict[str, Any]]:
+def _collect_items(events: Sequence[StreamEvent]) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for event in events:
         index = mapping(event.data).get("output_index")
@@ -76,11 +76,11 @@ def _items(events: Sequence[StreamEvent]) -> dict[int, dict[str, Any]]:
         if event.kind in ("response.output_item.added", "response.output_item.done"):
             found[index] = copy.deepcopy(dict(mapping(event.data.get("item"))))
         elif index in found:
-            _grow(found[index], event)
+            _grow_item(found[index], event)
     return found
 
 
-def _grow(item: dict[str, Any], event: StreamEvent) -> None:
+def _grow_item(item: dict[str, Any], event: StreamEvent) -> None:
     """What an event adds to an item that is not done."""
     about, _, verb = event.kind.rpartition(".")
     if about in _PARTS and verb == "added":
@@ -88,18 +88,18 @@ def _grow(item: dict[str, Any], event: StreamEvent) -> None:
         place, listed = event.data.get(number, 0), item.setdefault(name, [])
         if isinstance(place, int) and isinstance(listed, list) and place == len(listed):
             listed.append(copy.deepcopy(event.data.get("part")))
-    elif (leaf := _leaf(event)) and verb == "delta":
-        where, key = _entry(item, leaf, event.data), _LEAVES[leaf][1]
+    elif (leaf := _find_leaf(event)) and verb == "delta":
+        where, key = _find_entry(item, leaf, event.data), _LEAVES[leaf][1]
         if where is not None:
             where[key] = whole(text(where.get(key)) + text(event.data.get("delta")))
 
 
-def _leaf(event: StreamEvent) -> str:
+def _find_leaf(event: StreamEvent) -> str:
     name = event.kind.removeprefix("response.").rpartition(".")[0]
     return name if name in _LEAVES else ""
 
 
-def _entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
+def _find_entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any] | None:
     """The part of an item that an event speaks of."""
     name, _, number = _LEAVES[leaf]
     if not name:
@@ -118,25 +118,25 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
     before, after = list(maps(old.get("output"))), list(maps(message.get("output")))
     held = pairs(before, after)
     goes: dict[int, list[StreamEvent]] = {}
-    owned = _owned(events, len(before))
+    owned = _group_places(events, len(before))
     for places in owned:
         goes |= {place: [] for place in places}
-    where = _first_of_end(events, owned)
+    where = _find_end(events, owned)
     for number, (item, was) in reversed(list(enumerate(zip(after, held, strict=True)))):
         if was is None:
-            made = [style.like(data) for data in _item(item, number)]
+            made = [style.like(data) for data in _compose_item(item, number)]
             goes[where] = [*made, *goes.get(where, events[where : where + 1])]
         elif owned[was]:
-            goes |= _changed(events, owned[was], before[was], item, (was, number), style)
+            goes |= _rewrite_item(events, owned[was], before[was], item, (was, number), style)
             where = owned[was][0]
     if "error" in old and "error" not in message:
         goes |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
     out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
-    out = [_with_new_response(event, old, message) for event in (*out, *goes.get(len(events), []))]
-    return _counted(out, events)
+    out = [_update_response(event, old, message) for event in (*out, *goes.get(len(events), []))]
+    return _renumber_events(out, events)
 
 
-def _owned(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
+def _group_places(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
     """Of each item the places of its events: by its index, else by its id."""
     owned: list[list[int]] = [[] for _ in range(count)]
     for place, event in enumerate(events):
@@ -146,7 +146,7 @@ def _owned(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
     return owned
 
 
-def _first_of_end(events: Sequence[StreamEvent], owned: Sequence[Sequence[int]]) -> int:
+def _find_end(events: Sequence[StreamEvent], owned: Sequence[Sequence[int]]) -> int:
     last = max((places[-1] for places in owned if places), default=-1)
     ends = (*_LAST, "error")
     return next(
@@ -155,7 +155,7 @@ def _first_of_end(events: Sequence[StreamEvent], owned: Sequence[Sequence[int]])
     )
 
 
-def _changed(
+def _rewrite_item(
     events: Sequence[StreamEvent],
     places: Sequence[int],
     old: Any,
@@ -166,17 +166,20 @@ def _changed(
     """What stands for each event of an item that is `new` now. `numbers`: which one it was, and is."""
     was, number = numbers
     if same_json(old, new):
-        return {place: [_moved(events[place], number - was)] for place in places}
-    if not _fits(old, new):
+        return {place: [_move_event(events[place], number - was)] for place in places}
+    if not _may_keep_events(old, new):
         return {**{place: [] for place in places},
-                places[0]: [style.like(data) for data in _item(new, number)]}  # fmt: skip
-    goes = {place: [_copied(_moved(events[place], number - was), old, new)] for place in places}
-    for leaf, entry in _leaves_of(events, places):
-        _relay(events, goes, old, new, (leaf, entry))
+                places[0]: [style.like(data) for data in _compose_item(new, number)]}  # fmt: skip
+    goes = {
+        place: [_update_copy(_move_event(events[place], number - was), old, new)]
+        for place in places
+    }
+    for leaf, entry in _iterate_leaves(events, places):
+        _recut_text(events, goes, old, new, (leaf, entry))
     return goes
 
 
-def _fits(old: Any, new: Mapping[str, Any]) -> bool:
+def _may_keep_events(old: Any, new: Mapping[str, Any]) -> bool:
     """Whether the item has the same parts as before, and nothing but texts of them changed."""
     if mapping(old).get("type") != new.get("type"):
         return False
@@ -185,12 +188,12 @@ def _fits(old: Any, new: Mapping[str, Any]) -> bool:
         if not isinstance(one, list) or not isinstance(two, list):
             if not same_json(one, two):
                 return False
-        elif len(one) != len(two) or not all(map(_part_fits, one, two)):
+        elif len(one) != len(two) or not all(map(_may_keep_part, one, two)):
             return False
     return True
 
 
-def _part_fits(one: Any, two: Any) -> bool:
+def _may_keep_part(one: Any, two: Any) -> bool:
     if not isinstance(one, dict) or not isinstance(two, dict):
         return same_json(one, two)
     rest = [
@@ -200,31 +203,31 @@ def _part_fits(one: Any, two: Any) -> bool:
     return same_json(*rest) and one.keys() == two.keys()
 
 
-def _moved(event: StreamEvent, by: int) -> StreamEvent:
+def _move_event(event: StreamEvent, by: int) -> StreamEvent:
     """An event of an item that is that much further on now."""
     return (
         event.put({**event.data, "output_index": event.data["output_index"] + by}) if by else event
     )
 
 
-def _copied(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) -> StreamEvent:
+def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) -> StreamEvent:
     """An event that holds a whole copy of something, with what that is now; ids follow."""
     data = dict(event.data)
     about, _, verb = event.kind.rpartition(".")
     if data.get("item_id") == old.get("id") and "item_id" in data and "id" in new:
         data["item_id"] = new["id"]
     if event.kind == "response.output_item.done":
-        data["item"] = _over(data.get("item"), old, new)
+        data["item"] = _merge_changes(data.get("item"), old, new)
     elif event.kind == "response.output_item.added":
         item = mapping(data.get("item"))
         data["item"] = {key: new[key] if key in new and same_json(told, old.get(key)) and told else told
                         for key, told in item.items()}  # fmt: skip
     elif about in _PARTS and verb == "done":
         name, number = _PARTS[about]
-        one, two = (_entry_at(item, name, data.get(number, 0)) for item in (old, new))
-        data["part"] = _over(data.get("part"), one, two)
-    elif (leaf := _leaf(event)) and verb == "done":
-        where, key = _entry(new, leaf, data), _LEAVES[leaf][1]
+        one, two = (_find_entry_at(item, name, data.get(number, 0)) for item in (old, new))
+        data["part"] = _merge_changes(data.get("part"), one, two)
+    elif (leaf := _find_leaf(event)) and verb == "done":
+        where, key = _find_entry(new, leaf, data), _LEAVES[leaf][1]
         if where is not None and key in data:
             data |= {key: where.get(key)}
             if isinstance(data.get("logprobs"), list) and "logprobs" in where:
@@ -234,13 +237,13 @@ def _copied(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) 
     return event.put(data)
 
 
-def _entry_at(item: Mapping[str, Any], name: str, place: Any) -> Mapping[str, Any]:
+def _find_entry_at(item: Mapping[str, Any], name: str, place: Any) -> Mapping[str, Any]:
     listed = item.get(name)
     there = isinstance(listed, list) and isinstance(place, int) and 0 <= place < len(listed)
     return mapping(listed[place]) if there and isinstance(listed, list) else {}
 
 
-def _over(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
+def _merge_changes(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
     """A copy with what changed changed in it: hosts leave this and that out of their copies."""
     if not isinstance(copied, dict) or same_json(copied, old):
         return dict(new)
@@ -255,13 +258,13 @@ def _over(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
     }
 
 
-def _leaves_of(
+def _iterate_leaves(
     events: Sequence[StreamEvent], places: Sequence[int]
 ) -> Iterator[tuple[str, list[int]]]:
     """The texts of an item: each with the places of its deltas."""
     found: dict[tuple[str, Any], list[int]] = {}
     for place in places:
-        leaf = _leaf(events[place])
+        leaf = _find_leaf(events[place])
         if (
             leaf
             and events[place].kind.endswith(".delta")
@@ -274,7 +277,7 @@ def _leaves_of(
     yield from ((leaf, at) for (leaf, _), at in found.items())
 
 
-def _relay(
+def _recut_text(
     events: Sequence[StreamEvent],
     goes: dict[int, list[StreamEvent]],
     old: Any,
@@ -284,7 +287,7 @@ def _relay(
     """Cut a changed text over the deltas that held it."""
     leaf, places = text_of
     data, key = events[places[0]].data, _LEAVES[leaf][1]
-    one, two = _entry(old, leaf, data), _entry(new, leaf, data)
+    one, two = _find_entry(old, leaf, data), _find_entry(new, leaf, data)
     if one is None or two is None or same_json(one.get(key), two.get(key)):
         return
     parts = [text(events[place].data["delta"]) for place in places]
@@ -297,13 +300,13 @@ def _relay(
             goes[place] = [kept.put({**kept.data, "delta": now, **stale})]
 
 
-def _with_new_response(
+def _update_response(
     event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> StreamEvent:
     """Events that carry a response: the last the whole, the first ones what was known then."""
     response = mapping(event.data).get("response")
     if isinstance(response, dict) and event.kind in _LAST:
-        return event.put({**event.data, "response": _over(response, old, new)})
+        return event.put({**event.data, "response": _merge_changes(response, old, new)})
     if isinstance(response, dict) and event.kind in _FIRST:
         kept = {key: new[key] if key in new and told and same_json(told, old.get(key)) else told
                 for key, told in response.items()}  # fmt: skip
@@ -320,15 +323,17 @@ def _with_new_response(
     return event
 
 
-def _counted(events: Sequence[StreamEvent], recorded: Sequence[StreamEvent]) -> list[StreamEvent]:
+def _renumber_events(
+    events: Sequence[StreamEvent], recorded: Sequence[StreamEvent]
+) -> list[StreamEvent]:
     """With sequence numbers that go on where events were taken out or put in."""
     shift, last, reached = 0, -1, 0
     out: list[StreamEvent] = []
     for event in events:
         if event.place is not None:
-            shift -= sum(_number(gone) is not None for gone in recorded[reached : event.place])
+            shift -= sum(_read_number(gone) is not None for gone in recorded[reached : event.place])
             reached = event.place + 1
-        told = _number(event)
+        told = _read_number(event)
         if told is not None:
             last = last + 1 if event.place is None else told + shift
             shift += event.place is None
@@ -337,7 +342,7 @@ def _counted(events: Sequence[StreamEvent], recorded: Sequence[StreamEvent]) -> 
     return out
 
 
-def _number(event: StreamEvent) -> int | None:
+def _read_number(event: StreamEvent) -> int | None:
     told = mapping(event.data).get("sequence_number")
     return told if type(told) is int else None
 
@@ -346,18 +351,20 @@ def _number(event: StreamEvent) -> int | None:
 
 
 def compose(message: Mapping[str, Any], like: StreamEvent = STYLE) -> list[StreamEvent]:
-    numbered = ({**data, "sequence_number": number} for number, data in enumerate(_all(message)))
+    numbered = (
+        {**data, "sequence_number": number} for number, data in enumerate(_compose_events(message))
+    )
     return [like.like(data) for data in numbered]
 
 
-def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _compose_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     shell = {**message, "status": "in_progress", "output": [], "usage": None, "error": None}
     yield from (
         {"type": kind, "response": shell} for kind in ("response.created", "response.in_progress")
     )
     for number, item in enumerate(maps(message.get("output"))):
         yield from ({key: told for key, told in data.items() if key != "sequence_number"}
-                    for data in _item(item, number))  # fmt: skip
+                    for data in _compose_item(item, number))  # fmt: skip
     status = message.get("status")
     last = f"response.{status}" if f"response.{status}" in _LAST else ""
     if last:
@@ -366,7 +373,7 @@ def _all(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"type": "error", **mapping(message["error"])}
 
 
-def _item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _compose_item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     """The events of one item. Their sequence numbers are counted afterwards."""
     common = {"output_index": number, "sequence_number": 0}
     named = {"item_id": item["id"], **common} if "id" in item else common
@@ -390,21 +397,21 @@ def _item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     yield {"type": "response.output_item.added", "item": shell, **common}
     for name in lists:
         for place, part in enumerate(maps(item[name])):
-            yield from _part(name, part, {**named, f"{name}_index": place})
-    leaf = _own_leaf(item, key)
+            yield from _compose_part(name, part, {**named, f"{name}_index": place})
+    leaf = _find_own_leaf(item, key)
     if leaf:
         yield {"type": f"response.{leaf}.delta", "delta": item[key], **named}
         yield {"type": f"response.{leaf}.done", key: item[key], **named}
     yield {"type": "response.output_item.done", "item": dict(item), **common}
 
 
-def _own_leaf(item: Mapping[str, Any], key: str) -> str:
+def _find_own_leaf(item: Mapping[str, Any], key: str) -> str:
     kind = text(item.get("type"))
     return next((leaf for leaf, (inside, name, _) in _LEAVES.items()
                  if not inside and name == key and leaf.startswith(kind)), "") if key else ""  # fmt: skip
 
 
-def _part(
+def _compose_part(
     name: str, part: Mapping[str, Any], common: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     kind = text(part.get("type"))

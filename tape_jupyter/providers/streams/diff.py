@@ -18,24 +18,28 @@ def pairs(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     their order.
     """
     matcher = SequenceMatcher(
-        None, [_canonical(part) for part in old], [_canonical(part) for part in new], False
+        None, [_to_canonical(part) for part in old], [_to_canonical(part) for part in new], False
     )
     found: list[int | None] = []
     for what, a, b, c, d in matcher.get_opcodes():
         if what == "equal":
             found += range(a, b)
         else:
-            found += _between(old, range(a, b), new[c:d])
+            found += _pair_between(old, range(a, b), new[c:d])
     return found
 
 
-def _between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[int | None]:
+def _pair_between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[int | None]:
     left = list(places)
     for number, part in enumerate(new):
-        later = {_part_id(each) for each in new[number + 1 :]} - {""}
-        fitting = (place for place in left if _alike(old[place], part, later))
+        later = {_read_part_id(each) for each in new[number + 1 :]} - {""}
+        fitting = (place for place in left if _may_be_same(old[place], part, later))
         same = next(
-            (place for place in left if _part_id(part) and _part_id(old[place]) == _part_id(part)),
+            (
+                place
+                for place in left
+                if _read_part_id(part) and _read_part_id(old[place]) == _read_part_id(part)
+            ),
             None,
         )
         chosen = same if same is not None else next(fitting, None)
@@ -44,24 +48,24 @@ def _between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[
         yield chosen
 
 
-def _alike(old: Any, new: Any, later: set[str]) -> bool:
+def _may_be_same(old: Any, new: Any, later: set[str]) -> bool:
     """Whether a part may have been that one, changed: of its type, and not one that stands further
     on.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return type(old) is type(new)
-    ids = (_part_id(old), _part_id(new))
+    ids = (_read_part_id(old), _read_part_id(new))
     return old.get("type") == new.get("type") and old.get("index") == new.get("index") and not (
         (all(ids) and ids[0] != ids[1]) or ids[0] in later
     )  # fmt: skip
 
 
-def _part_id(part: Any) -> str:
+def _read_part_id(part: Any) -> str:
     told = next((part[key] for key in IDS if part.get(key)), "") if isinstance(part, dict) else ""
     return told if isinstance(told, str) else ""
 
 
-def _canonical(value: Any) -> str:
+def _to_canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
@@ -72,7 +76,7 @@ def recut(parts: Sequence[str], text: str) -> list[str | None]:
     Parts of what both texts begin and end with stay as they were; what lies between is cut in
     proportion.
     """
-    first, last = _common(parts, text)
+    first, last = _find_common_parts(parts, text)
     if (
         first == last and parts
     ):  # something was put in between two parts: one that says something carries it
@@ -81,11 +85,11 @@ def recut(parts: Sequence[str], text: str) -> list[str | None]:
         last = first + 1
     inner = text[sum(map(len, parts[:first])) : len(text) - sum(map(len, parts[last:]))]
     sizes = [max(len(part), 1) for part in parts[first:last]]
-    middle = _cut(inner, sizes) if inner or len(sizes) == len(parts) else [None] * len(sizes)
+    middle = _cut_text(inner, sizes) if inner or len(sizes) == len(parts) else [None] * len(sizes)
     return [*parts[:first], *middle, *parts[last:]]
 
 
-def _common(parts: Sequence[str], text: str) -> tuple[int, int]:
+def _find_common_parts(parts: Sequence[str], text: str) -> tuple[int, int]:
     """How many parts at the start are as they were, and where those at the end begin."""
     first, at = 0, 0
     while first < len(parts) and text.startswith(parts[first], at):
@@ -100,16 +104,16 @@ def _common(parts: Sequence[str], text: str) -> tuple[int, int]:
     return first, last
 
 
-def _cut(text: str, sizes: Sequence[int]) -> list[str | None]:
+def _cut_text(text: str, sizes: Sequence[int]) -> list[str | None]:
     """In proportion to the old parts, between words where one ends nearby, as models give them."""
     if not sizes:
         return []
-    ends = [_word_end(text, end * len(text) // sum(sizes)) for end in accumulate(sizes)]
+    ends = [_find_word_end(text, end * len(text) // sum(sizes)) for end in accumulate(sizes)]
     parts = [text[start:end] or None for start, end in pairwise([0, *ends])]
     return parts if text else ["", *parts[1:]]
 
 
-def _word_end(text: str, at: int) -> int:
+def _find_word_end(text: str, at: int) -> int:
     """The next place behind `at` where a word ends; `at` itself where none is near."""
     if at == 0:
         return 0

@@ -44,9 +44,9 @@ class StreamEvent:
         found = _DATA.search(self.raw)
         if found is None:
             return replace(self, data=data)
-        text = _data_text(self.raw)
-        bare = _unpadded(text)
-        encoded = spell(data, spelled(bare, self.data) or _guessed(bare))
+        text = _read_data(self.raw)
+        bare = _strip_padding(text)
+        encoded = spell(data, spelled(bare, self.data) or _guess_dialect(bare))
         encoded = encoded[:-1] + b" " * (len(text) - len(bare)) + encoded[-1:]
         start, end = found.span(1)
         rest = _DATA.sub(
@@ -62,8 +62,8 @@ class StreamEvent:
         end = b"\r\n" if b"\r\n" in self.raw else b"\n"
         colon = b": " if b"data: " in self.raw or b"data:" not in self.raw else b":"
         lines = [b"event" + colon + name.encode()] if isinstance(name, str) else []
-        text = _data_text(self.raw)
-        spelling = _guessed(_unpadded(text)) if text else dialect("compact")
+        text = _read_data(self.raw)
+        spelling = _guess_dialect(_strip_padding(text)) if text else dialect("compact")
         return StreamEvent(
             end.join([*lines, b"data" + colon + spell(data, spelling), b"", b""]), data
         )
@@ -77,7 +77,9 @@ BARE_STYLE: Final = StreamEvent(b'data: {"id":"x"}\n\n')
 
 def parse(body: bytes) -> list[StreamEvent]:
     """The events of a stream, and whatever else stands in it, in order."""
-    return [StreamEvent(raw, _loads(raw), place) for place, raw in enumerate(_split(body))]
+    return [
+        StreamEvent(raw, _parse_data(raw), place) for place, raw in enumerate(_split_events(body))
+    ]
 
 
 def joined(events: Sequence[StreamEvent]) -> bytes:
@@ -108,19 +110,19 @@ def spell(value: Any, spelling: Dialect) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return "".join(_escaped(char) for char in text).encode("utf-8")
+        return "".join(_escape_surrogate(char) for char in text).encode("utf-8")
 
 
 def whole(text: str) -> str:
     """The text with halves of characters that came in two events put together."""
     if any("\ud800" <= char <= "\udfff" for char in text):
         return text.encode("utf-16", "surrogatepass").decode(
-            "utf-16", "surrogatepass" if _odd(text) else "strict"
+            "utf-16", "surrogatepass" if _has_lone_surrogate(text) else "strict"
         )
     return text
 
 
-def _odd(text: str) -> bool:
+def _has_lone_surrogate(text: str) -> bool:
     try:
         text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
@@ -128,11 +130,11 @@ def _odd(text: str) -> bool:
     return False
 
 
-def _escaped(char: str) -> str:
+def _escape_surrogate(char: str) -> str:
     return f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char
 
 
-def _split(body: bytes) -> Iterator[bytes]:
+def _split_events(body: bytes) -> Iterator[bytes]:
     start = 0
     for found in _BORDER.finditer(body):
         yield body[start : found.end()]
@@ -141,12 +143,12 @@ def _split(body: bytes) -> Iterator[bytes]:
         yield body[start:]
 
 
-def _data_text(raw: bytes) -> str:
+def _read_data(raw: bytes) -> str:
     return b"\n".join(line for line, _ in _DATA.findall(raw)).decode("utf-8", "replace")
 
 
-def _loads(raw: bytes) -> Any:
-    text = _data_text(raw)
+def _parse_data(raw: bytes) -> Any:
+    text = _read_data(raw)
     if text[:1] not in ("{", "["):
         return None
     try:
@@ -155,12 +157,12 @@ def _loads(raw: bytes) -> Any:
         return None
 
 
-def _unpadded(text: str) -> str:
+def _strip_padding(text: str) -> str:
     """Anthropic pads events with spaces before the last brace, so that their length tells nothing."""
     return text[:-1].rstrip(" ") + text[-1:]
 
 
-def _guessed(text: str) -> Dialect:
+def _guess_dialect(text: str) -> Dialect:
     """A dialect like that of a text that is in none exactly."""
     layout = "spaced" if '": ' in text[:200] else "compact"
     return dialect(f"{layout} ascii" if text.isascii() and "\\u" in text else layout)

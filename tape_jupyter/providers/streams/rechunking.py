@@ -35,17 +35,19 @@ def reread(
     moved = _Moves(old, new)
     body = b"".join(event.raw for event in new)
     ends = [moved(end) for end in plain_ends(reply)]
-    return _cut(body, ends, reply.waits)
+    return _cut_chunks(body, ends, reply.waits)
 
 
 def whole(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
     """Another body that is no stream: cut in proportion to the recorded reads."""
     ends = plain_ends(reply)
     total = ends[-1] if ends else 0
-    return _cut(body, [end * len(body) // total for end in ends] if total else [], reply.waits)
+    return _cut_chunks(
+        body, [end * len(body) // total for end in ends] if total else [], reply.waits
+    )
 
 
-def _cut(
+def _cut_chunks(
     body: bytes, ends: Iterable[int], waits: Sequence[float]
 ) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
     kept: dict[int, float] = {}
@@ -95,6 +97,6 @@ def beginning(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float
     them.
     """
     ends = [end for end in plain_ends(reply) if end < len(body)]
-    chunks, waits = _cut(body, ends, reply.waits)
+    chunks, waits = _cut_chunks(body, ends, reply.waits)
     last = reply.waits[min(len(ends), len(reply.waits) - 1)] if reply.waits else 0.0
     return chunks, (*waits[:-1], last) if waits else ()

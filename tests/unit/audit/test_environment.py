@@ -47,7 +47,7 @@ def repo(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _fresh_look_at_git():
-    environment._look_at_git.cache_clear()
+    environment._read_git_state.cache_clear()
 
 
 # ---- the moment
@@ -179,7 +179,7 @@ def test_changes_not_committed_are_told_by_a_digest(repo):
     (repo / "code.py").write_text("x = 2\n")
     first = environment.git(repo)
     assert first["dirty"] is True
-    environment._look_at_git.cache_clear()
+    environment._read_git_state.cache_clear()
     (repo / "code.py").write_text("x = 3\n")
     assert environment.git(repo)["diff"] != first["diff"]
 

@@ -41,7 +41,7 @@ def test_a_call_without_usage_or_with_an_impossible_moment_has_no_price_or_today
 def test_the_table_is_asked_once_for_a_model_and_an_hour(monkeypatch):
     asked = []
     monkeypatch.setattr(rows, "cost", lambda told, at=None: asked.append(told) or cost(told, at))
-    rows._rates.cache_clear()
+    rows._find_rates.cache_clear()
     for number in range(5_000):
         rows.price(
             Facts(provider="anthropic", model="claude-opus-5", usage=Usage(number, 3)), 1.8e9

@@ -258,7 +258,7 @@ def test_ten_thousand_calls_make_their_first_page_without_reading_their_bodies(
         spans_rows, "happened", lambda told: read.append(told) or titles.happened(told)
     )
     slow = []
-    monkeypatch.setattr(headers, "_slowly", lambda entry: slow.append(entry))
+    monkeypatch.setattr(headers, "_read_header", lambda entry: slow.append(entry))
     spans.refresh()
     page = spans.page(0, patience=0.0)
     assert page["total"] == 10_001 and len(page["id"]) >= 60
