@@ -308,7 +308,8 @@ class Lab:
         for viewer in client.views.values() if client else ():
             viewer.close()
         for asked in [each for each in list(self._asked.values()) if each.client == name]:
-            self._settle_task(asked.id, name, "gone", "the page was closed")
+            with contextlib.suppress(KeyError):  # it ended just now
+                self._settle_task(asked.id, name, "gone", "the page was closed")
 
     def _handle_page_message(self, name: str, data: dict[str, Any]) -> None:
         handlers: dict[Any, Callable[[ConnectedPage, dict[str, Any]], None]] = {
@@ -413,8 +414,9 @@ class Lab:
         )
 
     def _settle_unanswered_task(self, name: str, client: str) -> None:
-        self._settle_task(name, client, "gone", "the page does not answer: reload it")
-        self._forget_page(client)
+        with contextlib.suppress(KeyError):  # it answered just now
+            self._settle_task(name, client, "gone", "the page does not answer: reload it")
+            self._forget_page(client)
 
     def _settle_task(self, name: str, client: str, state: State, text: str) -> None:
         with self._lock:  # the answer and the watch may come at once

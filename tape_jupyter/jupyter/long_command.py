@@ -40,7 +40,8 @@ class LongCommand:
     """One `tape WORD ...`. `run` waits for its end; `stop` ends it, from another thread."""
 
     def __init__(self, word: str, *words: str, folder: Path | None = None) -> None:
-        self._word, self._folder = word, folder
+        self._noun = "search" if word == "why" else word
+        self._folder = folder
         self._line = [sys.executable, "-m", "tape_jupyter", word, *words, "--json", "--progress"]
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
@@ -91,9 +92,9 @@ class LongCommand:
         if isinstance(told, Mapping):
             return dict(told)
         if self._stopped or code == 128 + signal.SIGINT:
-            raise TapeUsageError(f"the {self._word} was stopped; nothing was written")
+            raise TapeUsageError(f"the {self._noun} was stopped; nothing was written")
         message = "\n".join(wrong).removeprefix("tape: ").strip()
-        raise TapeUsageError(message or f"the {self._word} ended with code {code} and said nothing")
+        raise TapeUsageError(message or f"the {self._noun} ended with code {code} and said nothing")
 
 
 def _relay_progress(process: subprocess.Popen[str], tell: Tell) -> list[str]:
@@ -143,7 +144,7 @@ class LongTask:
         mine = _asked.setdefault(self.viewer.cells, {})
         known = mine.get(self.about)
         if known is not None and known.last.get("state") == "running":
-            raise TapeUsageError(f"an {self.about} is under way already")
+            raise TapeUsageError(f"tape {self.about} is under way already")
         self.last = {**self.idle, "state": "running", "step": "starting"}
         mine[self.about] = self
         thread = threading.Thread(

@@ -149,10 +149,11 @@ class TapeMagics(Magics):
         )
 
     def _prune_cassette(self, line: str) -> None:
-        name, dry = line.replace("--dry-run", "").strip(), "--dry-run" in line.split()
-        if name.startswith("-"):
+        words = shlex.split(line)
+        dry, names = "--dry-run" in words, [word for word in words if word != "--dry-run"]
+        if len(names) > 1 or any(word.startswith("-") for word in names):
             raise TapeUsageError("%tape prune [NAME] [--dry-run]")
-        root = files.cassette_of(self._find_cassette_path(name))
+        root = files.cassette_of(self._find_cassette_path("".join(names)))
         say(prune.prune(root, dry=dry).text(root, dry=dry))
 
     def _override_call(self, line: str, body: str = "") -> None:

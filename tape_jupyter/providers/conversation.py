@@ -112,8 +112,10 @@ class AssembledMessage:
                 text(delta.get("reasoning_content")) or text(delta.get("reasoning")),
             )
             for part in [{"text": choice.get("text")}, *_list_pieces(delta.get("content"))]:
-                kind = "thinking" if part.get("type") == "thinking" else "text"
-                self._add_text(f"{kind[0]}{number}", kind, _read_piece_text(part))
+                if part.get("type") == "thinking":
+                    self._add_text(f"r{number}", "thinking", _read_piece_text(part))
+                else:
+                    self._add_text(f"t{number}", "text", _read_piece_text(part))
             self._add_text(f"t{number}", "text", text(delta.get("refusal")))
             for place, call in enumerate(maps(delta.get("tool_calls"))):
                 told = {"id": call.get("id"), "name": dig(call, "function.name")}

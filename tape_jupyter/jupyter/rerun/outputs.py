@@ -77,6 +77,7 @@ class CellOutputs:
         with self._lock:
             for output in self.outputs:
                 if display_id is not None and output.get("display_id") == display_id:
+                    self._left += sum(len(_to_text(value)) for value in output["data"].values())
                     output["data"] = self._cut_bundle(data)
 
     def error(self, kind: str, value: str, lines: Iterable[str]) -> None:

@@ -386,8 +386,13 @@ class Rerunner:
             ask.pace,
             variables=tracker.variables if tracker is not None else None,
         )
-        fresh.begin()
+        before = self.parked, self.fresh, self._freshest
         self.parked, self.fresh, self._freshest = None, fresh, fresh
+        try:  # its end may come before `begin` returns
+            fresh.begin()
+        except BaseException:
+            self.parked, self.fresh, self._freshest = before
+            raise
 
     def _queue_step(self, step: Callable[[], None]) -> None:
         """Steps run one after another, however deep they are asked for."""

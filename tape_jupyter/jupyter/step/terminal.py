@@ -149,7 +149,9 @@ class Prompt(Reach):
     def _format_inspection(self, stepper: Stepper, waiter: Waiter, word: str, rest: str) -> str:
         """What there is to see; the help for what is no command."""
         state, strand = stepper.state(), waiter.at.strand
-        call = next(each["call"] for each in state["strands"] if each["strand"] == strand)
+        call = next((each["call"] for each in state["strands"] if each["strand"] == strand), None)
+        if call is None:
+            return "  it went on meanwhile"
         looks: dict[str, Callable[[], str]] = {
             "l": lambda: "\n".join(_format_calls(state)),
             "r": lambda: _indent_text((call["reply"] or {"text": "(none)"})["text"]),

@@ -222,7 +222,7 @@ def _decode_body(call: Request) -> str:
 
 
 def _find_model_name(call: Request) -> str:
-    told = json_value(call.body)
+    told = json_value(_decode_body(call).encode())
     model = told.get("model") if isinstance(told, dict) else None
     return (
         model

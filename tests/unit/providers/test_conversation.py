@@ -203,6 +203,18 @@ def test_a_message_nested_without_end_is_cut_short():
     assert conversation.asked({"messages": [{"role": "user", "content": block}]}) == []
 
 
+def test_what_a_streamed_model_thought_is_not_shown_as_its_answer():
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Let me think. "}]},
+        {"type": "text", "text": "The answer is 4."},
+    ]
+    events = [{"choices": [{"index": 0, "delta": {"content": [part]}}]} for part in parts]
+    assert [(block["type"], block["text"]) for block in whole(events)] == [
+        ("thinking", "Let me think. "),
+        ("text", "The answer is 4."),
+    ]
+
+
 def test_a_stream_of_chat_chunks_is_one_message_with_its_calls():
     events = [
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Let me "}}]},

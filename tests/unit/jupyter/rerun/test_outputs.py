@@ -60,6 +60,15 @@ def test_a_display_that_is_updated_shows_its_last_state(shell, heard):
     assert [each["data"]["text/plain"] for each in heard.last.outputs] == ["'two'"]
 
 
+def test_a_display_that_is_updated_many_times_is_still_kept_whole():
+    run = CellOutputs()
+    run.data({"text/plain": "0 %"}, {}, display_id="bar", count=None)
+    for _ in range(1000):
+        run.update({"text/plain": "x" * 1000}, "bar")
+    assert run.whole and run.outputs[0]["data"] == {"text/plain": "x" * 1000}
+    assert run.size == 1000
+
+
 def test_the_tapes_own_rows_are_kept_as_they_are(shell, heard):
     shell.user_ns["rows"] = {
         outputs.MIME: {"version": 1},
