@@ -83,7 +83,7 @@ class Taints:
         root = root_of(resource)
         if (some := self._roots.get(root)) is None:
             return
-        for each in [*([resource] if resource in self._by else ()), *_below(some, resource)]:
+        for each in [*([resource] if resource in self._by else ()), *_find_parts(some, resource)]:
             self.moved.add(each)
             del some[bisect_left(some, each)]
             self._elements[root].discard(each)
@@ -103,7 +103,7 @@ class Taints:
         ]
         found = []
         for read in sorted(near):
-            written = self._covering(read)
+            written = self._find_covering(read)
             if written is not None:
                 found.append((read, written, self._by[written]))
         self.used.update(by.index for _, _, by in found)
@@ -117,15 +117,15 @@ class Taints:
 
     def reach(self, needs: Iterable[str]) -> bool:
         """Whether something that a thing depends on may differ."""
-        return bool(self._by) and any(self._covering(need) is not None for need in needs)
+        return bool(self._by) and any(self._find_covering(need) is not None for need in needs)
 
-    def _covering(self, read: str) -> str | None:
+    def _find_covering(self, read: str) -> str | None:
         """What is tainted of which a change shows in `read`: itself, else the first of all."""
         if read in self._by:
             return read
         if read == EVERYTHING:
             return min((each for each in self._by if name_of(each) is not None), default=None)
-        found = self._near(read)
+        found = self._find_covering_in_root(read)
         if (
             found is None
             and EVERYTHING in self._by
@@ -135,7 +135,7 @@ class Taints:
             return EVERYTHING
         return found
 
-    def _near(self, read: str) -> str | None:
+    def _find_covering_in_root(self, read: str) -> str | None:
         """The first one of its own root."""
         root = root_of(read)
         some = self._roots.get(root)
@@ -149,16 +149,16 @@ class Taints:
         if name_of(read) is None or read.endswith(_ELEMENT):
             return next((each for each in some if covers(each, read)), None)
         elements = (each for each in self._elements[root] if covers(each, read))
-        above = (whole for whole in _above(read) if whole in self._by)
-        return min((*above, *_below(some, read, most=1), *elements), default=None)
+        above = (whole for whole in _find_wholes(read) if whole in self._by)
+        return min((*above, *_find_parts(some, read, most=1), *elements), default=None)
 
 
-def _above(part: str) -> Iterator[str]:
+def _find_wholes(part: str) -> Iterator[str]:
     """What a resource is a part of."""
     return (part[:place] for place, sign in enumerate(part) if sign in ".[")
 
 
-def _below(some: list[str], whole: str, most: int = 1 << 30) -> list[str]:
+def _find_parts(some: list[str], whole: str, most: int = 1 << 30) -> list[str]:
     """Those of resources in order that are parts of `whole`, the first `most` of each kind."""
     found = []
     for sign, after in (".", "/"), ("[", "\\"):
@@ -225,10 +225,10 @@ class Differing:
         if thing in self._more.get(index, ()):
             return True
         return index in self._entries and (
-            self._marked(index, thing) or self._marked(index, EVERYTHING)
+            self._is_marked(index, thing) or self._is_marked(index, EVERYTHING)
         )
 
-    def _marked(self, index: int, thing: str) -> bool:
+    def _is_marked(self, index: int, thing: str) -> bool:
         marks = self._marks.get(thing, [])
         place = bisect_left(marks, (index + 1, False))
         return place > 0 and marks[place - 1][1]
@@ -283,20 +283,22 @@ def walk(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
             continue
         if not holds:
             reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
-        _leave(step, taints, hits, entry, at_call=at_call, stopped=stopped)
-        stopped = stopped or not _goes_on(step, taints, hits, at_call=at_call)
+        _taint_writes(step, taints, hits, entry, at_call=at_call, stopped=stopped)
+        stopped = stopped or not _is_next_reached(step, taints, hits, at_call=at_call)
     return reasons
 
 
 _Hits = list[tuple[str, str, "Execution"]]
 
 
-def _leave(
+def _taint_writes(
     step: Step, taints: Taints, hits: _Hits, entry: Execution, *, at_call: bool, stopped: bool
 ) -> None:
     """What a step that depends on the change leaves: some of what it writes may not depend on it."""
     all_of_it = (
-        stopped or (at_call and not _asks(step)) or any(not _is_name(read) for read, _, _ in hits)
+        stopped
+        or (at_call and not _has_known_call(step))
+        or any(not _is_name(read) for read, _, _ in hits)
     )
     amends = not at_call and not stopped and all(read in step.amends for read, _, _ in hits)
     tainted = {
@@ -314,14 +316,14 @@ def _leave(
         taints.add(written, entry)
 
 
-def _goes_on(step: Step, taints: Taints, hits: _Hits, *, at_call: bool) -> bool:
+def _is_next_reached(step: Step, taints: Taints, hits: _Hits, *, at_call: bool) -> bool:
     """Whether what follows a tainted step is reached all the same. To add to a box of which another
     part differs does not raise.
     """
     if (
         step.raises is not None
         and all(_is_name(read) for read, _, _ in hits)
-        and (_asks(step) or not at_call)
+        and (_has_known_call(step) or not at_call)
     ):
         return not (at_call and REPLY in step.raises) and not taints.reach(step.raises)
     if all(read in step.amends and written != read for read, written, _ in hits):
@@ -329,7 +331,7 @@ def _goes_on(step: Step, taints: Taints, hits: _Hits, *, at_call: bool) -> bool:
     return step.calm
 
 
-def _asks(step: Step) -> bool:
+def _has_known_call(step: Step) -> bool:
     """Whether it is known where in it a call is made: what it writes may depend on that."""
     return REPLY in (step.raises or ()) or any(REPLY in needs for needs in step.needs.values())
 
@@ -349,13 +351,13 @@ def said(entry: Execution, step: Step, hits: list[tuple[str, str, Execution]]) -
     found = []
     for read, _written, by in hits:
         who = by.title if by.index != entry.index else "itself"
-        text = _reason(read, step.via.get(read, ""), who)
+        text = _format_reason(read, step.via.get(read, ""), who)
         if text not in found:
             found.append(text)
     return found[:4]
 
 
-def _reason(read: str, via: str, who: str) -> str:
+def _format_reason(read: str, via: str, who: str) -> str:
     by_way = f"calls `{via}`, which " if via else ""
     if read in _WIDE:
         return _WIDE[read].format(who=who)

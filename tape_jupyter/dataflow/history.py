@@ -57,8 +57,8 @@ def covers(written: str, read: str) -> bool:
     if EVERYTHING in (written, read):
         return name_of(read if written == EVERYTHING else written) is not None or written == read
     if written.endswith(ELEMENT) or read.endswith(ELEMENT):
-        return _element(written, read)
-    if _part(written, read) or _part(read, written):
+        return _is_element_covered(written, read)
+    if _is_part(written, read) or _is_part(read, written):
         return True
     kind, colon, rest = written.partition(":")
     return (
@@ -66,15 +66,15 @@ def covers(written: str, read: str) -> bool:
     )
 
 
-def _element(written: str, read: str) -> bool:
+def _is_element_covered(written: str, read: str) -> bool:
     """`log[*]`, some element of it: it is not how many there are, nor of which class it is."""
     one, other = written.removesuffix(ELEMENT), read.removesuffix(ELEMENT)
-    if one == other or _part(other, one):
+    if one == other or _is_part(other, one):
         return True
-    return _part(one, other) and (other[len(one)] == "[" or read.endswith(ELEMENT))
+    return _is_part(one, other) and (other[len(one)] == "[" or read.endswith(ELEMENT))
 
 
-def _part(whole: str, part: str) -> bool:
+def _is_part(whole: str, part: str) -> bool:
     return part.startswith(whole) and part[len(whole)] in ".["
 
 

@@ -122,7 +122,7 @@ def plan(
     """
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
-    found, draft.differing = _traced(history, lines)
+    found, draft.differing = _trace_newest(history, lines)
     for index, reasons in found.items():
         for reason in reasons:
             draft.add(index, "changed" if index in lines else "downstream", reason)
@@ -137,10 +137,10 @@ def plan(
         index = draft.todo.pop()
         _restore_inputs(draft, history[index])
         _repeat_changes(draft, history[index])
-    return _finish(draft, calls or {}, later or {}, take, lines)
+    return _build_plan(draft, calls or {}, later or {}, take, lines)
 
 
-def _traced(history: History, lines: Lines) -> tuple[dict[int, tuple[str, ...]], Differing]:
+def _trace_newest(history: History, lines: Lines) -> tuple[dict[int, tuple[str, ...]], Differing]:
     """What depends on the change. Of a run that was replayed several times the newest counts, as
     its cell shows it; an older one where something that counts builds on it still.
     """
@@ -170,10 +170,10 @@ def _restore_inputs(draft: _Draft, entry: Execution) -> None:
         if lost is not None and thing in bound and thing not in entry.reads:
             continue  # it binds the name anew whatever it was
         if lost is not None:
-            _make_anew(draft, thing, version, entry, lost)
+            _add_makers(draft, thing, version, entry, lost)
 
 
-def _make_anew(draft: _Draft, thing: str, version: int, user: Execution, lost: str) -> None:
+def _add_makers(draft: _Draft, thing: str, version: int, user: Execution, lost: str) -> None:
     chain = [index for index in draft.versions.changers(thing) if index <= version]
     made = next((index for index in reversed(chain) if draft.versions.makes(thing, index)), None)
     if made is None:
@@ -192,38 +192,42 @@ def _repeat_changes(draft: _Draft, entry: Execution) -> None:
             thing, entry.index
         )  # who comes after that is added for it in turn
         if index is not None and not draft.versions.makes(thing, index):
-            depends = draft.roles[entry.index] != "restores" and _differs(draft, entry.index, thing)
+            depends = draft.roles[entry.index] != "restores" and _may_differ(
+                draft, entry.index, thing
+            )
             draft.add(
                 index,
                 "downstream" if depends else "restores",
-                f"changes {_named(thing)} after {entry.title}",
+                f"changes {_format_thing(thing)} after {entry.title}",
             )
             if depends:
                 draft.differing.add(index, thing)
 
 
-def _differs(draft: _Draft, index: int, thing: str) -> bool:
+def _may_differ(draft: _Draft, index: int, thing: str) -> bool:
     """Whether a thing may differ after an entry: then who changes it next leaves it otherwise, too."""
     if ":" in thing and not thing.startswith("ambient:"):
         return False
     return draft.differing.after(index, thing)
 
 
-def _named(thing: str) -> str:
+def _format_thing(thing: str) -> str:
     kind, colon, rest = thing.partition(":")
     return rest if kind == "file" else rest if colon else f"`{thing}`"
 
 
-def _finish(
+def _build_plan(
     draft: _Draft, calls: Mapping[str, int], later: Mapping[str, int], take: str, lines: Lines
 ) -> Plan:
-    cells = tuple(_cell(draft, draft.history[index], calls, later) for index in sorted(draft.roles))
+    cells = tuple(
+        _build_cell(draft, draft.history[index], calls, later) for index in sorted(draft.roles)
+    )
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(
         cells=cells,
         total=len({entry.cell or entry.index for entry in draft.history}),
-        warnings=tuple(_warnings(planned)),
-        hermetic=_hermetic(draft),
+        warnings=tuple(_collect_warnings(planned)),
+        hermetic=_explain_hermetic(draft),
         from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
         maybe_live=sum(cell.asks for cell in cells),
         seconds=sum(entry.seconds for entry in planned),
@@ -232,7 +236,7 @@ def _finish(
     )
 
 
-def _cell(
+def _build_cell(
     draft: _Draft, entry: Execution, calls: Mapping[str, int], later: Mapping[str, int]
 ) -> PlanCell:
     role = draft.roles[entry.index]
@@ -245,14 +249,14 @@ def _cell(
         cell=entry.cell,
         number=entry.number,
         title=title_of(entry.source),
-        reasons=_telling(draft.reasons[entry.index]),
+        reasons=_choose_reasons(draft.reasons[entry.index]),
         role=role,
         asks=live.get(entry.run, 0),
         needs=tuple(sorted(needs & draft.roles.keys() - {BEGINNING})),
     )
 
 
-def _telling(reasons: list[str]) -> tuple[str, ...]:
+def _choose_reasons(reasons: list[str]) -> tuple[str, ...]:
     """The two that tell most, and how many more there are."""
     order = ("holds", "reads", "calls", "makes", "opens", "changes")
     told = [each for each in reasons if not each.endswith(" itself")] or reasons
@@ -268,11 +272,11 @@ def _telling(reasons: list[str]) -> tuple[str, ...]:
     )
 
 
-def _hermetic(draft: _Draft) -> str | None:
+def _explain_hermetic(draft: _Draft) -> str | None:
     return None if not draft.hermetic else draft.hermetic[0]
 
 
-def _warnings(planned: Iterable[Execution]) -> list[str]:
+def _collect_warnings(planned: Iterable[Execution]) -> list[str]:
     said: dict[str, None] = {}
     for entry in planned:
         for note in entry.notes:

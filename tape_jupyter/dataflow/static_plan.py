@@ -41,12 +41,14 @@ def plan(
     from 0, or ids of the notebook's cells. Raises TapeUsageError for a cell that is not there and a
     notebook that cannot be read.
     """
-    sources, ids = _read(cells)
+    sources, ids = _read_sources(cells)
     wanted = [changed] if isinstance(changed, int | str) else list(changed)
-    return planned(history_of(sources, ids), {_index(each, ids) for each in wanted}, live=False)
+    return planned(
+        history_of(sources, ids), {_find_index(each, ids) for each in wanted}, live=False
+    )
 
 
-def _read(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str], list[str]]:
+def _read_sources(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str], list[str]]:
     if not isinstance(cells, str | PathLike):
         return list(cells), [str(index) for index in range(len(cells))]
     try:
@@ -58,7 +60,7 @@ def _read(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str], list[s
     ]
 
 
-def _index(wanted: int | str, ids: Sequence[str]) -> int:
+def _find_index(wanted: int | str, ids: Sequence[str]) -> int:
     if isinstance(wanted, str) and wanted in ids:
         return ids.index(wanted)
     if isinstance(wanted, int) and 0 <= wanted < len(ids):
@@ -77,7 +79,7 @@ def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
             entry.notes = ("is no Python: what it reads is not known",)
             entry.steps = (Step(1, reads=frozenset({EVERYTHING, *words_in(source)})),)
         else:
-            made = _magic(source)
+            made = _find_magic_names(source)
             steps = [known.step(statement, number) for statement in found.statements]
             entry.steps = tuple(
                 replace(each, reads=each.reads | made, weak=each.weak | made) for each in steps
@@ -87,7 +89,7 @@ def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
     return history
 
 
-def _magic(source: str) -> frozenset[str]:
+def _find_magic_names(source: str) -> frozenset[str]:
     """A magic's own line may name what it makes: `%%capture out`."""
     lines = [
         line.strip()
@@ -110,7 +112,7 @@ class _Known:
     def step(self, statement: Statement, number: int) -> Step:
         code, used = statement.code, statement.uses
         via: dict[str, str] = {}
-        reads = self._reached(
+        reads = self._find_reached_names(
             set(code.reads) | set(used.bare) | {root for root, _ in used.parts}, via
         )
         touched = {touch.root for touch in used.touches if touch.what != "__call__"} | {
@@ -130,12 +132,12 @@ class _Known:
             reads.add(OUTPUTS)
         if statement.shown:
             weak.add(f"output:{number}")
-        self._learn(statement, reads)
+        self._learn_names(statement, reads)
         return Step(
             statement.line, statement.end, frozenset(reads), statement.always, frozenset(weak), via
         )
 
-    def _reached(self, names: set[str], via: dict[str, str]) -> set[str]:
+    def _find_reached_names(self, names: set[str], via: dict[str, str]) -> set[str]:
         """With all that functions and classes of these names read, and what those read."""
         found, todo = set(names), list(names)
         while todo:
@@ -146,7 +148,7 @@ class _Known:
                 todo.append(inner)
         return found
 
-    def _learn(self, statement: Statement, reads: set[str]) -> None:
+    def _learn_names(self, statement: Statement, reads: set[str]) -> None:
         for name in statement.always | statement.code.stores:
             self._later[name] = statement.code.later_reads
             self._stores[name] = statement.code.later_stores | statement.code.later_reads

@@ -73,11 +73,11 @@ def look(module: str, value: Any) -> ArrayTable | None:
     know.
     """
     if module == "numpy":
-        return _numpy(value)
+        return _read_numpy(value)
     if module == "pandas":
-        return _pandas(value)
+        return _read_pandas(value)
     if module == "torch" and isinstance(value, sys.modules["torch"].Tensor):
-        return _tensor(value)
+        return _read_tensor(value)
     return None
 
 
@@ -88,7 +88,7 @@ def beneath(value: Any) -> ArrayTable | None:
     numpy, pandas = sys.modules.get("numpy"), sys.modules.get("pandas")
     if numpy is not None and isinstance(value, numpy.ndarray):
         plain = numpy.ndarray.view(value, numpy.ndarray)
-        return _array(plain)
+        return _read_array(plain)
     if pandas is None or not isinstance(value, pandas.DataFrame | pandas.Series):
         return None
     base = pandas.DataFrame if isinstance(value, pandas.DataFrame) else pandas.Series
@@ -97,24 +97,24 @@ def beneath(value: Any) -> ArrayTable | None:
     plain = base._from_mgr(inside["_mgr"], inside["_mgr"].axes)  # noqa: SLF001
     if base is pandas.Series:
         plain._name = inside.get("_name")  # noqa: SLF001
-    return _pandas(plain)
+    return _read_pandas(plain)
 
 
-def _numpy(value: Any) -> ArrayTable | None:
+def _read_numpy(value: Any) -> ArrayTable | None:
     numpy = sys.modules["numpy"]
     if isinstance(value, numpy.ma.MaskedArray):
         parts = (numpy.ma.getdata(value, subok=False), numpy.asarray(numpy.ma.getmaskarray(value)))
         bare = value._mask is numpy.ma.nomask  # noqa: SLF001 - numpy shows one without a mask otherwise
-        return _joined(f"masked {bare}", [_array(each) for each in parts], ())
+        return _join_tables(f"masked {bare}", [_read_array(each) for each in parts], ())
     if isinstance(value, numpy.ndarray):
-        table = _array(value)
+        table = _read_array(value)
         return table if value.flags.writeable else replace(table, head=f"{table.head} read-only")
     if isinstance(value, numpy.generic) and not value.dtype.hasobject:
         return ArrayTable(f"scalar {value.dtype.str} {value.dtype.names}", (), (value.tobytes(),))
     return ArrayTable(f"dtype {value!r}") if isinstance(value, numpy.dtype) else None
 
 
-def _array(value: Any) -> ArrayTable:
+def _read_array(value: Any) -> ArrayTable:
     numpy = sys.modules["numpy"]
     owners = {identity(value)}
     base = value.base
@@ -130,23 +130,23 @@ def _array(value: Any) -> ArrayTable:
     return ArrayTable(head, (plain,) if value.size else (), (), frozenset(owners))
 
 
-def _pandas(value: Any) -> ArrayTable | None:
+def _read_pandas(value: Any) -> ArrayTable | None:
     pandas = sys.modules["pandas"]
     if isinstance(value, pandas.DataFrame):
-        columns = [_column(value._ixs(i, axis=1)._values) for i in range(value.shape[1])]  # noqa: SLF001
-        labels = (*_labels(value.columns), *_labels(value.index))
-        return _joined(
+        columns = [_read_column(value._ixs(i, axis=1)._values) for i in range(value.shape[1])]  # noqa: SLF001
+        labels = (*_read_labels(value.columns), *_read_labels(value.index))
+        return _join_tables(
             f"frame {value.shape} {type(value).__name__}",
             columns,
             (*labels, tuple(value.attrs.items())),
         )
     if isinstance(value, pandas.Series):
-        labels = (value.name, *_labels(value.index), tuple(value.attrs.items()))
-        return _joined("series", [_column(value._values)], labels)  # noqa: SLF001
+        labels = (value.name, *_read_labels(value.index), tuple(value.attrs.items()))
+        return _join_tables("series", [_read_column(value._values)], labels)  # noqa: SLF001
     if isinstance(value, pandas.Index):
-        return _joined("index", [], _labels(value))
+        return _join_tables("index", [], _read_labels(value))
     if isinstance(value, pandas.api.extensions.ExtensionArray):
-        return _joined("column", [_column(value)], ())
+        return _join_tables("column", [_read_column(value)], ())
     return (
         ArrayTable(repr(value))
         if type(value).__name__ in ("Timestamp", "Timedelta", "Interval", "NAType")
@@ -154,7 +154,7 @@ def _pandas(value: Any) -> ArrayTable | None:
     )
 
 
-def _labels(index: Any) -> tuple[Any, ...]:
+def _read_labels(index: Any) -> tuple[Any, ...]:
     """An index costs nothing where it only counts."""
     if type(index).__name__ == "RangeIndex":
         return (index.start, index.stop, index.step, tuple(index.names))
@@ -163,27 +163,32 @@ def _labels(index: Any) -> tuple[Any, ...]:
     levels = getattr(index, "levels", None)
     if levels is None:
         # past its class
-        return (tuple(index.names), replace(_column(index._values), ids=frozenset()))  # noqa: SLF001
+        return (tuple(index.names), replace(_read_column(index._values), ids=frozenset()))  # noqa: SLF001
     codes = (
-        replace(_array(sys.modules["numpy"].asarray(each)), ids=frozenset()) for each in index.codes
+        replace(_read_array(sys.modules["numpy"].asarray(each)), ids=frozenset())
+        for each in index.codes
     )
-    return (tuple(index.names), *(label for level in levels for label in _labels(level)), *codes)
+    return (
+        tuple(index.names),
+        *(label for level in levels for label in _read_labels(level)),
+        *codes,
+    )
 
 
 _FEW = 10_000
 """Labels that are looked at one by one; more of them as the index has them."""
 
 
-def _column(values: Any) -> ArrayTable:
+def _read_column(values: Any) -> ArrayTable:
     numpy = sys.modules["numpy"]
     if isinstance(values, numpy.ndarray):
-        return _array(values)
+        return _read_array(values)
     for part in ("_ndarray", "_data", "_codes"):
         inner = getattr(values, part, None)
         if isinstance(inner, numpy.ndarray):
-            table = _array(inner)
+            table = _read_array(inner)
             mask = getattr(values, "_mask", None)
-            more = _array(mask).buffers if isinstance(mask, numpy.ndarray) else ()
+            more = _read_array(mask).buffers if isinstance(mask, numpy.ndarray) else ()
             kinds = (
                 ((tuple(values.categories), bool(values.ordered)),)
                 if hasattr(values, "categories")
@@ -203,7 +208,7 @@ def _column(values: Any) -> ArrayTable:
     return ArrayTable(str(values.dtype), (), tuple(values.tolist()))
 
 
-def _joined(head: str, columns: list[ArrayTable], values: tuple[Any, ...]) -> ArrayTable:
+def _join_tables(head: str, columns: list[ArrayTable], values: tuple[Any, ...]) -> ArrayTable:
     return ArrayTable(
         " ".join([head, *(c.head for c in columns)]),
         tuple(b for c in columns for b in c.buffers),
@@ -212,14 +217,14 @@ def _joined(head: str, columns: list[ArrayTable], values: tuple[Any, ...]) -> Ar
     )
 
 
-def _tensor(value: Any) -> ArrayTable | None:
+def _read_tensor(value: Any) -> ArrayTable | None:
     owner = frozenset({value.untyped_storage().data_ptr()})
     if value.device.type != "cpu":
         return None
     plain = value.detach().contiguous()
     numpy = sys.modules["torch"].Tensor.numpy
     try:
-        array = _array(
+        array = _read_array(
             numpy(plain.view(-1).view(sys.modules["torch"].uint8) if plain.numel() else plain)
         )
     except (TypeError, RuntimeError):

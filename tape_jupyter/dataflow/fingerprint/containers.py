@@ -40,7 +40,7 @@ class _Pickler(pickle.Pickler):
         raise _Impure
 
 
-def _pickled(value: Any) -> bytes:
+def _pickle_box(value: Any) -> bytes:
     sink = io.BytesIO()
     pickler = _Pickler(sink, 5)
     pickler.fast = True  # no memo: equal values give equal bytes, whichever strings are one object
@@ -48,7 +48,7 @@ def _pickled(value: Any) -> bytes:
     return sink.getvalue()
 
 
-def _pieces(value: Any, kind: type) -> Iterator[Any]:
+def _split_box(value: Any, kind: type) -> Iterator[Any]:
     """A box in pieces of its own kind; a deque in lists."""
     if len(value) <= PIECE:
         yield list(value) if kind is collections.deque else value
@@ -71,7 +71,7 @@ def plain(walk: Walk, value: Any, kind: type) -> bool:
             return False
         value = sorted(value)
     walk.say(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
-    for piece in _pieces(value, kind):
+    for piece in _split_box(value, kind):
         inner = set(map(type, piece))
         sizes: Iterable[int] = map(sys.getsizeof, piece)
         if kind is dict:
@@ -79,7 +79,7 @@ def plain(walk: Walk, value: Any, kind: type) -> bool:
             sizes = itertools.chain(sizes, map(sys.getsizeof, piece.values()))
         if not inner <= _PICKLED or max(sizes, default=0) > MEGABYTE:
             return False
-        data = _pickled(piece)
+        data = _pickle_box(piece)
         walk.weight += len(data)
         walk.count += len(piece) >> 4  # a sixteenth of the work of another object
         walk.hash.update(data)

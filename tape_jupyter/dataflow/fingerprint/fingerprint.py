@@ -51,7 +51,7 @@ def fingerprint(
     nothing.
     """
     if type(value) in ATOMS and not (type(value) in (str, bytes) and len(value) > 1_000_000):
-        return Print(_atom(value))
+        return Print(_hash_atom(value))
     began = time.thread_time()
     walk = Walk(namespace, began + seconds, look)
     opaque = vast = False
@@ -71,7 +71,7 @@ def fingerprint(
     )  # fmt: skip
 
 
-def _atom(value: Any) -> str:
+def _hash_atom(value: Any) -> str:
     h = hasher()
     h.update(f"{type(value).__name__}\0".encode())
     h.update(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"))

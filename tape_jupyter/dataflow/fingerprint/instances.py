@@ -111,23 +111,23 @@ def of_table(walk: Walk, value: Any, table: arrays.ArrayTable, module: str, dept
     walk.kinds.add(module)
     walk.say(table.head)
     walk.held.append(table)
-    _columns(walk, table, depth)
+    _visit_table(walk, table, depth)
 
 
-def _columns(walk: Walk, table: arrays.ArrayTable, depth: int) -> None:
+def _visit_table(walk: Walk, table: arrays.ArrayTable, depth: int) -> None:
     for buffer in table.buffers:
         walk.buffer(buffer)
     for each in table.values:
         if isinstance(each, arrays.ArrayTable):
             walk.say(each.head)
-            _columns(walk, each, depth)
+            _visit_table(walk, each, depth)
         elif isinstance(each, arrays.Objects):
-            _objects(walk, each, depth)
+            _visit_objects(walk, each, depth)
         else:
             walk.go(each, depth, foreign=False)
 
 
-def _objects(walk: Walk, objects: arrays.Objects, depth: int) -> None:
+def _visit_objects(walk: Walk, objects: arrays.Objects, depth: int) -> None:
     for piece in objects.pieces(PIECE):
         if not plain(walk, piece, tuple):
             for each in piece:
@@ -179,14 +179,16 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if not users:
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
-        if said := _plumbing(kind):
+        if said := _describe_plumbing(kind):
             walk.say(said)
             return
         if walk.foreigners > FOREIGN_NODES:
             walk.say(f"more {kind.__qualname__}")
             return
     of_class(walk, kind, depth)
-    beneath = not (foreign and issubclass(kind, asyncio.Future)) and _beneath(walk, value, depth)
+    beneath = not (foreign and issubclass(kind, asyncio.Future)) and _visit_beneath(
+        walk, value, depth
+    )
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     if attributes(walk, value, kind, depth, foreign=foreign or not users) or beneath:
@@ -197,13 +199,13 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if kind is object:
         return
     if root_module(kind) in _PLAIN_REDUCE:
-        walk.go(_reduced(value), depth, foreign=foreign)
+        walk.go(_reduce_value(value), depth, foreign=foreign)
     elif not users and not foreign and not name.startswith(_QUIET):
         walk.opaque = True
         held_by(walk, value, depth)
 
 
-def _plumbing(kind: type) -> str:
+def _describe_plumbing(kind: type) -> str:
     """What is said of a library's object that holds nothing of a program's state; "" of any other."""
     if any(root_module(base) == "comm" for base in type.__dict__["__mro__"].__get__(kind)):
         return "comm"  # how a widget speaks to its view, of whatever class a kernel has
@@ -214,7 +216,7 @@ def _plumbing(kind: type) -> str:
     return ""
 
 
-def _beneath(walk: Walk, value: Any, depth: int) -> bool:
+def _visit_beneath(walk: Walk, value: Any, depth: int) -> bool:
     """What the builtin class that a value's class derives from holds of it, past what the class
     made of that.
     """
@@ -242,8 +244,8 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
         found = True
         lasting = list(inside.items())
         if not is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
-            names = _passing_names(walk, kind)
-            lasting = [(k, each) for k, each in lasting if not _passing(kind, names, k, each)]
+            names = _find_passing_names(walk, kind)
+            lasting = [(k, each) for k, each in lasting if not _is_passing(kind, names, k, each)]
         walk.say(f"attributes {len(lasting)}")
         for key, each in lasting:
             walk.say(str(key) if type(key) is str else "?")
@@ -271,7 +273,7 @@ def held_by(walk: Walk, value: Any, depth: int) -> None:
             walk.go(each, depth, foreign=True)
 
 
-def _passing_names(walk: Walk, kind: type) -> frozenset[str]:
+def _find_passing_names(walk: Walk, kind: type) -> frozenset[str]:
     """The names of `_PASSING` that are meant in objects of a class; looked up once a walk."""
     if (names := walk.passing.get(kind)) is None:
         bases = type.__dict__["__mro__"].__get__(kind)
@@ -280,7 +282,7 @@ def _passing_names(walk: Walk, kind: type) -> frozenset[str]:
     return names
 
 
-def _passing(kind: type, names: frozenset[str], key: Any, value: Any) -> bool:
+def _is_passing(kind: type, names: frozenset[str], key: Any, value: Any) -> bool:
     """Whether an attribute of a library's object says nothing of its value: connections and the
     like, or what it made of itself when first asked (`client.messages` of an SDK), where nobody has
     put anything of the user's into it.
@@ -325,7 +327,7 @@ def _is_users_own(value: Any) -> bool:
     return is_users(module if isinstance(module, str) else "")
 
 
-def _reduced(value: Any) -> Any:
+def _reduce_value(value: Any) -> Any:
     """Of a type of the standard library whose __reduce_ex__ only tells."""
     parts = value.__reduce_ex__(4)
     return parts if isinstance(parts, str) else tuple(parts[1:3])

@@ -54,7 +54,7 @@ _ITERATORS = frozenset(type(iter(each)) for each in _ITERABLES)
 def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
     """By its kind: what there is to say of an object, and what in it is gone through (walks.Look)."""
     if isinstance(value, _CONTAINERS):
-        _container(walk, value, kind, depth, foreign=foreign)
+        _visit_container(walk, value, kind, depth, foreign=foreign)
     elif (way := _LOOKS.get(kind)) is not None:
         way(walk, value, depth)
     elif isinstance(value, type):
@@ -70,15 +70,15 @@ def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> No
         walk.say("reference")
         walk.go(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
     elif kind in _ITERATORS:
-        _iterator(walk, value, depth, foreign=foreign)
+        _visit_iterator(walk, value, depth, foreign=foreign)
     elif kind in _ALIASES or kind.__module__ in ("typing", "typing_extensions"):
-        _alias(walk, value, depth)
+        _visit_alias(walk, value, depth)
     else:
         instance(walk, value, kind, depth, foreign=foreign)
 
 
 # one kind a branch
-def _container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901
+def _visit_container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901
     if kind is not tuple and kind is not frozenset:
         walk.ids.add(identity(value))
     if kind in ATOM_BOXES and plain(walk, value, kind):
@@ -106,13 +106,13 @@ def _container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
         attributes(walk, value, kind, depth, foreign=foreign)
 
 
-def _function(walk: Walk, value: types.FunctionType, depth: int) -> None:
+def _visit_function(walk: Walk, value: types.FunctionType, depth: int) -> None:
     if (body := unwrapped.body_of(value)) is not value:
         walk.ids.add(identity(value))
         walk.go(body, depth, foreign=False)
         return
     code, held = unwrapped.code_of(value), unwrapped.attributes_of(value)
-    place = _place(walk, value)
+    place = _find_place(walk, value)
     if place is None:
         walk.kinds.add(root_module(value))
         walk.say(f"function {value.__module__}.{value.__qualname__}")
@@ -123,22 +123,22 @@ def _function(walk: Walk, value: types.FunctionType, depth: int) -> None:
     walk.ids.add(identity(value))
     walk.classes.add(identity(value))
     walk.say(f"function {value.__qualname__}")
-    about = (value.__doc__, _annotations(value)) if place is not None else ()
+    about = (value.__doc__, _find_annotations(value)) if place is not None else ()
     for each in (code, value.__defaults__, value.__kwdefaults__, held or None, *about):
         walk.go(each, depth, foreign=False)
-    _closure(walk, value, depth, foreign=place is None)
+    _visit_closure(walk, value, depth, foreign=place is None)
     if place == "?":
         walk.go(value.__globals__, depth, foreign=False)
     elif place is not None:
         walk.codes.add((place, code))
 
 
-def _annotations(value: types.FunctionType) -> Any:
+def _find_annotations(value: types.FunctionType) -> Any:
     """As they are kept: from Python 3.14 on by code that makes them when they are asked for."""
     return getattr(value, "__annotate__" if sys.version_info >= (3, 14) else "__annotations__")
 
 
-def _closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign: bool) -> None:
+def _visit_closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign: bool) -> None:
     for cell in value.__closure__ or ():
         try:
             inside = cell.cell_contents
@@ -149,7 +149,7 @@ def _closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign: bool
             walk.go(inside, depth, foreign=foreign)
 
 
-def _place(walk: Walk, value: types.FunctionType) -> str | None:
+def _find_place(walk: Walk, value: types.FunctionType) -> str | None:
     """Whose globals it uses: "" the notebook's, a module's name of the user's, None a library's."""
     if walk.namespace is None or value.__globals__ is walk.namespace:
         return ""
@@ -163,20 +163,20 @@ def _place(walk: Walk, value: types.FunctionType) -> str | None:
     return "?"  # globals of its own: exec(text, {})
 
 
-def _code(walk: Walk, value: types.CodeType, depth: int) -> None:
+def _visit_code(walk: Walk, value: types.CodeType, depth: int) -> None:
     walk.hash.update(value.co_code)
     walk.say(repr((value.co_name, value.co_names, value.co_varnames, value.co_freevars)))
     for const in value.co_consts:
         walk.go(const, depth, foreign=False)
 
 
-def _method(walk: Walk, value: types.MethodType, depth: int) -> None:
+def _visit_method(walk: Walk, value: types.MethodType, depth: int) -> None:
     walk.say("method")
     walk.go(value.__func__, depth, foreign=False)
     walk.go(value.__self__, depth, foreign=False)
 
 
-def _builtin(walk: Walk, value: types.BuiltinFunctionType, depth: int) -> None:
+def _visit_builtin(walk: Walk, value: types.BuiltinFunctionType, depth: int) -> None:
     walk.say(f"builtin {value.__qualname__}")
     owner = value.__self__
     if owner is not None and not isinstance(owner, types.ModuleType | type):
@@ -185,7 +185,7 @@ def _builtin(walk: Walk, value: types.BuiltinFunctionType, depth: int) -> None:
         walk.kinds.add(root_module(value))
 
 
-def _module(walk: Walk, value: types.ModuleType, depth: int) -> None:
+def _visit_module(walk: Walk, value: types.ModuleType, depth: int) -> None:
     walk.say(f"module {value.__name__}")
     if is_registered(value):
         walk.kinds.add(value.__name__.partition(".")[0])
@@ -194,13 +194,13 @@ def _module(walk: Walk, value: types.ModuleType, depth: int) -> None:
         walk.go(vars(value), depth, foreign=False)
 
 
-def _partial(walk: Walk, value: functools.partial[Any], depth: int) -> None:
+def _visit_partial(walk: Walk, value: functools.partial[Any], depth: int) -> None:
     walk.ids.add(identity(value))
     for each in (value.func, value.args, value.keywords):
         walk.go(each, depth, foreign=False)
 
 
-def _wrapped(walk: Walk, value: Any, depth: int) -> None:
+def _visit_wrapper(walk: Walk, value: Any, depth: int) -> None:
     """property, staticmethod, classmethod, cached functions: what they hold."""
     walk.say(type(value).__name__)
     for slot in ("fget", "fset", "fdel", "__func__", "func"):
@@ -208,14 +208,14 @@ def _wrapped(walk: Walk, value: Any, depth: int) -> None:
             walk.go(inner, depth, foreign=False)
 
 
-def _cached(walk: Walk, value: Any, depth: int) -> None:
+def _visit_cached(walk: Walk, value: Any, depth: int) -> None:
     walk.ids.add(identity(value))
     walk.say(f"cached {tuple(value.cache_info())}")
     walk.go(value.__wrapped__, depth, foreign=False)
     walk.opaque = walk.opaque or value.cache_info().currsize > 0
 
 
-def _frame(walk: Walk, value: Any, depth: int) -> None:
+def _visit_suspended(walk: Walk, value: Any, depth: int) -> None:
     """A generator or coroutine: it is opaque, but where it stands and what it holds is known."""
     walk.ids.add(identity(value))
     walk.opaque = True
@@ -234,7 +234,7 @@ def _frame(walk: Walk, value: Any, depth: int) -> None:
             walk.go(each, depth, foreign=False)
 
 
-def _alias(walk: Walk, value: Any, depth: int) -> None:
+def _visit_alias(walk: Walk, value: Any, depth: int) -> None:
     """`list[int]`, `Literal["a"]`, `int | None`, a type variable: nobody changes one."""
     walk.kinds.add("typing")
     walk.say(type(value).__qualname__)
@@ -245,17 +245,17 @@ def _alias(walk: Walk, value: Any, depth: int) -> None:
             continue
 
 
-def _slot(walk: Walk, value: types.MemberDescriptorType, _depth: int) -> None:
+def _visit_slot(walk: Walk, value: types.MemberDescriptorType, _depth: int) -> None:
     walk.say(f"slot {value.__qualname__}")
 
 
-def _path(walk: Walk, value: pathlib.PurePath, _depth: int) -> None:
+def _visit_path(walk: Walk, value: pathlib.PurePath, _depth: int) -> None:
     """Its text: what else it holds it makes of that when it is asked."""
     walk.kinds.add("pathlib")
     walk.say(f"{type(value).__name__} {value!s}")
 
 
-def _logger(walk: Walk, value: logging.Logger, depth: int) -> None:
+def _visit_logger(walk: Walk, value: logging.Logger, depth: int) -> None:
     """Not what it remembers of its own questions, nor whom it belongs to: the levels of all are
     ambient state.
     """
@@ -266,23 +266,23 @@ def _logger(walk: Walk, value: logging.Logger, depth: int) -> None:
         walk.go(each, depth, foreign=True)
 
 
-def _pattern(walk: Walk, value: re.Pattern[Any], depth: int) -> None:
+def _visit_pattern(walk: Walk, value: re.Pattern[Any], depth: int) -> None:
     walk.kinds.add("re")
     walk.go((value.pattern, int(value.flags)), depth, foreign=False)
 
 
-def _match(walk: Walk, value: re.Match[Any], depth: int) -> None:
-    _pattern(walk, value.re, depth)
+def _visit_match(walk: Walk, value: re.Match[Any], depth: int) -> None:
+    _visit_pattern(walk, value.re, depth)
     walk.go((value.regs, value.pos, value.endpos), depth, foreign=False)
     walk.go(value.string, depth, foreign=False)
 
 
-def _member(walk: Walk, value: Any, depth: int) -> None:
+def _visit_tuple_field(walk: Walk, value: Any, depth: int) -> None:
     """A field of a named tuple."""
     walk.go(value.__reduce__()[1], depth, foreign=False)
 
 
-def _mapped(walk: Walk, value: Any, depth: int) -> None:
+def _visit_mapping_view(walk: Walk, value: Any, depth: int) -> None:
     walk.say(type(value).__name__)
     if value is getattr(sys.modules.get("dataclasses"), "_EMPTY_METADATA", None):
         return  # which all fields of all dataclasses have in common
@@ -296,12 +296,12 @@ def _mapped(walk: Walk, value: Any, depth: int) -> None:
     walk.opaque = True
 
 
-def _dice(walk: Walk, value: random.Random, depth: int) -> None:
+def _visit_random(walk: Walk, value: random.Random, depth: int) -> None:
     walk.ids.add(identity(value))
     walk.go(value.getstate(), depth, foreign=False)
 
 
-def _context(walk: Walk, value: contextvars.ContextVar[Any], depth: int) -> None:
+def _visit_context_var(walk: Walk, value: contextvars.ContextVar[Any], depth: int) -> None:
     """Its value here and now; set() may have been called in another context, so it is opaque."""
     walk.ids.add(identity(value))
     walk.opaque = True
@@ -309,18 +309,18 @@ def _context(walk: Walk, value: contextvars.ContextVar[Any], depth: int) -> None
     walk.go(value.get(None), depth, foreign=False)
 
 
-def _buffered(walk: Walk, value: Any, _depth: int) -> None:
+def _visit_bytearray(walk: Walk, value: Any, _depth: int) -> None:
     walk.ids.add(identity(value))
     walk.say(f"{type(value).__name__}{len(value)}")
     walk.buffer(value)
 
 
-def _memory(walk: Walk, value: memoryview, depth: int) -> None:
+def _visit_memoryview(walk: Walk, value: memoryview, depth: int) -> None:
     walk.ids.add(identity(value))
     walk.go(value.obj, depth, foreign=False)
 
 
-def _iterator(walk: Walk, value: Any, depth: int, *, foreign: bool) -> None:
+def _visit_iterator(walk: Walk, value: Any, depth: int, *, foreign: bool) -> None:
     walk.ids.add(identity(value))
     walk.opaque = True
     for each in value.__reduce__()[1:]:
@@ -330,31 +330,31 @@ def _iterator(walk: Walk, value: Any, depth: int, *, foreign: bool) -> None:
 
 _ALIASES = frozenset({types.GenericAlias, types.UnionType})
 _LOOKS: dict[type, Callable[[Walk, Any, int], None]] = {
-    types.FunctionType: _function,
-    types.CodeType: _code,
-    types.MemberDescriptorType: _slot,
-    re.Pattern: _pattern,
-    re.Match: _match,
-    logging.Logger: _logger,
-    type(pathlib.PurePath()): _path,
-    type(pathlib.Path()): _path,
+    types.FunctionType: _visit_function,
+    types.CodeType: _visit_code,
+    types.MemberDescriptorType: _visit_slot,
+    re.Pattern: _visit_pattern,
+    re.Match: _visit_match,
+    logging.Logger: _visit_logger,
+    type(pathlib.PurePath()): _visit_path,
+    type(pathlib.Path()): _visit_path,
     # the type of its field
-    type(collections.namedtuple("_Field", "x").__dict__["x"]): _member,  # noqa: PYI024
-    types.MethodType: _method,
-    types.BuiltinFunctionType: _builtin,
-    types.ModuleType: _module,
-    functools.partial: _partial,
-    property: _wrapped,
-    staticmethod: _wrapped,
-    classmethod: _wrapped,
-    functools.cached_property: _wrapped,
-    type(functools.lru_cache(len)): _cached,
-    types.GeneratorType: _frame,
-    types.CoroutineType: _frame,
-    types.AsyncGeneratorType: _frame,
-    random.Random: _dice,
-    contextvars.ContextVar: _context,
-    bytearray: _buffered,
-    memoryview: _memory,
-    **dict.fromkeys(_MAPPED, _mapped),
+    type(collections.namedtuple("_Field", "x").__dict__["x"]): _visit_tuple_field,  # noqa: PYI024
+    types.MethodType: _visit_method,
+    types.BuiltinFunctionType: _visit_builtin,
+    types.ModuleType: _visit_module,
+    functools.partial: _visit_partial,
+    property: _visit_wrapper,
+    staticmethod: _visit_wrapper,
+    classmethod: _visit_wrapper,
+    functools.cached_property: _visit_wrapper,
+    type(functools.lru_cache(len)): _visit_cached,
+    types.GeneratorType: _visit_suspended,
+    types.CoroutineType: _visit_suspended,
+    types.AsyncGeneratorType: _visit_suspended,
+    random.Random: _visit_random,
+    contextvars.ContextVar: _visit_context_var,
+    bytearray: _visit_bytearray,
+    memoryview: _visit_memoryview,
+    **dict.fromkeys(_MAPPED, _visit_mapping_view),
 }

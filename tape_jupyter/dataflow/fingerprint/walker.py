@@ -105,7 +105,7 @@ class Walk:
         self.foreigners = 0
         """Objects of libraries that were met."""
         self.passing: dict[type, frozenset[str]] = {}
-        """By class of a library, attributes that say nothing of a value (instances._passing)."""
+        """By class of a library, attributes that say nothing of a value (instances._is_passing)."""
 
     def say(self, text: str) -> None:
         """A word of what is hashed."""
@@ -137,7 +137,7 @@ class Walk:
         if not self.count & 63:
             self.tick()
         if kind in ATOMS:
-            self._atom(value, kind)
+            self._hash_atom(value, kind)
             return
         address = identity(value)
         if address in self.seen:
@@ -150,7 +150,7 @@ class Walk:
         self.held.append(value)
         self._look(self, value, kind, depth + 1, foreign=foreign)
 
-    def _atom(self, value: Any, kind: type) -> None:
+    def _hash_atom(self, value: Any, kind: type) -> None:
         if kind is not bytes and (kind is not str or len(value) <= MEGABYTE):
             text = f"{kind.__name__}\1{value}\0"
             self.hash.update(text.encode("utf-8", "surrogatepass"))

@@ -58,11 +58,12 @@ class End:
 def look(namespace: Mapping[str, Any], names: Iterable[str], files: Iterable[str]) -> End:
     """How it is now."""
     return End(
-        {name: _held(namespace, name) for name in names}, {path: digest_of(path) for path in files}
+        {name: _read_value(namespace, name) for name in names},
+        {path: digest_of(path) for path in files},
     )
 
 
-def _held(namespace: Mapping[str, Any], resource: str) -> EndValue:
+def _read_value(namespace: Mapping[str, Any], resource: str) -> EndValue:
     module, colon, name = resource.rpartition(":")
     home = (
         vars(sys.modules[module]) if colon and module in sys.modules else {} if colon else namespace
@@ -73,10 +74,10 @@ def _held(namespace: Mapping[str, Any], resource: str) -> EndValue:
     told = fingerprint(value, namespace, seconds=SECONDS)
     kind = type(value).__name__
     dark = f"{kind}, too large to look at" if told.vast else kind if told.opaque else ""
-    return EndValue(told.digest, dark, _short(value))
+    return EndValue(told.digest, dark, _format_short(value))
 
 
-def _short(value: Any) -> str:
+def _format_short(value: Any) -> str:
     return reprlib.repr(value)[:60] if _is_plain(value) else ""
 
 
@@ -107,11 +108,11 @@ def digest(content: bytes | None) -> str:
     if content is None:
         return ""
     found = hasher()
-    found.update(_dump(content) if content.startswith(_DATABASE) else content)
+    found.update(_dump_database(content) if content.startswith(_DATABASE) else content)
     return found.hexdigest()
 
 
-def _dump(content: bytes) -> bytes:
+def _dump_database(content: bytes) -> bytes:
     """The statements that make a database as it is, or its bytes where it cannot be read."""
     if len(content) > _DUMPED:
         return content

@@ -148,7 +148,7 @@ class Leash:
                 ends()
 
 
-def _never(_: EntryOutcome) -> bool:
+def _never_end(_: EntryOutcome) -> bool:
     return False
 
 
@@ -159,7 +159,7 @@ class ReplayListener:
     """
 
     starts: Callable[[int], object] = int
-    ends: Callable[[EntryOutcome], bool] = _never
+    ends: Callable[[EntryOutcome], bool] = _never_end
     leash: Leash = field(default_factory=Leash)
 
 
@@ -174,13 +174,13 @@ def job(
     """The job that runs the whole history again, from files as they were before it."""
     return ReplayJob(
         sources=tuple(entry.source for entry in history),
-        cwd=cwd or _first_folder(history),
+        cwd=cwd or _find_first_folder(history),
         setup=setup,
         env=env,
-        files=_first_files(history),
+        files=_find_first_files(history),
         seconds=seconds,
         names=tuple(sorted({name for entry in history for name in entry.changed})),
-        environment=_first_environment(history),
+        environment=_find_first_environment(history),
         path=next((tuple(e.ambient["path"].before) for e in history if "path" in e.ambient), None),
         in_kernel=_is_kernel(),
     )
@@ -194,7 +194,7 @@ def _is_kernel() -> bool:
     return kernels is not None and isinstance(get_ipython(), kernels.ZMQInteractiveShell)
 
 
-def _first_folder(history: History) -> str:
+def _find_first_folder(history: History) -> str:
     """The working directory before the first entry."""
     for entry in history:
         if "cwd" in entry.ambient:
@@ -202,7 +202,7 @@ def _first_folder(history: History) -> str:
     return str(Path.cwd())
 
 
-def _first_environment(history: History) -> dict[str, str | None]:
+def _find_first_environment(history: History) -> dict[str, str | None]:
     first: dict[str, str | None] = {}
     for change in (e.ambient["environment"] for e in history if "environment" in e.ambient):
         was, now = change.before, change.after
@@ -212,7 +212,7 @@ def _first_environment(history: History) -> dict[str, str | None]:
     return first
 
 
-def _first_files(history: History) -> dict[str, bytes | None]:
+def _find_first_files(history: History) -> dict[str, bytes | None]:
     first: dict[str, bytes | None] = {}
     for entry in history:
         for path, change in entry.files.items():
@@ -237,10 +237,10 @@ def impossible(history: Iterable[Execution]) -> str | None:
 def replay(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
     """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
     told = hearer or ReplayListener()
-    layered = _layers()
+    layered = _can_use_layers()
     with scratch("proof") as folder:
         if layered:
-            roots = _roots(
+            roots = _find_roots(
                 [
                     job.cwd,
                     tempfile.gettempdir(),
@@ -248,26 +248,28 @@ def replay(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
                     *(str(Path(path).parent) for path in job.files),
                 ]
             )
-            return _converse(job, _layered(job, str(folder), roots), roots, told, "layers")
+            return _run_worker(
+                job, _build_layered_command(job, str(folder), roots), roots, told, "layers"
+            )
         copy = folder / Path(job.cwd).name
-        if _size(job.cwd) > COPIED:
+        if _measure_folder(job.cwd) > COPIED:
             return Replayed(
                 (),
                 f"not provable: {job.cwd} is larger than {COPIED >> 20} MiB, and cannot be layered here",
                 "copy",
             )
         shutil.copytree(job.cwd, copy, symlinks=True)
-        moved = _moved(job, str(copy))
-        return _converse(moved, _plain, [str(folder)], told, "copy")
+        moved = _move_job(job, str(copy))
+        return _run_worker(moved, _keep_command, [str(folder)], told, "copy")
 
 
-def _in_layers(*, network: bool = False) -> list[str]:
+def _build_layers_command(*, network: bool = False) -> list[str]:
     alone = () if network else ("--net",)
     return [program("unshare"), *_UNSHARE, *alone, program("sh"), "-c", _SCRIPT, "sh"]
 
 
 @functools.cache
-def _layers() -> bool:
+def _can_use_layers() -> bool:
     """Whether this system gives us a network and mounts of our own."""
     if sys.platform != "linux" or not program("unshare"):
         return False
@@ -275,14 +277,23 @@ def _layers() -> bool:
         low, layers = folder / "low", folder / "layers"
         low.mkdir()
         layers.mkdir()
-        asked = [*_in_layers(), str(layers), "1m", "", str(low), "--", str(low), program("true")]
+        asked = [
+            *_build_layers_command(),
+            str(layers),
+            "1m",
+            "",
+            str(low),
+            "--",
+            str(low),
+            program("true"),
+        ]
         # ours
         return subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603
 
 
-def _roots(paths: Iterable[str]) -> list[str]:
+def _find_roots(paths: Iterable[str]) -> list[str]:
     """The folders to layer over: none inside another, all there."""
-    there = sorted({os.path.realpath(_existing(path)) for path in paths})
+    there = sorted({os.path.realpath(_find_existing_folder(path)) for path in paths})
     return [
         p
         for p in there
@@ -290,7 +301,7 @@ def _roots(paths: Iterable[str]) -> list[str]:
     ]
 
 
-def _existing(path: str) -> str:
+def _find_existing_folder(path: str) -> str:
     while not Path(path).is_dir():
         path = str(Path(path).parent)
     return path
@@ -299,22 +310,22 @@ def _existing(path: str) -> str:
 Command = Callable[[list[str]], list[str]]
 
 
-def _layered(job: ReplayJob, scratch: str, roots: list[str]) -> Command:
+def _build_layered_command(job: ReplayJob, scratch: str, roots: list[str]) -> Command:
     layers = Path(scratch, "layers")
     layers.mkdir()
     roots = sorted(
         roots, key=lambda root: str(layers).startswith(root + os.sep)
     )  # what hides the layers comes last
     return lambda command: [
-        *_in_layers(network=job.network), str(layers), str(_LAYER), job.kept, *roots, "--", job.cwd, *command
+        *_build_layers_command(network=job.network), str(layers), str(_LAYER), job.kept, *roots, "--", job.cwd, *command
     ]  # fmt: skip
 
 
-def _plain(command: list[str]) -> list[str]:
+def _keep_command(command: list[str]) -> list[str]:
     return command
 
 
-def _moved(job: ReplayJob, copy: str) -> ReplayJob:
+def _move_job(job: ReplayJob, copy: str) -> ReplayJob:
     """The job in a copy of its folder. Files outside the folder cannot be put back there: they are
     left out.
     """
@@ -327,7 +338,7 @@ def _moved(job: ReplayJob, copy: str) -> ReplayJob:
     return replace(job, cwd=copy, env=env, files=files)
 
 
-def _size(folder: str) -> int:
+def _measure_folder(folder: str) -> int:
     total = 0
     for root, _, names in os.walk(folder):
         for name in names:
@@ -338,7 +349,7 @@ def _size(folder: str) -> int:
     return total
 
 
-def _converse(
+def _run_worker(
     job: ReplayJob, command: Command, roots: list[str], told: ReplayListener, away: str
 ) -> Replayed:
     reading, writing = os.pipe()
@@ -363,11 +374,11 @@ def _converse(
     os.close(writing)
     late = threading.Event()
 
-    def stop() -> None:
+    def stop_late() -> None:
         late.set()
-        _kill(child)
+        _kill_child(child)
 
-    timer = threading.Timer(job.seconds, stop)
+    timer = threading.Timer(job.seconds, stop_late)
     timer.name = "tape proof"
     timer.daemon = True
     timer.start()
@@ -376,15 +387,15 @@ def _converse(
         target=lambda: said.extend(child.stderr or ()), name="tape proof", daemon=True
     )
     drain.start()
-    told.leash.tie(lambda: _kill(child))
+    told.leash.tie(lambda: _kill_child(child))
     try:
-        _give(child, job, roots)
+        _send_job(child, job, roots)
         with os.fdopen(reading, encoding="utf-8") as lines:
-            heard = _hear(lines, told)
+            heard = _read_outcomes(lines, told)
     finally:
         timer.cancel()
         told.leash.tie(None)
-        _kill(child)
+        _kill_child(child)
         child.wait()
         drain.join(1)
         if child.stdin is not None:
@@ -392,11 +403,11 @@ def _converse(
         if child.stderr is not None:
             child.stderr.close()
     ended = heard.ended or told.leash.pulled
-    failed = _failure(job, heard.ran, heard.started, said, late=late.is_set(), ended=ended)
+    failed = _explain_failure(job, heard.ran, heard.started, said, late=late.is_set(), ended=ended)
     return Replayed(tuple(heard.ran), failed, away, heard.end)
 
 
-def _give(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) -> None:
+def _send_job(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) -> None:
     given = {
         "sources": job.sources,
         "cwd": job.cwd,
@@ -425,7 +436,7 @@ class _Heard:
     end: End | None = None
 
 
-def _hear(lines: Iterable[str], told: ReplayListener) -> _Heard:
+def _read_outcomes(lines: Iterable[str], told: ReplayListener) -> _Heard:
     heard = _Heard()
     for line in lines:
         said: dict[str, Any] = json.loads(line)
@@ -447,7 +458,7 @@ def _hear(lines: Iterable[str], told: ReplayListener) -> _Heard:
     return heard
 
 
-def _failure(
+def _explain_failure(
     job: ReplayJob,
     ran: list[EntryOutcome],
     started: int,
@@ -468,6 +479,6 @@ def _failure(
     return f"not provable: {cell} ended the process{last}"
 
 
-def _kill(child: subprocess.Popen[str]) -> None:
+def _kill_child(child: subprocess.Popen[str]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)

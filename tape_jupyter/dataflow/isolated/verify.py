@@ -51,7 +51,7 @@ def verify(
     if not wrong:
         return RerunVerdict(
             "proved",
-            f"a fresh replay of all cells came out the same{_unseen(history, replayed, live)}",
+            f"a fresh replay of all cells came out the same{_format_unseen(history, replayed, live)}",
         )
     unsteady = baseline() & wrong.keys()
     found = {index: why for index, why in wrong.items() if index not in unsteady}
@@ -73,23 +73,27 @@ def differing(
     """The entries that came out otherwise in the replay, and how; what is live by who changed it
     last.
     """
-    last = _last_makers(history)
+    last = _find_last_makers(history)
     found: dict[int, str] = {}
     for ran in replayed.ran:
         entry = history[ran.index]
-        if ran.index in texts and _steady(texts[ran.index]) != _steady(ran.text):
-            found[ran.index] = f"it shows something else{_first_lines(texts[ran.index], ran.text)}"
+        if ran.index in texts and _strip_volatile_text(texts[ran.index]) != _strip_volatile_text(
+            ran.text
+        ):
+            found[ran.index] = (
+                f"it shows something else{_format_first_difference(texts[ran.index], ran.text)}"
+            )
         else:
-            why = _state(entry, ran, last)
+            why = _compare_states(entry, ran, last)
             if why is not None:
                 found[ran.index] = why
     if live is not None and replayed.end is not None:
-        for index, why in _ends(history, replayed, live, replayed.end, last):
+        for index, why in _compare_ends(history, replayed, live, replayed.end, last):
             found.setdefault(index, why)
     return found
 
 
-def _ends(
+def _compare_ends(
     history: History, replayed: Replayed, live: End, whole: End, last: Mapping[str, int]
 ) -> Iterator[tuple[int, str]]:
     """What is live against what is there after all cells ran: who left it, and how it differs."""
@@ -97,7 +101,10 @@ def _ends(
     for name, index in sorted(makers.items()):
         here, there = live.names.get(name, EndValue()), whole.names.get(name, EndValue())
         if here.digest != there.digest and not (here.dark or there.dark):
-            yield index, f"`{name}` holds {_told(here)} here, {_told(there)} after a whole run"
+            yield (
+                index,
+                f"`{name}` holds {_format_value(here)} here, {_format_value(there)} after a whole run",
+            )
     writers = {path: entry.index for entry in history for path in entry.files}
     if replayed.away == "layers":
         for path in sorted(writers.keys() & live.files.keys() & whole.files.keys()):
@@ -105,11 +112,11 @@ def _ends(
                 yield writers[path], f"{path} holds something else"
 
 
-def _told(held: EndValue) -> str:
+def _format_value(held: EndValue) -> str:
     return "nothing" if not held.digest else held.short or "something else"
 
 
-def _unseen(history: History, replayed: Replayed, live: End | None) -> str:
+def _format_unseen(history: History, replayed: Replayed, live: End | None) -> str:
     """Names that nobody can look into and that may be otherwise, as an addition to a sentence."""
     if live is None or replayed.end is None:
         return ""
@@ -128,21 +135,23 @@ def _unseen(history: History, replayed: Replayed, live: End | None) -> str:
     )
 
 
-def _first_lines(here: str, there: str) -> str:
+def _format_first_difference(here: str, there: str) -> str:
     """The first line that differs, on both sides."""
     pairs = zip_longest(
-        _steady(here).splitlines(), _steady(there).splitlines(), fillvalue="nothing"
+        _strip_volatile_text(here).splitlines(),
+        _strip_volatile_text(there).splitlines(),
+        fillvalue="nothing",
     )
     one, other = next(((a, b) for a, b in pairs if a != b), ("", ""))
     return f" ({one[:_WIDTH]!r} here, {other[:_WIDTH]!r} after a whole run)" if one or other else ""
 
 
-def _steady(text: str) -> str:
+def _strip_volatile_text(text: str) -> str:
     """Without what no two processes have in common: addresses, and times that magics tell."""
     return forgive(_ADDRESS.sub("0x", text), "stream")
 
 
-def _last_makers(history: History) -> dict[str, int]:
+def _find_last_makers(history: History) -> dict[str, int]:
     return {name: entry.index for entry in history for name in entry.changed}
 
 
@@ -150,7 +159,7 @@ def variables_differing(history: History, replayed: Replayed) -> list[str]:
     """The names that hold something else after the replay, by fingerprint; those that nobody can
     look into left out.
     """
-    last, found = _last_makers(history), set()
+    last, found = _find_last_makers(history), set()
     for ran in replayed.ran:
         entry = history[ran.index]
         for name in (entry.changed | ran.changed) - entry.opaque - ran.opaque:
@@ -161,7 +170,7 @@ def variables_differing(history: History, replayed: Replayed) -> list[str]:
     return sorted(found)
 
 
-def _state(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]) -> str | None:
+def _compare_states(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]) -> str | None:
     """How what it left for good differs. Opaque values and what was overwritten since are not
     compared.
     """

@@ -104,13 +104,13 @@ def execute(shell: InteractiveShell, source: str, cell_id: str | None = None) ->
         result: Any = shell.run_cell(source, store_history=True, cell_id=cell_id)  # type: ignore[no-untyped-call]
         shown.printed()
     error = result.error_in_exec or result.error_before_exec
-    told = [each for each in shown.outputs if not _summary(each)]
+    told = [each for each in shown.outputs if not _is_summary(each)]
     printed = "".join(each["text"] for each in told if each.get("name") == "stdout")
     bundles: list[dict[str, Any]] = [each["data"] for each in told if "data" in each]
     return {
         "text": text_of(printed, bundles, error),
         "images": [
-            _digest(data)
+            _digest_data(data)
             for bundle in bundles
             for kind, data in sorted(bundle.items())
             if kind.startswith("image/")
@@ -140,7 +140,7 @@ class _Shown:
             text = self._streams[name].getvalue()
             self._told[name] = len(text)
             if len(text) > at:
-                self._add({"output_type": "stream", "name": name, "text": text[at:]})
+                self._add_output({"output_type": "stream", "name": name, "text": text[at:]})
 
     def data(
         self, data: Mapping[str, Any], metadata: Any, *, named: Any = None, count: int | None = None
@@ -148,22 +148,22 @@ class _Shown:
         self.printed()
         output: dict[str, Any] = {
             "output_type": "display_data",
-            "data": _plain(data),
+            "data": _to_json_types(data),
             "metadata": dict(metadata or {}),
         }
         output |= (
             {} if count is None else {"output_type": "execute_result", "execution_count": count}
         )
-        self._add(output | ({} if named is None else {"display_id": named}))
+        self._add_output(output | ({} if named is None else {"display_id": named}))
 
     def update(self, data: Mapping[str, Any], named: Any) -> None:
         for output in self.outputs:
             if named is not None and output.get("display_id") == named:
-                output["data"] = _plain(data)
+                output["data"] = _to_json_types(data)
 
     def error(self, kind: str, value: str, lines: Iterable[str]) -> None:
         self.printed()
-        self._add(
+        self._add_output(
             {"output_type": "error", "ename": kind, "evalue": value, "traceback": list(lines)}
         )
 
@@ -173,7 +173,7 @@ class _Shown:
         if not wait:
             self.outputs.clear()
 
-    def _add(self, output: dict[str, Any]) -> None:
+    def _add_output(self, output: dict[str, Any]) -> None:
         if self._clear:
             self.outputs.clear()
             self._clear = False
@@ -221,7 +221,7 @@ class _Results(CapturingDisplayHook):
                 self._shown.data(data, metadata, count=self.shell.execution_count)
 
 
-def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+def _to_json_types(data: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON has it."""
     told = {
         kind: base64.b64encode(each).decode() if isinstance(each, bytes) else each
@@ -231,7 +231,7 @@ def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _summary(output: Mapping[str, Any]) -> bool:
+def _is_summary(output: Mapping[str, Any]) -> bool:
     """Whether it is what the tape says below a taped cell: how long it took is in it."""
     return bool((output.get("metadata") or {}).get("tape"))
 
@@ -241,17 +241,19 @@ def text_of(printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseExcep
     line each.
     """
     parts = [printed] if printed else []
-    parts += [_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle]
+    parts += [
+        _format_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle
+    ]
     if error is not None:
         parts.append(f"{type(error).__name__}: {error}")
     return "".join(parts)
 
 
-def _line(text: str) -> str:
+def _format_line(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _digest(data: Any) -> str:
+def _digest_data(data: Any) -> str:
     return hashlib.sha256(data if isinstance(data, bytes) else str(data).encode()).hexdigest()[:16]
 
 
@@ -267,8 +269,8 @@ class _Guard:
     def hear(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.on:
             return
-        if event == "open" and isinstance(args[0], str | bytes) and _writes(args):
-            self._check(args[0])
+        if event == "open" and isinstance(args[0], str | bytes) and _may_write(args):
+            self._check_path(args[0])
         elif event in {
             "os.remove",
             "os.rmdir",
@@ -279,25 +281,25 @@ class _Guard:
         }:
             for path in args[: 2 if event == "os.rename" else 1]:
                 if isinstance(path, str | bytes):
-                    self._check(path)
+                    self._check_path(path)
         elif event in {"socket.connect", "socket.sendto"} and args[0].family != socket.AF_UNIX:
             if self._network:
                 return
-            self._refuse(f"connects to {args[1]}")
+            self._refuse_action(f"connects to {args[1]}")
 
-    def _check(self, path: str | bytes) -> None:
+    def _check_path(self, path: str | bytes) -> None:
         place = os.path.realpath(os.fsdecode(path))
         if not (place + os.sep).startswith((*self._roots, *_ALWAYS)) and "__pycache__" not in place:
-            self._refuse(f"writes {place}, outside the notebook's folder")
+            self._refuse_action(f"writes {place}, outside the notebook's folder")
 
-    def _refuse(self, what: str) -> None:
+    def _refuse_action(self, what: str) -> None:
         self.refused.append(what)
         raise PermissionError(
             f"a proof {what.replace('writes', 'may not write', 1).replace('connects', 'may not connect', 1)}"
         )
 
 
-def _writes(args: tuple[Any, ...]) -> bool:
+def _may_write(args: tuple[Any, ...]) -> bool:
     mode, flags = args[1], args[2]
     if isinstance(mode, str):
         return any(letter in mode for letter in "wax+")
@@ -323,7 +325,7 @@ def main() -> None:
     tracker = Tracker(live)
     tracker.install()
     for number, source in enumerate(job["sources"]):
-        _tell(told, {"starting": number})
+        _send_message(told, {"starting": number})
         guard.refused.clear()
         guard.on = True
         ran = execute(live, source)
@@ -338,17 +340,17 @@ def main() -> None:
             "files": {path: end_state.digest(change.after) for path, change in entry.files.items()}
         }
         ran |= {"index": number, "refused": list(guard.refused), "told": dict(live.tells())}
-        _tell(told, ran)
+        _send_message(told, ran)
     names = {name for entry in tracker.history for name in entry.changed} | set(
         job.get("names", ())
     )
     files = {path for entry in tracker.history for path in entry.files} | set(job["files"])
-    _tell(told, {"end": end_state.look(live.user_ns, names, files).record()})
+    _send_message(told, {"end": end_state.look(live.user_ns, names, files).record()})
     told.flush()
     os._exit(0)  # threads that a cell left running do not hold us
 
 
-def _tell(told: TextIO, what: Mapping[str, Any]) -> None:
+def _send_message(told: TextIO, what: Mapping[str, Any]) -> None:
     told.write(_ENCODE(what) + "\n")
     told.flush()
 

@@ -72,12 +72,12 @@ class Rerun:
         """Things that were put back since the tracker was last told."""
         self._new: set[str] = set()
         """Things that are not what the history had: other values, or made anew."""
-        self.doubt = self._doubt()
+        self.doubt = self._explain_doubt()
         """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks
         against it.
         """
         self._cursor, self._prepared = 0, -1
-        self._forced = self._makers() | set(behind)
+        self._forced = self._find_makers() | set(behind)
         self._broken: set[str] = set()
         """What a run that was broken off changed."""
         self._anew: dict[int, str] = {}
@@ -101,18 +101,18 @@ class Rerun:
         while self.stopped is None and self._cursor < len(self.history):
             entry = self.history[self._cursor]
             self._cursor += 1
-            if self._due(entry):
+            if self._is_due(entry):
                 return entry
         return None
 
-    def _doubt(self) -> str | None:
+    def _explain_doubt(self) -> str | None:
         needed = {thing for index in self.ticked for thing in needed_by(self.history[index])}
         for thing in sorted(needed & self._world.unsure):
             last = self.history[self._versions.last(thing)]
             return f"`{thing}` is not what {last.title} left: something changed it that nobody saw"
         return None
 
-    def _makers(self) -> set[int]:
+    def _find_makers(self) -> set[int]:
         """Entries that run whatever their inputs: they hold the changed reply, or make something
         anew.
         """
@@ -126,10 +126,10 @@ class Rerun:
                 made.add(cell.entry)
         return made
 
-    def _due(self, entry: Execution) -> bool:
+    def _is_due(self, entry: Execution) -> bool:
         index = entry.index
         after = self._taints.copy()
-        reasons = walk(entry, after, self._lines(index))
+        reasons = walk(entry, after, self._find_lines(index))
         touches = [
             t
             for t in sorted(self._versions.of(index))
@@ -149,7 +149,7 @@ class Rerun:
             self._new -= self._versions.of(index)
         return False
 
-    def _lines(self, index: int) -> dict[int, tuple[int, ...] | None]:
+    def _find_lines(self, index: int) -> dict[int, tuple[int, ...] | None]:
         return {index: self.plan.lines[index]} if index in self.plan.lines else {}
 
     # ------------------------------------------------------------- before a cell
@@ -161,12 +161,14 @@ class Rerun:
         """
         again = needed_by(entry) if self._prepared == entry.index else set()
         self._prepared = entry.index
-        for thing in self._things():
-            self._bring(thing, self._versions.before(thing, entry.index), again=thing in again)
+        for thing in self._order_things():
+            self._bring_thing(
+                thing, self._versions.before(thing, entry.index), again=thing in again
+            )
         self._world.show(entry.number)
-        self._told()
+        self._resync_tracker()
 
-    def _things(self) -> list[str]:
+    def _order_things(self) -> list[str]:
         """Files from the deepest, so that folders are empty; ambient state last: nothing put back
         may move it.
         """
@@ -179,7 +181,7 @@ class Rerun:
             ),
         ]
 
-    def _bring(self, thing: str, version: int, *, again: bool) -> None:
+    def _bring_thing(self, thing: str, version: int, *, again: bool) -> None:
         there = version in self.ran or self._at.get(thing, self._versions.last(thing)) == version
         if thing in self._world.unsure or (there and not again):
             return
@@ -206,7 +208,7 @@ class Rerun:
         """
         makers: dict[int, str] = {}
         for thing in sorted(self._broken):
-            for index in self._lost_chain(thing, entry.index):
+            for index in self._find_lost_chain(thing, entry.index):
                 makers.setdefault(index, f"makes `{thing}` again, which {entry.title} changed")
         self._broken.clear()
         if not makers:
@@ -221,7 +223,7 @@ class Rerun:
         self._cursor = begin
         return True
 
-    def _lost_chain(self, thing: str, index: int) -> list[int]:
+    def _find_lost_chain(self, thing: str, index: int) -> list[int]:
         """Who makes and changes a name up to where the entry at `index` found it, where that cannot
         be put back.
         """
@@ -238,13 +240,13 @@ class Rerun:
         """Take what came of it: `outcome` is the new entry that the tracker made of this execution."""
         index = entry.index
         self._world.renumber(outcome.number, entry.number)
-        self._replace(entry, outcome)
+        self._replace_entry(entry, outcome)
         self.ran.append(index)
         hit = [
-            *walk(entry, self._taints, self._lines(index)),
-            *walk(outcome, self._taints, self._lines(index)),
+            *walk(entry, self._taints, self._find_lines(index)),
+            *walk(outcome, self._taints, self._find_lines(index)),
         ]
-        equal = self._equal(entry, outcome)
+        equal = self._restore_equal_things(entry, outcome)
         for thing in self._versions.of(index) | changed_by(outcome):
             self._versions.add(thing, index)
             self._at[thing] = index
@@ -253,15 +255,15 @@ class Rerun:
                 self._taints.clear(thing)
             elif hit or thing not in self._new:
                 self._new.add(thing)
-                if not (hit and self._is_told(thing)):
-                    self._taint(thing, entry, outcome)
+                if not (hit and self._has_known_parts(thing)):
+                    self._add_taints(thing, entry, outcome)
         if entry.outputs and entry.outputs == outcome.outputs:
             self._taints.clear(f"output:{entry.number}")
         if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
             self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
-            self.stopped += self._not_put_back(entry, outcome)
+            self.stopped += self._describe_not_put_back(entry, outcome)
 
-    def _not_put_back(self, entry: Execution, outcome: Execution) -> str:
+    def _describe_not_put_back(self, entry: Execution, outcome: Execution) -> str:
         """What the cell binds anew after it raised: the value before, which nobody reads, was let
         go.
         """
@@ -280,13 +282,13 @@ class Rerun:
             else ""
         )
 
-    def _is_told(self, thing: str) -> bool:
+    def _has_known_parts(self, thing: str) -> bool:
         """Whether it is known which parts of it differ."""
         return any(
             each == thing or each.startswith((f"{thing}.", f"{thing}[")) for each in self._taints
         )
 
-    def _taint(self, thing: str, entry: Execution, outcome: Execution) -> None:
+    def _add_taints(self, thing: str, entry: Execution, outcome: Execution) -> None:
         """The parts of it that were written, where these are known; else all of it."""
         parts = {each for each in entry.writes | outcome.writes if thing_of(each) == thing} or {
             thing
@@ -294,19 +296,19 @@ class Rerun:
         for part in parts:
             self._taints.add(part, entry)
 
-    def _replace(self, entry: Execution, outcome: Execution) -> None:
+    def _replace_entry(self, entry: Execution, outcome: Execution) -> None:
         """The new entry stands where the old one stood; the tracker had put it last."""
         if self.history.entries and self.history.entries[-1] is outcome and outcome is not entry:
             self.history.entries.pop()
         outcome.index, outcome.number, outcome.cell = entry.index, entry.number, entry.cell
         self.history.entries[entry.index] = outcome
 
-    def _equal(self, entry: Execution, outcome: Execution) -> set[str]:
+    def _restore_equal_things(self, entry: Execution, outcome: Execution) -> set[str]:
         """The things that came out as recorded; their values are put back as the very objects they
         were.
         """
         things = self._versions.of(entry.index) | changed_by(outcome)
-        equal = {thing for thing in things if self._same(thing, entry, outcome)}
+        equal = {thing for thing in things if self._is_as_recorded(thing, entry, outcome)}
         if outcome.imported:  # what the module defines is another object now, however equal
             equal = {thing for thing in equal if parted(thing)[0]}
         while True:  # a name that shares an object with an unequal one is unequal
@@ -323,7 +325,7 @@ class Rerun:
                 outcome.held[name] = entry.held[name]
         return equal
 
-    def _same(self, thing: str, entry: Execution, outcome: Execution) -> bool:
+    def _is_as_recorded(self, thing: str, entry: Execution, outcome: Execution) -> bool:
         kind, rest = parted(thing)
         if kind:
             old, new = (
@@ -351,21 +353,21 @@ class Rerun:
 
     # ------------------------------------------------------------- the end
 
-    def _told(self) -> None:
+    def _resync_tracker(self) -> None:
         """The tracker must not take what was put back for the next cell's doing."""
         self._resync({thing for thing in self._touched if not parted(thing)[0]})
         self._touched.clear()
 
     def finish(self) -> None:
         """What nobody ran again becomes what it was; what came out otherwise stays."""
-        for thing in self._things():
+        for thing in self._order_things():
             last = self._versions.last(thing)
             if last not in self.ran and self._at.get(thing, last) != last:
                 self._world.put_first(thing)
                 self._touched.add(thing)
                 self._at[thing] = last
         self._world.show_last()
-        self._told()
+        self._resync_tracker()
 
     def end(self) -> End:
         """What is there now, of all that the history changed: before the re-run, and in it."""
@@ -387,4 +389,4 @@ class Rerun:
         self._world.put_all_first(self._versions)
         self._world.show_last()
         self._touched.update(self._versions)
-        self._told()
+        self._resync_tracker()

@@ -132,7 +132,7 @@ class World:
             part for entry in history for part in entry.ambient if part.startswith(ambient.MODULE)
         }:
             world.others[f"ambient:{part}"] = Change(
-                None, _attributes(part, len(history), versions)
+                None, _collect_attributes(part, len(history), versions)
             )
         for path in {path for entry in history for path in entry.files}:
             world.others[f"file:{path}"] = Change(None, read_file(path))
@@ -152,11 +152,11 @@ class World:
         if kind:
             self._put_change(kind, rest, version, versions)
         elif version == BEGINNING:
-            self._drop(thing, versions)
+            self._remove_name(thing, versions)
         else:
             self._put_name(thing, version, versions)
 
-    def _drop(self, name: str, versions: Versions) -> None:
+    def _remove_name(self, name: str, versions: Versions) -> None:
         if not versions.began(name):
             return
         module = name.rpartition(":")[0]
@@ -166,7 +166,7 @@ class World:
             return
         self.unbind(name)
 
-    def _home(self, variable: str) -> tuple[dict[str, Any], str]:
+    def _find_namespace(self, variable: str) -> tuple[dict[str, Any], str]:
         """Where a variable lives: the notebook, or the user's module that it names."""
         module, colon, name = variable.rpartition(":")
         return (
@@ -174,15 +174,15 @@ class World:
         ) if colon else self.shell.user_ns, name
 
     def bind(self, variable: str, value: Any) -> None:
-        home, name = self._home(variable)
+        home, name = self._find_namespace(variable)
         home[name] = value
 
     def unbind(self, variable: str) -> None:
-        home, name = self._home(variable)
+        home, name = self._find_namespace(variable)
         home.pop(name, None)
 
     def value(self, variable: str, default: Any = None) -> Any:
-        home, name = self._home(variable)
+        home, name = self._find_namespace(variable)
         return home.get(name, default)
 
     def _put_name(self, name: str, version: int, versions: Versions) -> None:
@@ -197,21 +197,21 @@ class World:
         elif (after := versions.next(name, version)) is not None and versions.history[
             after
         ].after.get(name) == "":
-            home, bare = self._home(name)
+            home, bare = self._find_namespace(name)
             home.setdefault(bare, None)  # `del` asks for no value, but that there is one
 
     def _put_change(self, kind: str, rest: str, version: int, versions: Versions) -> None:
         thing = f"{kind}:{rest}"
         if rest.startswith(ambient.MODULE):
-            self._set(kind, rest, _attributes(rest, version, versions))
+            self._put_value(kind, rest, _collect_attributes(rest, version, versions))
             return
         index = versions.changers(thing)[0] if version == BEGINNING else version
         entry = versions.history[index]
         change = (entry.ambient if kind == "ambient" else entry.files).get(rest)
         if change is not None and change.known:
-            self._set(kind, rest, change.before if version == BEGINNING else change.after)
+            self._put_value(kind, rest, change.before if version == BEGINNING else change.after)
 
-    def _set(self, kind: str, rest: str, value: Any) -> None:
+    def _put_value(self, kind: str, rest: str, value: Any) -> None:
         if kind == "ambient":
             ambient.put(rest, value)
         else:
@@ -224,7 +224,7 @@ class World:
         kind, rest = parted(thing)
         if kind:
             if thing in self.others:
-                self._set(kind, rest, self.others[thing].after)
+                self._put_value(kind, rest, self.others[thing].after)
             return
         if (module := thing.rpartition(":")[0]) in self.modules and module not in sys.modules:
             sys.modules[module] = self.modules[module]
@@ -263,7 +263,7 @@ class World:
         shell.user_ns.pop(f"_{number}", None)
         if self.number is not None:
             shell.execution_count = number
-        self._newest(n for n in out if isinstance(n, int) and n < number)
+        self._show_newest(n for n in out if isinstance(n, int) and n < number)
 
     def renumber(self, now: int | None, then: int | None) -> None:
         """What a cell displayed when it ran again is Out[its old number]."""
@@ -285,9 +285,9 @@ class World:
         if self.number is not None:
             shell.execution_count = self.number
         if hasattr(shell, "displayhook") and isinstance(shell.user_ns.get("_oh"), dict):
-            self._newest(n for n in shell.user_ns["_oh"] if isinstance(n, int))
+            self._show_newest(n for n in shell.user_ns["_oh"] if isinstance(n, int))
 
-    def _newest(self, numbers: Iterable[int]) -> None:
+    def _show_newest(self, numbers: Iterable[int]) -> None:
         shell: Any = self.shell
         out = shell.user_ns["_oh"]
         values = [out[n] for n in sorted(numbers)][-1:-4:-1]
@@ -299,7 +299,7 @@ class World:
                 shell.push({name: value}, interactive=False)
 
 
-def _attributes(part: str, version: int, versions: Versions) -> dict[str, Any]:
+def _collect_attributes(part: str, version: int, versions: Versions) -> dict[str, Any]:
     """The attributes of a module that any entry changed, as they were after entry `version`."""
     found: dict[str, Any] = {}
     for index in versions.changers(f"ambient:{part}"):

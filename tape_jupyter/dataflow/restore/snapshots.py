@@ -157,9 +157,9 @@ class _Walk:
                     self.memento.opaque.append("something vast")
                     return self.memento
                 try:
-                    held = self._visit(each)
+                    held = self._remember_object(each)
                 except Exception:  # a property or a proxy of somebody's
-                    held = self._lost(each)
+                    held = self._note_opaque(each)
                 todo.append(iter(held))
                 break
             else:
@@ -167,23 +167,23 @@ class _Walk:
         self.memento.weight += len(self._seen) * _ITEM
         return self.memento
 
-    def _lost(self, what: Any) -> Iterable[Any]:
-        self.memento.opaque.append(_type(what))
+    def _note_opaque(self, what: Any) -> Iterable[Any]:
+        self.memento.opaque.append(_format_type(what))
         return ()
 
-    def _visit(self, what: Any) -> Iterable[Any]:
+    def _remember_object(self, what: Any) -> Iterable[Any]:
         """Keep what it holds itself; give what it refers to."""
         if self._has_end(what, type(what)):
-            self.memento.ends.append(_type(what))
+            self.memento.ends.append(_format_type(what))
         for kind, visit in self._BY_KIND:
             if isinstance(what, kind):
                 return visit(self, what)
         module = type(what).__module__ or ""
         if module.partition(".")[0] == "numpy":
-            return self._numpy(what)
+            return self._remember_numpy(what)
         if module.partition(".")[0] == "pandas":
-            return self._pandas(what)
-        return self._instance(what, module)
+            return self._remember_pandas(what)
+        return self._remember_instance(what, module)
 
     def _has_end(self, what: Any, kind: type) -> bool:
         """Whether something happens when it goes."""
@@ -202,106 +202,106 @@ class _Walk:
             )
         return self._final[kind]
 
-    def _boxed(self, held: Any, each: int = 0) -> None:
+    def _count_copy(self, held: Any, each: int = 0) -> None:
         """A copy of what a box holds was made; `each`: bytes that were made for each item besides."""
         self.memento.size += sys.getsizeof(held) + each * len(held)
         self.memento.weight += _ITEM * len(held)
 
-    def _nothing(self, _what: Any) -> Iterable[Any]:
+    def _do_nothing(self, _what: Any) -> Iterable[Any]:
         return ()
 
-    def _list(self, what: list[Any]) -> Iterable[Any]:
+    def _remember_list(self, what: list[Any]) -> Iterable[Any]:
         held = list(what)
-        self._boxed(held)
+        self._count_copy(held)
         self.memento.puts.append(lambda: list.__setitem__(what, slice(None), held))
         if type(what) is list and _ATOMS.issuperset(map(type, held)):
             return ()
-        return [*held, *self._attributes(what)]
+        return [*held, *self._remember_attributes(what)]
 
-    def _dict(self, what: dict[Any, Any]) -> Iterable[Any]:
+    def _remember_dict(self, what: dict[Any, Any]) -> Iterable[Any]:
         kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
         held = list(items_of(what))
-        self._boxed(held, _ITEM)
-        pairs = list(map(_identity, held))
+        self._count_copy(held, _ITEM)
+        pairs = list(map(_identify_pair, held))
         plain = type(what) is dict and _ATOMS.issuperset(
             map(type, itertools.chain.from_iterable(held))
         )
 
-        def put() -> None:
-            if list(map(_identity, items_of(what))) != pairs:
+        def put_items() -> None:
+            if list(map(_identify_pair, items_of(what))) != pairs:
                 kind.clear(what)
                 for key, value in held:
                     kind.__setitem__(what, key, value)
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_items)
         if plain:
             return ()
         factory = getattr(what, "default_factory", None)
         inside = [v for k, v in held if not (type(k) is str and k == "__builtins__")]
-        return [*inside, *(k for k, _ in held), factory, *self._attributes(what)]
+        return [*inside, *(k for k, _ in held), factory, *self._remember_attributes(what)]
 
-    def _set(self, what: set[Any]) -> Iterable[Any]:
+    def _remember_set(self, what: set[Any]) -> Iterable[Any]:
         held = set(what)
-        self._boxed(held)
+        self._count_copy(held)
 
-        def put() -> None:
+        def put_items() -> None:
             if what != held:
                 set.clear(what)
                 set.update(what, held)
 
-        self.memento.puts.append(put)
-        return [*held, *self._attributes(what)]
+        self.memento.puts.append(put_items)
+        return [*held, *self._remember_attributes(what)]
 
-    def _frozen(self, what: tuple[Any, ...] | frozenset[Any]) -> Iterable[Any]:
+    def _remember_frozen(self, what: tuple[Any, ...] | frozenset[Any]) -> Iterable[Any]:
         self.memento.weight += _ITEM * len(what)
-        return [*what, *self._attributes(what)]
+        return [*what, *self._remember_attributes(what)]
 
-    def _deque(self, what: collections.deque[Any]) -> Iterable[Any]:
+    def _remember_deque(self, what: collections.deque[Any]) -> Iterable[Any]:
         held = list(what)
-        self._boxed(held)
+        self._count_copy(held)
 
-        def put() -> None:
+        def put_items() -> None:
             what.clear()
             what.extend(held)
 
-        self.memento.puts.append(put)
-        return [*held, *self._attributes(what)]
+        self.memento.puts.append(put_items)
+        return [*held, *self._remember_attributes(what)]
 
-    def _buffer(self, what: bytearray | array.array[Any]) -> Iterable[Any]:
+    def _remember_buffer(self, what: bytearray | array.array[Any]) -> Iterable[Any]:
         held = what[:]
         self.memento.size += memoryview(held).nbytes
 
-        def put() -> None:
+        def put_content() -> None:
             what[:] = held  # type: ignore[assignment]
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_content)
         return ()
 
-    def _text_buffer(self, what: io.StringIO | io.BytesIO) -> Iterable[Any]:
+    def _remember_text_buffer(self, what: io.StringIO | io.BytesIO) -> Iterable[Any]:
         if what.closed:
             self.memento.puts.append(what.close)
             return ()
         held, place = what.getvalue(), what.tell()
         self.memento.size += len(held)
 
-        def put() -> None:
+        def put_content() -> None:
             what.seek(0)
             what.truncate()
             what.write(held)  # type: ignore[arg-type]
             what.seek(place)
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_content)
         self.memento.checks.append(lambda: not what.closed)
-        return self._attributes(what)
+        return self._remember_attributes(what)
 
-    def _random(self, what: random.Random) -> Iterable[Any]:
+    def _remember_random(self, what: random.Random) -> Iterable[Any]:
         if isinstance(what, random.SystemRandom):
             return ()
         held = what.getstate()
         self.memento.puts.append(lambda: what.setstate(held))
         return ()
 
-    def _function(self, what: types.FunctionType) -> Iterable[Any]:
+    def _remember_function(self, what: types.FunctionType) -> Iterable[Any]:
         if (body := unwrapped.body_of(what)) is not what:
             return (body,)
         attributes = dict(unwrapped.attributes_of(what))
@@ -310,7 +310,7 @@ class _Walk:
         code, defaults, kwdefaults = unwrapped.code_of(what), what.__defaults__, what.__kwdefaults__
         keywords = None if kwdefaults is None else dict(kwdefaults)
 
-        def put() -> None:
+        def put_parts() -> None:
             if unwrapped.code_of(what) is not code:
                 what.__code__ = code
             if what.__defaults__ is not defaults:
@@ -319,7 +319,7 @@ class _Walk:
                 what.__kwdefaults__ = None if keywords is None else dict(keywords)
             unwrapped.put_attributes(what, attributes)
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_parts)
         return [
             *(defaults or ()),
             *(keywords or {}).values(),
@@ -327,39 +327,41 @@ class _Walk:
             *(what.__closure__ or ()),
         ]
 
-    def _cell(self, what: types.CellType) -> Iterable[Any]:
+    def _remember_closure_cell(self, what: types.CellType) -> Iterable[Any]:
         try:
             held = what.cell_contents
         except ValueError:
             held = _ABSENT
 
-        def put() -> None:
+        def put_contents() -> None:
             if held is not _ABSENT:
                 what.cell_contents = held
             else:
                 with contextlib.suppress(ValueError):
                     del what.cell_contents
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_contents)
         return () if held is _ABSENT else (held,)
 
-    def _module(self, what: types.ModuleType) -> Iterable[Any]:
+    def _remember_module(self, what: types.ModuleType) -> Iterable[Any]:
         return () if is_registered(what) else (vars(what),)
 
-    def _method(self, what: types.MethodType) -> Iterable[Any]:
+    def _remember_method(self, what: types.MethodType) -> Iterable[Any]:
         return (what.__func__, what.__self__)
 
-    def _builtin(self, what: types.BuiltinFunctionType) -> Iterable[Any]:
+    def _remember_builtin(self, what: types.BuiltinFunctionType) -> Iterable[Any]:
         owner = getattr(what, "__self__", None)
         return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
 
-    def _partial(self, what: functools.partial[Any]) -> Iterable[Any]:
+    def _remember_partial(self, what: functools.partial[Any]) -> Iterable[Any]:
         return (what.func, *what.args, *what.keywords.values(), vars(what))
 
-    def _wrapped(self, what: staticmethod[Any, Any] | classmethod[Any, Any, Any]) -> Iterable[Any]:
+    def _remember_wrapped(
+        self, what: staticmethod[Any, Any] | classmethod[Any, Any, Any]
+    ) -> Iterable[Any]:
         return (what.__func__,)
 
-    def _class(self, what: type) -> Iterable[Any]:
+    def _remember_class(self, what: type) -> Iterable[Any]:
         if not is_users(what.__module__):
             return ()
         held = {
@@ -368,7 +370,7 @@ class _Walk:
             if k not in _CLASS_OWN and not isinstance(v, _PLACES)
         }
 
-        def put() -> None:
+        def put_attributes() -> None:
             for name in [k for k in vars(what) if k not in held and k not in _CLASS_OWN]:
                 if not isinstance(vars(what)[name], _PLACES):
                     type.__delattr__(what, name)
@@ -376,7 +378,7 @@ class _Walk:
                 if vars(what).get(name, _ABSENT) is not value:
                     type.__setattr__(what, name, value)
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_attributes)
         if "_abc_impl" in vars(what):
             known = registered(what)
             self.memento.puts.append(lambda: _put_registered(what, known))
@@ -384,16 +386,16 @@ class _Walk:
         self.memento.puts.append(lambda: _put_bases(what, bases))
         return [*held.values(), *bases]
 
-    def _iterator(self, what: Any) -> Iterable[Any]:
-        return self._lost(what)
+    def _remember_iterator(self, what: Any) -> Iterable[Any]:
+        return self._note_opaque(what)
 
-    def _lock(self, what: Any) -> Iterable[Any]:
+    def _remember_lock(self, what: Any) -> Iterable[Any]:
         """Others may wait for it: it is not taken or released for anybody."""
         held = what.locked()
         self.memento.checks.append(lambda: what.locked() == held)
         return ()
 
-    def _file(self, what: Any) -> Iterable[Any]:
+    def _remember_open_file(self, what: Any) -> Iterable[Any]:
         if what in (
             sys.stdout,
             sys.stderr,
@@ -403,20 +405,20 @@ class _Walk:
             sys.__stdin__,
         ):
             return ()
-        return self._lost(what)
+        return self._note_opaque(what)
 
-    def _numpy(self, what: Any) -> Iterable[Any]:
+    def _remember_numpy(self, what: Any) -> Iterable[Any]:
         if hasattr(what, "bit_generator") or type(what).__name__ == "RandomState":
-            return self._numpy_generator(what)
+            return self._remember_numpy_generator(what)
         if not hasattr(what, "flags") or not hasattr(what, "dtype") or what.shape == ():
             return (
                 ()
                 if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"}
                 or hasattr(what, "item")
-                else self._lost(what)
+                else self._note_opaque(what)
             )
-        if not self._afford(what.nbytes):
-            return self._lost(what)
+        if not self._reserve_bytes(what.nbytes):
+            return self._note_opaque(what)
         held = what.copy()
         self.memento.size += held.nbytes
 
@@ -424,33 +426,37 @@ class _Walk:
         nomask = sys.modules["numpy"].ma.nomask
         bare = getattr(what, "_mask", None) is nomask
 
-        def put() -> None:
+        def put_array() -> None:
             what.flags.writeable = True
             what[...] = held
             what.flags.writeable = writeable
             if bare:
                 what._mask = nomask  # noqa: SLF001 - there is no other way back to it
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_array)
         self.memento.checks.append(lambda: what.shape == held.shape and _may_write(what))
         return held.ravel().tolist() if held.dtype == object else ()
 
-    def _numpy_generator(self, what: Any) -> Iterable[Any]:
+    def _remember_numpy_generator(self, what: Any) -> Iterable[Any]:
         # RandomState has no other word
         bits = getattr(what, "bit_generator", None) or what._bit_generator  # noqa: SLF001
         held = bits.state
         self.memento.puts.append(lambda: setattr(bits, "state", held))
         return ()
 
-    def _pandas(self, what: Any) -> Iterable[Any]:
+    def _remember_pandas(self, what: Any) -> Iterable[Any]:
         import pandas as pd
 
         if not isinstance(what, pd.DataFrame | pd.Series):
-            return self._instance(what, "pandas") if "groupby" in type(what).__module__ else ()
+            return (
+                self._remember_instance(what, "pandas")
+                if "groupby" in type(what).__module__
+                else ()
+            )
         used: Any = what.memory_usage(deep=False)
         used = int(used.sum() if isinstance(what, pd.DataFrame) else used)
-        if not self._afford(used):
-            return self._lost(what)
+        if not self._reserve_bytes(used):
+            return self._note_opaque(what)
         lazy = (
             int(pd.__version__.partition(".")[0]) >= 3
         )  # copies there are made when either is written to
@@ -460,11 +466,11 @@ class _Walk:
         self.memento.puts.append(lambda: put(held.copy(deep=not lazy).__getstate__()))
         return ()
 
-    def _afford(self, size: int) -> bool:
+    def _reserve_bytes(self, size: int) -> bool:
         self._size -= size
         return self._size >= 0
 
-    def _instance(self, what: Any, module: str) -> Iterable[Any]:
+    def _remember_instance(self, what: Any, module: str) -> Iterable[Any]:
         name = type(what).__name__
         top = module.partition(".")[0]
         if name in _PASSING or (
@@ -472,38 +478,38 @@ class _Walk:
         ):
             return ()
         if top in _KEPT_OUT and not (top == "asyncio" and name in _ASYNC_VALUES):
-            return () if name.endswith(("EventLoop", "Shell")) else self._lost(what)
+            return () if name.endswith(("EventLoop", "Shell")) else self._note_opaque(what)
         if is_memory(type(what)):
-            return self._memory(what)
-        held = self._attributes(what)
+            return self._remember_memory(what)
+        held = self._remember_attributes(what)
         if not held and type(what).__flags__ & _HEAP == 0:
-            return self._lost(what)
+            return self._note_opaque(what)
         if is_users(module):
             self.memento.puts.append(functools.partial(_put_class, what, type(what)))
         if not held and not any("__slots__" in vars(base) for base in type(what).__mro__):
-            self.memento.dark.append(_type(what))
+            self.memento.dark.append(_format_type(what))
         return [*held, *((type(what),) if is_users(module) else ())]
 
-    def _memory(self, what: Any) -> Iterable[Any]:
+    def _remember_memory(self, what: Any) -> Iterable[Any]:
         """A value of ctypes: the bytes at its place."""
         ctypes = sys.modules["ctypes"]
         held, place = bytes(what), ctypes.addressof(what)
         self.memento.size += len(held)
 
-        def put() -> None:
+        def put_bytes() -> None:
             if bytes(what) != held:
                 ctypes.memmove(place, held, len(held))
 
-        self.memento.puts.append(put)
+        self.memento.puts.append(put_bytes)
         return ()
 
-    def _attributes(self, what: Any) -> list[Any]:
+    def _remember_attributes(self, what: Any) -> list[Any]:
         """Its `__dict__` and slots; of a plain container, nothing."""
         if type(what).__flags__ & _HEAP == 0 and not hasattr(what, "__dict__"):
             return []
         own = getattr(what, "__dict__", None)
         found: list[Any] = [] if not isinstance(own, dict) else [own]
-        for slot in _slots(type(what)):
+        for slot in _find_slots(type(what)):
             value = getattr(what, slot, _ABSENT)
             self.memento.puts.append(functools.partial(_put_slot, what, slot, value))
             if value is not _ABSENT:
@@ -511,26 +517,26 @@ class _Walk:
         return found
 
     _BY_KIND: ClassVar[tuple[tuple[Any, Callable[[Any, Any], Iterable[Any]]], ...]] = (
-        (_PLAIN, _nothing),
-        (list, _list),
-        (dict, _dict),
-        ((tuple, frozenset), _frozen),
-        (set, _set),
-        (collections.deque, _deque),
-        ((bytearray, array.array), _buffer),
-        (types.FunctionType, _function),
-        (types.CellType, _cell),
-        (types.ModuleType, _module),
-        (types.MethodType, _method),
-        (types.BuiltinFunctionType, _builtin),
-        (functools.partial, _partial),
-        ((staticmethod, classmethod), _wrapped),
-        (type, _class),
-        (_ITERATORS, _iterator),
-        ((io.StringIO, io.BytesIO), _text_buffer),
-        (OPEN_FILE, _file),
-        (LOCK, _lock),
-        (random.Random, _random),
+        (_PLAIN, _do_nothing),
+        (list, _remember_list),
+        (dict, _remember_dict),
+        ((tuple, frozenset), _remember_frozen),
+        (set, _remember_set),
+        (collections.deque, _remember_deque),
+        ((bytearray, array.array), _remember_buffer),
+        (types.FunctionType, _remember_function),
+        (types.CellType, _remember_closure_cell),
+        (types.ModuleType, _remember_module),
+        (types.MethodType, _remember_method),
+        (types.BuiltinFunctionType, _remember_builtin),
+        (functools.partial, _remember_partial),
+        ((staticmethod, classmethod), _remember_wrapped),
+        (type, _remember_class),
+        (_ITERATORS, _remember_iterator),
+        ((io.StringIO, io.BytesIO), _remember_text_buffer),
+        (OPEN_FILE, _remember_open_file),
+        (LOCK, _remember_lock),
+        (random.Random, _remember_random),
     )
 
 
@@ -564,7 +570,7 @@ def _put_slot(what: Any, slot: str, value: Any) -> None:
         object.__setattr__(what, slot, value)
 
 
-def _slots(kind: type) -> Iterator[str]:
+def _find_slots(kind: type) -> Iterator[str]:
     for each in kind.__mro__:
         declared = each.__dict__.get("__slots__", ())
         for slot in (declared,) if isinstance(declared, str) else declared:
@@ -576,11 +582,11 @@ def _slots(kind: type) -> Iterator[str]:
                 )
 
 
-def _identity(pair: tuple[Any, Any]) -> tuple[int, int]:
+def _identify_pair(pair: tuple[Any, Any]) -> tuple[int, int]:
     return identity(pair[0]), identity(pair[1])
 
 
-def _type(what: Any) -> str:
+def _format_type(what: Any) -> str:
     kind = type(what)
     return (
         kind.__qualname__

@@ -191,14 +191,14 @@ class Versions:
         """Why the thing cannot be put back to that version, in words; None where it can."""
         kind, rest = parted(thing)
         if kind:
-            return self._lost_change(thing, kind, rest, version)
+            return self._explain_lost_change(thing, kind, rest, version)
         if version != BEGINNING:
-            return self._lost_value(thing, version)
+            return self._explain_lost_value(thing, version)
         if not self.changers(thing) or self.began(thing):
             return None
         return f"`{thing}` is from before the first cell that was watched"
 
-    def _lost_value(self, name: str, version: int) -> str | None:
+    def _explain_lost_value(self, name: str, version: int) -> str | None:
         if self.history[version].after.get(name) == "" or self.unread(name, version):
             return None
         for index in reversed(
@@ -210,10 +210,10 @@ class Versions:
             if name in entry.unkept:
                 return entry.unkept[name].format(name=name, title=entry.title)
             if name in entry.kept or name in entry.held:
-                return _lost_memento(name, entry)
+                return _explain_lost_memento(name, entry)
         return TOO_LARGE.format(name=name)
 
-    def _lost_change(self, thing: str, kind: str, rest: str, version: int) -> str | None:
+    def _explain_lost_change(self, thing: str, kind: str, rest: str, version: int) -> str | None:
         changers = self.changers(thing)
         if not changers:
             return None
@@ -224,19 +224,23 @@ class Versions:
         return f"{rest} as it was {'before' if version == BEGINNING else 'after'} {entry.title} was not kept"
 
 
-def _lost_memento(name: str, entry: Execution) -> str | None:
+def _explain_lost_memento(name: str, entry: Execution) -> str | None:
     memento = entry.held.get(name)
     if memento is None:
         return f"what `{name}` held after {entry.title} was not kept"
     if memento.possible():
         return None
     if memento.ends and memento.whole:
-        return f"`{name}` holds {_a(memento.ends[0])}, which goes when the notebook lets it go"
-    what = _a(memento.opaque[0]) if memento.opaque else "something that is closed now"
+        return f"`{name}` holds {_format_with_article(memento.ends[0])}, which goes when the notebook lets it go"
+    what = (
+        _format_with_article(memento.opaque[0])
+        if memento.opaque
+        else "something that is closed now"
+    )
     return f"`{name}` holds {what}, which cannot be wound back"
 
 
-def _a(what: str) -> str:
+def _format_with_article(what: str) -> str:
     return (
         what
         if what.startswith("something")
@@ -260,10 +264,10 @@ class Keeper:
 
     def __init__(self, history: History, budget: int = BUDGET) -> None:
         self._history, self.budget = history, budget
-        self._anew()
+        self._reset_counts()
         self._moved = self._replaced = self._apart = False
 
-    def _anew(self) -> None:
+    def _reset_counts(self) -> None:
         self._done = 0
         """Entries that were looked at."""
         self._bytes: dict[tuple[int, str], int] = {}
@@ -285,25 +289,25 @@ class Keeper:
         with stays.
         """
         if self._replaced and not self._moved:
-            self._anew()
-            self._look()
+            self._reset_counts()
+            self._add_new_entries()
             self._replaced = False
         self._moved, self._apart = False, self._moved
 
     def ended(self) -> None:
         """It ended, and its entry knows all that it will."""
         if not self._apart:
-            self._look()
+            self._add_new_entries()
 
-    def _look(self) -> None:
+    def _add_new_entries(self) -> None:
         for entry in self._history.entries[self._done :]:
-            self._add(entry)
+            self._add_entry(entry)
         self._done = len(self._history)
         while self.total > self.budget and self._bytes:
             index, name = min(self._bytes)
-            self._let_go(self._history[index], name, LET_GO)
+            self._release_value(self._history[index], name, LET_GO)
 
-    def _add(self, entry: Execution) -> None:
+    def _add_entry(self, entry: Execution) -> None:
         self._asked.update(dict.fromkeys(asked_by(entry), entry.index))
         if EVERYTHING in entry.reads:
             self._asked[EVERYTHING] = entry.index
@@ -311,28 +315,28 @@ class Keeper:
         for name in entry.changed:
             changers = self._changers.setdefault(name, [])
             if changers:
-                self._overwritten(name, changers, entry)
+                self._release_overwritten(name, changers, entry)
             changers.append(entry.index)
         for name in entry.kept.keys() & entry.held.keys():
-            self._count(entry, name, entry.held[name].size)
+            self._count_bytes(entry, name, entry.held[name].size)
 
-    def _overwritten(self, name: str, changers: list[int], by: Execution) -> None:
+    def _release_overwritten(self, name: str, changers: list[int], by: Execution) -> None:
         last = self._history[changers[-1]]
         if name not in last.kept or name not in last.held:
             return
         value, memento = last.kept[name], last.held[name]
         large = memento.size + memento.weight >= SMALL
         if large and max(self._asked.get(name, -1), self._asked.get(EVERYTHING, -1)) <= last.index:
-            self._let_go(last, name, UNREAD)
+            self._release_value(last, name, UNREAD)
         elif large and not self._called:
-            self._let_go(last, name, UNCALLED)
+            self._release_value(last, name, UNCALLED)
         if (
             by.kept.get(name) is not value
-            and (holder := self._holder(name, changers, value)) is not None
+            and (holder := self._find_holder(name, changers, value)) is not None
         ):
-            self._count(holder, name, holder.held[name].weight)
+            self._count_bytes(holder, name, holder.held[name].weight)
 
-    def _holder(self, name: str, changers: list[int], value: Any) -> Execution | None:
+    def _find_holder(self, name: str, changers: list[int], value: Any) -> Execution | None:
         """The last entry that keeps this value of a name."""
         for index in reversed(changers):
             entry = self._history[index]
@@ -340,11 +344,11 @@ class Keeper:
                 return entry
         return None
 
-    def _count(self, entry: Execution, name: str, size: int) -> None:
+    def _count_bytes(self, entry: Execution, name: str, size: int) -> None:
         if size >= SMALL:
             self._bytes[entry.index, name] = self._bytes.get((entry.index, name), 0) + size
             self.total += size
 
-    def _let_go(self, entry: Execution, name: str, why: str) -> None:
+    def _release_value(self, entry: Execution, name: str, why: str) -> None:
         entry.let_go(name, why)
         self.total -= self._bytes.pop((entry.index, name), 0)

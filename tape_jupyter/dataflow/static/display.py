@@ -23,7 +23,7 @@ def is_plain(value: Any, hook: Any) -> bool:
     types only, for which nobody registered a printer, written to where none of the user's classes
     listens.
     """
-    kinds = _kinds(value)
+    kinds = _find_types(value)
     if kinds is None or is_users(type(sys.stdout).__module__):
         return False
     formatter = getattr(getattr(hook, "shell", None), "display_formatter", None)
@@ -34,10 +34,10 @@ def is_plain(value: Any, hook: Any) -> bool:
         formatter.ipython_display_formatter,
         formatter.mimebundle_formatter,
     )
-    return all(_is_shells(each, {*kinds, object}) for each in asked)
+    return all(_is_shells_formatter(each, {*kinds, object}) for each in asked)
 
 
-def _kinds(value: Any) -> set[type] | None:
+def _find_types(value: Any) -> set[type] | None:
     """The types in a value of builtin ones; None for any other."""
     kind = type(value)
     if kind in _ATOMS:
@@ -50,7 +50,7 @@ def _kinds(value: Any) -> set[type] | None:
     return {kind, *inner} if inner <= _ATOMS else None
 
 
-def _is_shells(formatter: Any, kinds: Iterable[type]) -> bool:
+def _is_shells_formatter(formatter: Any, kinds: Iterable[type]) -> bool:
     """Whether what a formatter has for these types is the shell's own."""
     of_type = [formatter.type_printers[kind] for kind in kinds if kind in formatter.type_printers]
     by_name = [

@@ -76,26 +76,26 @@ def may_change(touch: Touch, value: Any, argument_of: Any = None) -> bool:
     if touch.how == "next":
         return not isinstance(value, (*_BOXES, type)) and hasattr(type(value), "__next__")
     if touch.how == "argument":
-        return _handed(touch, argument_of)
-    return _called(touch, value)
+        return _may_change_argument(touch, argument_of)
+    return _may_change_receiver(touch, value)
 
 
-def _called(touch: Touch, value: Any) -> bool:
+def _may_change_receiver(touch: Touch, value: Any) -> bool:
     if isinstance(value, _BOXES) and type(value).__module__ in ("builtins", "collections"):
         return touch.what in MUTATORS
     if isinstance(value, types.FunctionType):
-        return touch.what == "__call__" and keeps_state(value) and _any_changes(value)
+        return touch.what == "__call__" and keeps_state(value) and _may_change_anything(value)
     if isinstance(value, types.MethodType):
-        return touch.what == "__call__" and _any_changes(value.__func__)
+        return touch.what == "__call__" and _may_change_anything(value.__func__)
     kind = value if isinstance(value, type) else type(value)
     if is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
-        return any(code_changes(code) for code in _methods(kind, touch.what))
+        return any(code_changes(code) for code in _find_method_codes(kind, touch.what))
     if root_module(kind) in ("pandas", "numpy"):
         return touch.inplace or touch.what in MUTATORS
-    return touch.what in MUTATORS or (not touch.kept and not _falls_silent(touch, value))
+    return touch.what in MUTATORS or (not touch.kept and not _is_silent_log(touch, value))
 
 
-def _falls_silent(touch: Touch, value: Any) -> bool:
+def _is_silent_log(touch: Touch, value: Any) -> bool:
     """log.debug(...) below the level that is set."""
     if not isinstance(value, logging.Logger) or touch.what not in _LEVELS:
         return False
@@ -103,12 +103,12 @@ def _falls_silent(touch: Touch, value: Any) -> bool:
     return bool(value.manager.disable >= level or value.getEffectiveLevel() > level)
 
 
-def _handed(touch: Touch, function: Any) -> bool:
+def _may_change_argument(touch: Touch, function: Any) -> bool:
     name = touch.what.rpartition(".")[2]
     if isinstance(function, types.MethodType):
         function = function.__func__
     if isinstance(function, types.FunctionType) and is_users(function.__module__ or ""):
-        return _any_changes(function)
+        return _may_change_anything(function)
     return name in CHANGING or touch.inplace
 
 
@@ -120,11 +120,11 @@ def keeps_state(function: types.FunctionType) -> bool:
     )
 
 
-def _any_changes(function: Any) -> bool:
-    return any(code_changes(code) for code in _codes(function, set()))
+def _may_change_anything(function: Any) -> bool:
+    return any(code_changes(code) for code in _find_codes(function, set()))
 
 
-def _codes(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
+def _find_codes(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
     """Of a function of the user's and of those that it calls by name."""
     function = getattr(function, "__wrapped__", function)
     if not isinstance(function, types.FunctionType) or identity(function) in seen:
@@ -133,16 +133,16 @@ def _codes(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
     yield code_of(function)
     for cell in function.__closure__ or ():
         try:
-            yield from _codes(cell.cell_contents, seen)
+            yield from _find_codes(cell.cell_contents, seen)
         except ValueError:
             continue
     for name in code_of(function).co_names:
         inner = function.__globals__.get(name)
         if isinstance(inner, types.FunctionType) and is_users(inner.__module__ or ""):
-            yield from _codes(inner, seen)
+            yield from _find_codes(inner, seen)
 
 
-def _methods(kind: type, name: str) -> Iterator[types.CodeType]:
+def _find_method_codes(kind: type, name: str) -> Iterator[types.CodeType]:
     """Code that a call of a method runs: its own, and that of the methods it names."""
     todo, done = [name], set()
     while todo:
@@ -154,6 +154,6 @@ def _methods(kind: type, name: str) -> Iterator[types.CodeType]:
             found = base.__dict__.get(each)
             found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
             if isinstance(found, types.FunctionType):
-                yield from _codes(found, set())
+                yield from _find_codes(found, set())
                 todo.extend(code_of(found).co_names)
                 break

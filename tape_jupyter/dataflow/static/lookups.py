@@ -23,11 +23,11 @@ def asks_for(name: str, differing: Collection[str], variables: Variables) -> set
     for holder, print_ in list(variables.prints.items()):
         for place, code in print_.codes:
             if code.co_name == bare:
-                found |= _asked(place, code, holder, differing, variables)
+                found |= _find_asked_variables(place, code, holder, differing, variables)
     return found
 
 
-def _asked(
+def _find_asked_variables(
     place: str, code: types.CodeType, holder: str, differing: Collection[str], variables: Variables
 ) -> set[str]:
     used = names_of(code)
@@ -36,22 +36,24 @@ def _asked(
         for n in used.reads | used.later_reads
         if (r := variables.resource(place, n)) is not None
     }
-    found = {r for r, n in named.items() if r in differing and _reads(code, n)}
+    found = {r for r, n in named.items() if r in differing and _is_name_read(code, n)}
     helpers = [
         r for r in named if r not in differing and (p := variables.prints.get(r)) and p.codes
     ]
     found |= variables.closure(helpers) & set(differing)
-    if holder in differing and any(_reads(code, n) for n in code.co_freevars):
+    if holder in differing and any(_is_name_read(code, n) for n in code.co_freevars):
         found.add(holder)
     return found
 
 
-def _reads(code: types.CodeType, name: str) -> bool:
+def _is_name_read(code: types.CodeType, name: str) -> bool:
     """Whether it does more with a name than to add to what it holds."""
     tree = source_of(code)
     if tree is None:
         return True
-    adding = {id(target) for node in ast.walk(tree) if (target := _added_to(node)) is not None}
+    adding = {
+        id(target) for node in ast.walk(tree) if (target := _find_inplace_target(node)) is not None
+    }
     uses = (
         n
         for n in ast.walk(tree)
@@ -63,7 +65,7 @@ def _reads(code: types.CodeType, name: str) -> bool:
     )
 
 
-def _added_to(node: ast.AST) -> ast.expr | None:
+def _find_inplace_target(node: ast.AST) -> ast.expr | None:
     """Of a statement that only changes something in place: what."""
     if (
         isinstance(node, ast.Expr)

@@ -115,7 +115,10 @@ def names_of(code: CodeType) -> Code:
     if known is None:
         if len(_KNOWN) >= _MANY:
             _KNOWN.clear()
-        known = _KNOWN[identity(code)] = code, _names(code, own=bool(code.co_flags & _NEW_LOCALS))
+        known = _KNOWN[identity(code)] = (
+            code,
+            _collect_names(code, own=bool(code.co_flags & _NEW_LOCALS)),
+        )
     return known[1]
 
 
@@ -145,7 +148,7 @@ def used_names(code: CodeType) -> Iterator[tuple[str, str]]:
             yield kind, names[index]
 
 
-def _names(code: CodeType, *, own: bool) -> Code:
+def _collect_names(code: CodeType, *, own: bool) -> Code:
     reads: set[str] = set()
     stores: set[str] = set()
     deletes: set[str] = set()
@@ -167,8 +170,8 @@ def _names(code: CodeType, *, own: bool) -> Code:
         reads.update(*(_AT_NAME.findall(text) for text in texts_of(code)))
     later_reads: set[str] = set()
     later_stores: set[str] = set()
-    for inner in _nested(code):
-        found = _names(inner, own=False)
+    for inner in _find_nested_codes(code):
+        found = _collect_names(inner, own=False)
         words |= found.words
         imports, star = imports or found.imports, star or found.star
         at_once = inner.co_name in _AT_ONCE or not inner.co_flags & _NEW_LOCALS
@@ -189,12 +192,12 @@ _ASKED_BY_TEXT = frozenset({"query", "eval"})
 _AT_NAME = re.compile(r"@([A-Za-z_]\w*)")
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _find_nested_codes(code: CodeType) -> Iterator[CodeType]:
     return (const for const in code.co_consts if isinstance(const, CodeType))
 
 
 def all_nested(code: CodeType) -> Iterator[CodeType]:
-    for inner in _nested(code):
+    for inner in _find_nested_codes(code):
         yield inner
         yield from all_nested(inner)
 
@@ -213,7 +216,7 @@ def cell_names(transformed: str) -> ParsedCell:
     """The statements of a cell's text, as the shell's input transformers gave it (`transform`)."""
     try:
         tree = ast.parse(transformed)
-        statements = tuple(_statements(tree))
+        statements = tuple(_parse_statements(tree))
     except (SyntaxError, ValueError, RecursionError):
         return ParsedCell(broken=True, text=transformed)
     dynamic = any(s.uses.dynamic or s.uses.magics for s in statements)
@@ -239,13 +242,13 @@ def transform(source: str) -> str:
         return lead + source
 
 
-def _statements(tree: ast.Module) -> Iterator[Statement]:
+def _parse_statements(tree: ast.Module) -> Iterator[Statement]:
     last = tree.body[-1] if tree.body else None
     for node in tree.body:
-        yield from _statement(node, shown=node is last and isinstance(node, ast.Expr))
+        yield from _parse_statement(node, shown=node is last and isinstance(node, ast.Expr))
 
 
-def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
+def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
     module = ast.Module([node], [])
     code = compile(module, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     found, used = names_of(code), uses(node)
@@ -257,7 +260,7 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
         for text in bodies:
             inner_cell = cell_names(transform(text))
             for each in inner_cell.statements:
-                code_ = _merged(found, each.code)
+                code_ = _merge_codes(found, each.code)
                 yield replace(
                     each, line=line, end=end, code=code_, uses=used.joined(each.uses), always=frozenset(),
                     nested=frozenset(), defines=frozenset(), shown=shown, sets="", calm=False, calm_call=False,
@@ -270,20 +273,20 @@ def _statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
     defined = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     defines = frozenset(
         (c.co_name, c.co_firstlineno)
-        for c in _nested(code)
+        for c in _find_nested_codes(code)
         if defined and c.co_name == getattr(node, "name", "")
     )
-    always = frozenset(_bound_always(node)) & (found.stores | found.deletes)
-    calls = _unsure_calls(node, nodes)
+    always = frozenset(_find_bound_always(node)) & (found.stores | found.deletes)
+    calls = _count_unsure_calls(node, nodes)
     yield Statement(
-        line, end, found, used, always, inside - defines, defines, frozenset(_texts(nodes)),
-        frozenset(_bound_first(node)), frozenset(_caught(nodes) if ast.ExceptHandler in kinds else ()),
-        _sets(node), calls == 0, calls is not None and calls <= 1,
-        not kinds.isdisjoint(_REPEATING), _writes_files(nodes), shown, node,
+        line, end, found, used, always, inside - defines, defines, frozenset(_find_texts(nodes)),
+        frozenset(_find_bound_first(node)), frozenset(_find_caught_names(nodes) if ast.ExceptHandler in kinds else ()),
+        _find_set_attribute(node), calls == 0, calls is not None and calls <= 1,
+        not kinds.isdisjoint(_REPEATING), _may_write_files(nodes), shown, node,
     )  # fmt: skip
 
 
-def _merged(one: Code, other: Code) -> Code:
+def _merge_codes(one: Code, other: Code) -> Code:
     return Code(
         one.reads | other.reads, one.stores | other.stores, one.deletes | other.deletes,
         one.later_reads | other.later_reads, one.later_stores | other.later_stores,
@@ -291,56 +294,58 @@ def _merged(one: Code, other: Code) -> Code:
     )  # fmt: skip
 
 
-def _bound_always(node: ast.stmt) -> Iterator[str]:
+def _find_bound_always(node: ast.stmt) -> Iterator[str]:
     """Names that this statement binds (or deletes) on every way through it that does not raise."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Assign):
-        yield from (name for target in node.targets for name in _targets(target))
+        yield from (name for target in node.targets for name in _find_target_names(target))
     elif isinstance(node, ast.AugAssign) or (
         isinstance(node, ast.AnnAssign) and node.value is not None
     ):
-        yield from _targets(node.target)
+        yield from _find_target_names(node.target)
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
     elif isinstance(node, ast.Delete):
-        yield from (name for target in node.targets for name in _targets(target))
+        yield from (name for target in node.targets for name in _find_target_names(target))
     elif isinstance(node, ast.With | ast.AsyncWith):
         yield from (
             name
             for item in node.items
             if item.optional_vars
-            for name in _targets(item.optional_vars)
+            for name in _find_target_names(item.optional_vars)
         )
         yield from (
-            _bound_in(node.body) if all(_is_open(item.context_expr) for item in node.items) else ()
+            _find_bound_in(node.body)
+            if all(_is_open_call(item.context_expr) for item in node.items)
+            else ()
         )
     elif isinstance(node, ast.If):
-        yield from set(_bound_in(node.body)) & set(_bound_in(node.orelse))
+        yield from set(_find_bound_in(node.body)) & set(_find_bound_in(node.orelse))
     elif isinstance(node, ast.Try):
-        yield from _bound_in(node.finalbody)
+        yield from _find_bound_in(node.finalbody)
 
 
-def _is_open(node: ast.expr) -> bool:
+def _is_open_call(node: ast.expr) -> bool:
     """Whether a context is a file's: it catches no error that its body raises, as others may."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
 
 
-def _bound_in(body: Iterable[ast.stmt]) -> Iterator[str]:
+def _find_bound_in(body: Iterable[ast.stmt]) -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.Return | ast.Break | ast.Continue):
             return
-        yield from _bound_always(node)
+        yield from _find_bound_always(node)
 
 
-def _targets(node: ast.expr) -> Iterator[str]:
+def _find_target_names(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.Starred):
-        yield from _targets(node.value)
+        yield from _find_target_names(node.value)
     elif isinstance(node, ast.Tuple | ast.List):
         for each in node.elts:
-            yield from _targets(each)
+            yield from _find_target_names(each)
 
 
 def words_in(text: str) -> frozenset[str]:
@@ -348,11 +353,11 @@ def words_in(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text))
 
 
-def _texts(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def _find_texts(nodes: Iterable[ast.AST]) -> Iterator[str]:
     return (n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
-def _sets(node: ast.stmt) -> str:
+def _find_set_attribute(node: ast.stmt) -> str:
     if (
         isinstance(node, ast.Assign)
         and len(node.targets) == 1
@@ -362,18 +367,18 @@ def _sets(node: ast.stmt) -> str:
     return ""
 
 
-def _caught(nodes: Sequence[ast.AST]) -> set[str]:
+def _find_caught_names(nodes: Sequence[ast.AST]) -> set[str]:
     caught = {n.name for n in nodes if isinstance(n, ast.ExceptHandler) and n.name}
     return caught - {
         n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
     }
 
 
-def _bound_first(node: ast.stmt) -> Iterator[str]:
+def _find_bound_first(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.For | ast.AsyncFor):
         used = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)}
         used |= {n.id for each in node.orelse for n in ast.walk(each) if isinstance(n, ast.Name)}
-        yield from set(_targets(node.target)) - used
+        yield from set(_find_target_names(node.target)) - used
     elif isinstance(node, ast.With | ast.AsyncWith):
         used = {
             n.id
@@ -382,7 +387,7 @@ def _bound_first(node: ast.stmt) -> Iterator[str]:
             if isinstance(n, ast.Name)
         }
         yield from {
-            n for i in node.items if i.optional_vars for n in _targets(i.optional_vars)
+            n for i in node.items if i.optional_vars for n in _find_target_names(i.optional_vars)
         } - used
 
 
@@ -396,7 +401,7 @@ _PLAIN_NODES = frozenset(
 )  # fmt: skip
 
 
-def _unsure_calls(node: ast.stmt, nodes: Iterable[ast.AST]) -> int | None:
+def _count_unsure_calls(node: ast.stmt, nodes: Iterable[ast.AST]) -> int | None:
     """How many calls in a plain statement may raise for another value; None where it is no plain
     statement.
     """
@@ -432,7 +437,7 @@ _REPEATING = (
 )  # fmt: skip
 
 
-def _writes_files(nodes: Iterable[ast.AST]) -> bool:
+def _may_write_files(nodes: Iterable[ast.AST]) -> bool:
     for each in nodes:
         if isinstance(each, ast.Call):
             func = each.func

@@ -112,7 +112,7 @@ def chain(node: ast.expr) -> tuple[str, str, str] | None:
             steps.append(f".{node.attr}")
             dots.append(node.attr)
             node = node.value
-        elif isinstance(node, ast.Subscript) and (key := _constant(node.slice)) is not None:
+        elif isinstance(node, ast.Subscript) and (key := _format_constant(node.slice)) is not None:
             steps.append(f"[{key}]")
             node = node.value
         elif isinstance(node, ast.Name):
@@ -121,7 +121,7 @@ def chain(node: ast.expr) -> tuple[str, str, str] | None:
             return None
 
 
-def _constant(node: ast.expr) -> str | None:
+def _format_constant(node: ast.expr) -> str | None:
     if (
         isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
@@ -171,7 +171,7 @@ class _Visitor(ast.NodeVisitor):
             self.visit(each)
         for decorator in node.decorator_list:
             if root := root_of(decorator):
-                called = _dotted(decorator)
+                called = _format_dotted_name(decorator)
                 what = called.rpartition(".")[2] if "." in called else "__call__"
                 self.touches.append(Touch(root, "method", what, root, called, kept=False))
 
@@ -189,12 +189,12 @@ class _Visitor(ast.NodeVisitor):
                 self.dynamic.add(node.id)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        self._chained(node)
+        self._visit_chain(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        self._chained(node)
+        self._visit_chain(node)
 
-    def _chained(self, node: ast.Attribute | ast.Subscript) -> None:
+    def _visit_chain(self, node: ast.Attribute | ast.Subscript) -> None:
         found = chain(node)
         if found is not None and isinstance(node.ctx, ast.Load):
             self.parts.add(found[:2])
@@ -210,23 +210,23 @@ class _Visitor(ast.NodeVisitor):
             self.visit(node.slice)
 
     # ---------------------------------------------------------------- stores
-    def _stored(self, target: ast.expr, how: str = "") -> None:
+    def _add_stores(self, target: ast.expr, how: str = "") -> None:
         if isinstance(target, ast.Tuple | ast.List):
             for each in target.elts:
-                self._stored(each, how)
+                self._add_stores(each, how)
         elif isinstance(target, ast.Starred):
-            self._stored(target.value, how)
+            self._add_stores(target.value, how)
         elif isinstance(target, ast.Attribute | ast.Subscript):
             kind = "attr" if isinstance(target, ast.Attribute) else "item"
             if isinstance(target, ast.Subscript) and any(
-                _calls(target.value, name) for name in _SPACES
+                _is_call_of(target.value, name) for name in _SPACES
             ):
                 self.binds.add(
                     str(target.slice.value) if isinstance(target.slice, ast.Constant) else "*"
                 )
             if root := root_of(target):
                 found = chain(target)
-                path, dotted = (found[1], found[2]) if found else ("", _dotted(target))
+                path, dotted = (found[1], found[2]) if found else ("", _format_dotted_name(target))
                 self.touches.append(Touch(root, how or kind, "", path, dotted, kept=False))
         elif isinstance(target, ast.Name) and how == "aug":
             self.touches.append(Touch(target.id, "aug"))
@@ -234,15 +234,15 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         for target in node.targets:
-            self._stored(target)
+            self._add_stores(target)
         self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._stored(node.target)
+        self._add_stores(node.target)
         self.generic_visit(node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self._stored(node.target, "aug")
+        self._add_stores(node.target, "aug")
         found = chain(node.target)
         if found and found[0] != found[1]:
             self.parts.add(found[:2])
@@ -250,28 +250,28 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
-            self._stored(target)
+            self._add_stores(target)
         self.generic_visit(node)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self._stored(node.target)
-        self._iterated(node.iter)
+        self._add_stores(node.target)
+        self._add_iteration(node.iter)
         self.generic_visit(node)
 
     visit_AsyncFor = visit_For  # noqa: N815
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
-        self._iterated(node.iter)
+        self._add_iteration(node.iter)
         self.generic_visit(node)
 
-    def _iterated(self, node: ast.expr) -> None:
+    def _add_iteration(self, node: ast.expr) -> None:
         if root := root_of(node):
             self.touches.append(Touch(root, "next"))
 
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
             if item.optional_vars is not None:
-                self._stored(item.optional_vars)
+                self._add_stores(item.optional_vars)
             if root := root_of(item.context_expr):
                 self.touches.append(Touch(root, "next"))
         self.generic_visit(node)
@@ -292,7 +292,7 @@ class _Visitor(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        asked = isinstance(node.ops[0], ast.In | ast.NotIn) and _calls(
+        asked = isinstance(node.ops[0], ast.In | ast.NotIn) and _is_call_of(
             node.comparators[0], "globals"
         )
         if (
@@ -307,11 +307,11 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: C901 - one way to call a branch
         ways = (
-            self._counts,
-            self._is_magic,
-            self._runs_a_text,
-            self._handed_globals,
-            self._looks_into,
+            self._visit_count,
+            self._visit_magic,
+            self._visit_text_run,
+            self._visit_globals_get,
+            self._visit_inspection,
         )
         if any(way(node) for way in ways):
             return
@@ -323,12 +323,12 @@ class _Visitor(ast.NodeVisitor):
             if isinstance(func, ast.Attribute)
             else ""
         )
-        dotted = _dotted(func)
+        dotted = _format_dotted_name(func)
         self.called.add(dotted or name)
         inplace = any(k.arg == "inplace" and not _is_false(k.value) for k in node.keywords)
         if (
             isinstance(func, ast.Attribute)
-            and any(_calls(func.value, name) for name in _SPACES)
+            and any(_is_call_of(func.value, name) for name in _SPACES)
             and func.attr != "get"
         ):
             self.binds.add(
@@ -345,7 +345,7 @@ class _Visitor(ast.NodeVisitor):
                 Touch(func.id, "method", "__call__", func.id, dotted, kept=not dropped)
             )
         for argument in [*node.args, *(k.value for k in node.keywords)]:
-            if root := _rooted(argument):
+            if root := _find_argument_root(argument):
                 self.touches.append(
                     Touch(root, "argument", dotted or name, kept=not dropped, inplace=inplace)
                 )
@@ -362,7 +362,7 @@ class _Visitor(ast.NodeVisitor):
         for argument in [*node.args, *(k.value for k in node.keywords)]:
             self.visit(argument)
 
-    def _looks_into(self, node: ast.Call) -> bool:
+    def _visit_inspection(self, node: ast.Call) -> bool:
         """vars(x), dir(x): of the argument alone."""
         if not (isinstance(node.func, ast.Name) and node.func.id in ("vars", "dir") and node.args):
             return False
@@ -371,7 +371,7 @@ class _Visitor(ast.NodeVisitor):
             self.visit(argument)
         return True
 
-    def _counts(self, node: ast.Call) -> bool:
+    def _visit_count(self, node: ast.Call) -> bool:
         """len(x): how it is filled does not matter, where it was only filled in places that are
         there anyway.
         """
@@ -394,12 +394,12 @@ class _Visitor(ast.NodeVisitor):
             self.visit(func)
         return True
 
-    def _is_magic(self, node: ast.Call) -> bool:
+    def _visit_magic(self, node: ast.Call) -> bool:
         func = node.func
         if not (
             isinstance(func, ast.Attribute)
             and func.attr in _MAGICS
-            and _calls(func.value, "get_ipython")
+            and _is_call_of(func.value, "get_ipython")
         ):
             return False
         texts = [
@@ -415,13 +415,13 @@ class _Visitor(ast.NodeVisitor):
         if name in _PYTHON_CELLS and body:
             self.python.append(body)
         if name in _PYTHON_LINES and line:
-            self.python.append(_without_options(line))
+            self.python.append(_strip_options(line))
         for argument in node.args:
             if not isinstance(argument, ast.Constant):
                 self.visit(argument)
         return True
 
-    def _runs_a_text(self, node: ast.Call) -> bool:
+    def _visit_text_run(self, node: ast.Call) -> bool:
         func = node.func
         if (
             isinstance(func, ast.Name)
@@ -437,18 +437,18 @@ class _Visitor(ast.NodeVisitor):
             isinstance(func, ast.Name)
             and func.id in ("exec", "eval")
             and len(node.args) > 1
-            and not _calls(node.args[1], "globals")
+            and not _is_call_of(node.args[1], "globals")
         ):
             self.spaced.add(func.id)
         return False
 
-    def _handed_globals(self, node: ast.Call) -> bool:
+    def _visit_globals_get(self, node: ast.Call) -> bool:
         """globals().get("x"): the text names what is read."""
         func = node.func
         if (
             isinstance(func, ast.Attribute)
             and func.attr == "get"
-            and _calls(func.value, "globals")
+            and _is_call_of(func.value, "globals")
             and node.args
         ):
             key = node.args[0]
@@ -460,7 +460,7 @@ class _Visitor(ast.NodeVisitor):
         return False
 
 
-def _rooted(node: ast.expr) -> str | None:
+def _find_argument_root(node: ast.expr) -> str | None:
     return (
         root_of(node)
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Starred)
@@ -468,7 +468,7 @@ def _rooted(node: ast.expr) -> str | None:
     )
 
 
-def _calls(node: ast.expr, name: str) -> bool:
+def _is_call_of(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
@@ -476,11 +476,11 @@ def _is_false(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
-def _dotted(node: ast.expr) -> str:
-    return ".".join(reversed(list(_dots(node))))
+def _format_dotted_name(node: ast.expr) -> str:
+    return ".".join(reversed(list(_find_dotted_parts(node))))
 
 
-def _dots(node: ast.expr) -> Iterator[str]:
+def _find_dotted_parts(node: ast.expr) -> Iterator[str]:
     while True:
         if isinstance(node, ast.Attribute):
             yield node.attr
@@ -496,7 +496,7 @@ def _dots(node: ast.expr) -> Iterator[str]:
             return
 
 
-def _without_options(line: str) -> str:
+def _strip_options(line: str) -> str:
     words = line.split(" ")
     while words and (words[0].startswith("-") or not words[0]):
         option = words.pop(0)

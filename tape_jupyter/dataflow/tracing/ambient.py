@@ -62,7 +62,7 @@ cell.
 _environ: list[Any] = [None, None, {}]
 
 
-def _environment() -> dict[str, str]:
+def _take_environment() -> dict[str, str]:
     raw = getattr(
         os.environ, "_data", None
     )  # undecoded: reading each variable anew for each cell takes a while
@@ -73,12 +73,12 @@ def _environment() -> dict[str, str]:
 
 
 def _put_environment(value: dict[str, str]) -> None:
-    for key in set(_environment()) - set(value):
+    for key in set(_take_environment()) - set(value):
         del os.environ[key]
     os.environ.update(value)
 
 
-def _cwd() -> str | None:
+def _take_cwd() -> str | None:
     try:
         return os.getcwd()  # noqa: PTH109 - a text that can be compared
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def _put_path(value: list[str]) -> None:
     sys.path[:] = value
 
 
-def _numpy_state() -> Any:
+def _take_numpy_state() -> Any:
     kind, keys, *rest = sys.modules["numpy"].random.get_state()
     return kind, keys.tobytes(), *rest
 
@@ -100,7 +100,7 @@ def _put_numpy_state(value: Any) -> None:
     numpy.random.set_state((kind, numpy.frombuffer(keys, dtype=numpy.uint32), *rest))
 
 
-def _numpy_options() -> Any:
+def _take_numpy_options() -> Any:
     numpy = sys.modules["numpy"]
     return numpy.get_printoptions(), numpy.geterr()
 
@@ -114,7 +114,7 @@ def _put_numpy_options(value: Any) -> None:
     numpy.seterr(**errors)
 
 
-def _torch_state() -> bytes:
+def _take_torch_state() -> bytes:
     return bytes(sys.modules["torch"].get_rng_state().numpy())
 
 
@@ -123,13 +123,13 @@ def _put_torch_state(value: bytes) -> None:
     torch.set_rng_state(torch.frombuffer(bytearray(value), dtype=torch.uint8))
 
 
-def _pandas_options() -> Any:
+def _take_pandas_options() -> Any:
     # pandas gives no whole view
     config = sys.modules["pandas._config.config"]._global_config  # noqa: SLF001
     before, flat = _OPTIONS.get("pandas", (None, None))
     if config != before:
-        flat = _flat(config)
-        _OPTIONS["pandas"] = _copied(config), flat
+        flat = _flatten_options(config)
+        _OPTIONS["pandas"] = _copy_options(config), flat
     return flat
 
 
@@ -137,22 +137,22 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {}
 """Options as they were when they were last looked at, and what was told of them: most tools change none."""
 
 
-def _copied(options: dict[str, Any]) -> dict[str, Any]:
-    return {k: _copied(v) if isinstance(v, dict) else v for k, v in options.items()}
+def _copy_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {k: _copy_options(v) if isinstance(v, dict) else v for k, v in options.items()}
 
 
-def _flat(options: dict[str, Any], above: str = "") -> dict[str, Any]:
+def _flatten_options(options: dict[str, Any], above: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in options.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{above}{key}.")
+            found |= _flatten_options(value, f"{above}{key}.")
         else:
             found[f"{above}{key}"] = value
     return found
 
 
 def _put_pandas_options(value: dict[str, Any]) -> None:
-    now = _pandas_options()
+    now = _take_pandas_options()
     for key, option in value.items():
         if now.get(key) != option:
             sys.modules["pandas"].set_option(key, option)
@@ -164,7 +164,7 @@ are never undone.
 """
 
 
-def _drawing() -> dict[str, Any]:
+def _take_matplotlib_settings() -> dict[str, Any]:
     live, late = sys.modules["matplotlib"].rcParams, "matplotlib.pyplot" not in sys.modules
     settings: dict[str, Any]
     before, settings = _OPTIONS.get("matplotlib", (None, {}))
@@ -175,24 +175,26 @@ def _drawing() -> dict[str, Any]:
     return settings
 
 
-def _same_drawing(was: dict[str, Any], now: dict[str, Any]) -> bool:
-    return _equal(was, {name: value for name, value in now.items() if name in was})
+def _is_same_matplotlib(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    return _is_equal(was, {name: value for name, value in now.items() if name in was})
 
 
-def _put_drawing(value: dict[str, Any]) -> None:
+def _put_matplotlib_settings(value: dict[str, Any]) -> None:
     dict.update(sys.modules["matplotlib"].rcParams, value)
 
 
-def _figures() -> tuple[Any, ...]:
+def _take_figures() -> tuple[Any, ...]:
     managers = sys.modules["matplotlib._pylab_helpers"].Gcf.figs
-    return tuple((number, id(manager), _drawn(manager)) for number, manager in managers.items())
+    return tuple(
+        (number, id(manager), _count_drawn_items(manager)) for number, manager in managers.items()
+    )
 
 
-def _drawn(manager: Any) -> tuple[int, ...]:
+def _count_drawn_items(manager: Any) -> tuple[int, ...]:
     return tuple(len(axes.get_children()) for axes in manager.canvas.figure.axes)
 
 
-def _logging() -> tuple[Any, ...]:
+def _take_logging() -> tuple[Any, ...]:
     loggers = [
         logging.root,
         *(
@@ -203,12 +205,12 @@ def _logging() -> tuple[Any, ...]:
     ]
     return (
         logging.root.manager.disable,
-        tuple((*told, tuple(e.handlers)) for e in loggers if (told := _told(e))),
+        tuple((*told, tuple(e.handlers)) for e in loggers if (told := _take_logger(e))),
         logging.getLevelNamesMapping(),
     )
 
 
-def _told(logger: logging.Logger) -> tuple[Any, ...]:
+def _take_logger(logger: logging.Logger) -> tuple[Any, ...]:
     """Nothing of one that is as it was made: imports make hundreds."""
     if logger.level or logger.handlers or logger.disabled or not logger.propagate:
         return logger.name, logger.level, logger.disabled, logger.propagate
@@ -226,7 +228,7 @@ def _put_logging(value: tuple[Any, ...]) -> None:
         if isinstance(each, logging.Logger)
     )
     for logger in [logging.root, *known]:
-        if logger.name not in states and not _told(logger):
+        if logger.name not in states and not _take_logger(logger):
             continue
         level, disabled, propagate, handlers = states.get(logger.name, (0, False, True, ()))
         logger.setLevel(level)
@@ -246,7 +248,7 @@ def _put_level_names(names: dict[str, int]) -> None:
             logging.addLevelName(level, name)
 
 
-def _warnings() -> list[Any]:
+def _take_warnings() -> list[Any]:
     return list(warnings.filters)
 
 
@@ -256,7 +258,7 @@ def _put_warnings(value: list[Any]) -> None:
     filters[:] = value
 
 
-def _process() -> tuple[Any, ...]:
+def _take_process() -> tuple[Any, ...]:
     return (
         sys.getrecursionlimit(), gc.isenabled(), socket.getdefaulttimeout(), sys.getswitchinterval(),
         signal_handlers(),
@@ -293,7 +295,7 @@ def _put_decimal(value: tuple[decimal.Context, decimal.Context]) -> None:
     decimal.DefaultContext.traps.update(value[1].traps)
 
 
-def _decimal() -> Any:
+def _take_decimal() -> Any:
     return decimal.getcontext().copy(), decimal.DefaultContext.copy()
 
 
@@ -313,11 +315,11 @@ def umask() -> int:
     return mask
 
 
-def _same_decimal(one: Any, other: Any) -> bool:
+def _is_same_decimal(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
 
 
-def _weekday() -> int:
+def _take_weekday() -> int:
     return int(sys.modules["calendar"].firstweekday())
 
 
@@ -342,25 +344,25 @@ def _put_csv(limit: int) -> None:
     csv.field_size_limit(limit)
 
 
-def _put_nothing(_value: Any) -> None:
+def _do_nothing(_value: Any) -> None:
     """What cannot be put back (a figure, closed since)."""
 
 
 _OTHERS = frozenset({"?"})
 
 PARTS: dict[str, AmbientPart] = {
-    "environment": AmbientPart("an environment variable", _environment, _put_environment),
-    "cwd": AmbientPart("the working directory", _cwd, os.chdir),
+    "environment": AmbientPart("an environment variable", _take_environment, _put_environment),
+    "cwd": AmbientPart("the working directory", _take_cwd, os.chdir),
     "random": AmbientPart(
         "the state of `random`", random.getstate, random.setstate, by=bag("random _random")
     ),
     "path": AmbientPart("`sys.path`", lambda: list(sys.path), _put_path),
-    "decimal": AmbientPart("the decimal context", _decimal, _put_decimal),
+    "decimal": AmbientPart("the decimal context", _take_decimal, _put_decimal),
     "locale": AmbientPart("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
     "umask": AmbientPart("the umask", umask, _put_umask, by=bag("os posix nt")),
     "calendar": AmbientPart(
         "the first day of the week of `calendar`",
-        _weekday,
+        _take_weekday,
         _put_weekday,
         "calendar",
         bag("calendar"),
@@ -369,29 +371,33 @@ PARTS: dict[str, AmbientPart] = {
     "time zone": AmbientPart(
         "the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone
     ),
-    "logging": AmbientPart("the levels of `logging`", _logging, _put_logging, by=bag("logging")),
-    "warnings": AmbientPart("the filters of `warnings`", _warnings, _put_warnings),
+    "logging": AmbientPart(
+        "the levels of `logging`", _take_logging, _put_logging, by=bag("logging")
+    ),
+    "warnings": AmbientPart("the filters of `warnings`", _take_warnings, _put_warnings),
     "process": AmbientPart(
-        "a setting of the interpreter", _process, _put_process, by=bag("sys gc socket signal")
+        "a setting of the interpreter", _take_process, _put_process, by=bag("sys gc socket signal")
     ),
     "numpy random": AmbientPart(
-        "the state of `numpy.random`", _numpy_state, _put_numpy_state, "numpy.random", _OTHERS
+        "the state of `numpy.random`", _take_numpy_state, _put_numpy_state, "numpy.random", _OTHERS
     ),
     "numpy": AmbientPart(
-        "an option of numpy", _numpy_options, _put_numpy_options, "numpy", _OTHERS
+        "an option of numpy", _take_numpy_options, _put_numpy_options, "numpy", _OTHERS
     ),
     "torch": AmbientPart(
-        "the state of torch's random numbers", _torch_state, _put_torch_state, "torch"
+        "the state of torch's random numbers", _take_torch_state, _put_torch_state, "torch"
     ),
     "pandas": AmbientPart(
         "an option of pandas",
-        _pandas_options,
+        _take_pandas_options,
         _put_pandas_options,
         "pandas._config.config",
         _OTHERS,
     ),
-    "matplotlib": AmbientPart("a setting of matplotlib", _drawing, _put_drawing, "matplotlib"),
-    "figures": AmbientPart("the open figures", _figures, _put_nothing, "matplotlib.pyplot"),
+    "matplotlib": AmbientPart(
+        "a setting of matplotlib", _take_matplotlib_settings, _put_matplotlib_settings, "matplotlib"
+    ),
+    "figures": AmbientPart("the open figures", _take_figures, _do_nothing, "matplotlib.pyplot"),
 }
 
 
@@ -517,13 +523,13 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
         was = before[name]
         if was is now:
             continue
-        same = _SAME.get(name, _equal)(was, now)
+        same = _SAME.get(name, _is_equal)(was, now)
         if not same:
             found[name] = Change(was, now, known=name != "figures")
     return found
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
     except Exception:
@@ -531,8 +537,8 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 _SAME: Mapping[str, Callable[[Any, Any], bool]] = {
-    "decimal": _same_decimal,
-    "matplotlib": _same_drawing,
+    "decimal": _is_same_decimal,
+    "matplotlib": _is_same_matplotlib,
 }
 
 
@@ -555,7 +561,7 @@ def variables_of(
     writes: set[str] = set()
     told: set[int] = set()
     for each in ast.walk(node):
-        key, store = _asked(each, value_of)
+        key, store = _find_asked_variable(each, value_of)
         if key is not None:
             told.update(
                 id(inner) for inner in ast.walk(each.func if isinstance(each, ast.Call) else each)
@@ -564,23 +570,23 @@ def variables_of(
     if any(
         id(each) not in told
         for each in ast.walk(node)
-        if _is_environment(each, value_of) or _gets(each, value_of)
+        if _is_environment(each, value_of) or _is_environment_function(each, value_of)
     ):
         return None
     return reads, writes
 
 
-def _asked(node: ast.AST, value_of: Callable[[str], Any]) -> tuple[str | None, bool]:
+def _find_asked_variable(node: ast.AST, value_of: Callable[[str], Any]) -> tuple[str | None, bool]:
     """(the variable that this expression is about, whether it sets it)."""
     if isinstance(node, ast.Subscript) and _is_environment(node.value, value_of):
-        return _text(node.slice), not isinstance(node.ctx, ast.Load)
+        return _read_string(node.slice), not isinstance(node.ctx, ast.Load)
     if (
         isinstance(node, ast.Compare)
         and len(node.ops) == 1
         and isinstance(node.ops[0], ast.In | ast.NotIn)
     ):
         inside = _is_environment(node.comparators[0], value_of)
-        return (_text(node.left) if inside else None), False
+        return (_read_string(node.left) if inside else None), False
     if isinstance(node, ast.Call) and node.args:
         func = node.func
         if (
@@ -588,29 +594,32 @@ def _asked(node: ast.AST, value_of: Callable[[str], Any]) -> tuple[str | None, b
             and func.attr == "get"
             and _is_environment(func.value, value_of)
         ):
-            return _text(node.args[0]), False
-        if _gets(func, value_of):
-            return _text(node.args[0]), False
+            return _read_string(node.args[0]), False
+        if _is_environment_function(func, value_of):
+            return _read_string(node.args[0]), False
     return None, False
 
 
-def _text(node: ast.expr) -> str | None:
+def _read_string(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _is_environment(node: ast.AST, value_of: Callable[[str], Any]) -> bool:
     if isinstance(node, ast.Attribute):
-        return node.attr in ("environ", "environb") or _of(node, value_of) is os.environ
+        return (
+            node.attr in ("environ", "environb")
+            or _find_module_attribute(node, value_of) is os.environ
+        )
     return isinstance(node, ast.Name) and value_of(node.id) is os.environ
 
 
-def _gets(node: ast.AST, value_of: Callable[[str], Any]) -> bool:
+def _is_environment_function(node: ast.AST, value_of: Callable[[str], Any]) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in ("getenv", "putenv", "unsetenv")
     return isinstance(node, ast.Name) and value_of(node.id) is os.getenv
 
 
-def _of(node: ast.Attribute, value_of: Callable[[str], Any]) -> Any:
+def _find_module_attribute(node: ast.Attribute, value_of: Callable[[str], Any]) -> Any:
     base = value_of(node.value.id) if isinstance(node.value, ast.Name) else None
     return vars(base).get(node.attr) if isinstance(base, types.ModuleType) else None
 

@@ -84,7 +84,7 @@ class CodeWatch:
         self._lines = range(0)
         self._display: CodeType | None = None
         self._threads_before: Any = None
-        self._event = self._eye()
+        self._event = self._build_profile_hook()
 
     def begin(self, last: range = range(0)) -> None:
         """`last`: the lines of the expression that the cell ends with, if any: the shell shows its
@@ -94,9 +94,9 @@ class CodeWatch:
         self._lines = last
         self._seen.clear()
         if sys.version_info >= (3, 12):
-            self._monitor()
+            self._start_monitoring()
         else:
-            self._profile()
+            self._start_profiling()
 
     def end(self) -> ExecutedCode:
         if not self._on:
@@ -105,7 +105,7 @@ class CodeWatch:
             if self._tool is not None:
                 sys.monitoring.set_events(self._tool, 0)
         else:
-            self._unprofile()
+            self._stop_profiling()
         self._on = False
         self._seen.clear()
         return self._ran
@@ -117,11 +117,11 @@ class CodeWatch:
             self._tool = None
 
     # ---------------------------------------------------------------- what is seen
-    def _code(self, code: CodeType, frame: FrameType) -> None:
+    def _record_code(self, code: CodeType, frame: FrameType) -> None:
         if identity(code) in self._seen:
             return
         self._seen[identity(code)] = code
-        if code is self._display and self._ends_with(frame):
+        if code is self._display and self._is_only_display_left(frame):
             self._done = True
             sys.setprofile(None)
         if (known := self._known.get(identity(code))) is not None:
@@ -146,9 +146,9 @@ class CodeWatch:
         ):  # a copy of the notebook's names: what IPython expands in a shell line
             self._ran.codes.add(("", code))
             return
-        self._library(code, module)
+        self._record_library_code(code, module)
 
-    def _ends_with(self, display: FrameType) -> bool:
+    def _is_only_display_left(self, display: FrameType) -> bool:
         """Whether all that is left of the cell is that the shell shows a plain value."""
         above = display.f_back
         if (
@@ -164,7 +164,7 @@ class CodeWatch:
         except Exception:  # a displayhook that is not as we know it
             return False
 
-    def _library(self, code: CodeType, module: str) -> None:
+    def _record_library_code(self, code: CodeType, module: str) -> None:
         package = module.partition(".")[0]
         if package not in MACHINERY and is_users(module):
             self._ran.codes.add((module, code))
@@ -176,9 +176,9 @@ class CodeWatch:
         if len(self._known) < _KNOWN:
             self._known[identity(code)] = code, package if function else "", function
 
-    def _builtin(self, function: Any, caller: CodeType, module: Any) -> None:
+    def _record_builtin(self, function: Any, caller: CodeType, module: Any) -> None:
         if isinstance(module, str) and (
-            module.partition(".")[0] in MACHINERY or _imports(module, caller)
+            module.partition(".")[0] in MACHINERY or _is_import_machinery(module, caller)
         ):
             return
         owner = getattr(function, "__module__", None)
@@ -192,7 +192,7 @@ class CodeWatch:
             self._ran.packages.add(owner.partition(".")[0])
 
     # ---------------------------------------------------------------- Python 3.11
-    def _profile(self) -> None:
+    def _start_profiling(self) -> None:
         if sys.getprofile() is not None:
             self._ran.whole = self._ran.whole_builtins = False
             self._on = False
@@ -203,7 +203,7 @@ class CodeWatch:
         threading.setprofile(self._event)
         sys.setprofile(self._event)
 
-    def _unprofile(self) -> None:
+    def _stop_profiling(self) -> None:
         ours = sys.getprofile() is self._event
         if ours:
             sys.setprofile(None)
@@ -213,13 +213,13 @@ class CodeWatch:
         if self._left > 0 and not self._done:  # somebody else's profiler took our place
             self._ran.whole = self._ran.whole_builtins = False
 
-    def _eye(self) -> Callable[[FrameType, str, Any], None]:
+    def _build_profile_hook(self) -> Callable[[FrameType, str, Any], None]:
         """What is called at each call and return while a cell runs: short, since a cell waits for
         each.
         """
         seen, builtins = self._seen, self._builtins
 
-        def event(frame: FrameType, kind: str, arg: Any) -> None:
+        def handle_event(frame: FrameType, kind: str, arg: Any) -> None:
             if kind in {"return", "c_return"}:
                 return
             if not self._on:
@@ -227,20 +227,20 @@ class CodeWatch:
                 return
             if kind == "call":
                 if identity(frame.f_code) not in seen:
-                    self._code(frame.f_code, frame)
+                    self._record_code(frame.f_code, frame)
             elif kind == "c_call" and type(arg.__self__) not in _DULL and arg not in builtins:
-                self._builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
+                self._record_builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
             self._left -= 1
             if self._left <= 0:
                 self._ran.whole = self._ran.whole_builtins = False
                 sys.setprofile(None)
 
-        return event
+        return handle_event
 
     # ---------------------------------------------------------------- Python 3.12 and newer
     _tool: int | None = None
 
-    def _monitor(self) -> None:
+    def _start_monitoring(self) -> None:
         monitoring: Any = sys.__dict__["monitoring"]
         if self._tool is None:
             self._tool = next((i for i in (4, 3, 0, 5) if monitoring.get_tool(i) is None), None)
@@ -249,19 +249,19 @@ class CodeWatch:
                 return
             monitoring.use_tool_id(self._tool, "tape-jupyter")
             events = monitoring.events
-            monitoring.register_callback(self._tool, events.PY_START, self._started)
-            monitoring.register_callback(self._tool, events.PY_RESUME, self._started)
-            monitoring.register_callback(self._tool, events.CALL, self._called)
+            monitoring.register_callback(self._tool, events.PY_START, self._handle_start)
+            monitoring.register_callback(self._tool, events.PY_RESUME, self._handle_start)
+            monitoring.register_callback(self._tool, events.CALL, self._handle_call)
         events = monitoring.events
         monitoring.restart_events()
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
 
-    def _started(self, code: CodeType, _offset: int) -> Any:
+    def _handle_start(self, code: CodeType, _offset: int) -> Any:
         if self._on:
-            self._code(code, sys._getframe(1))  # noqa: SLF001 - the frame that starts
+            self._record_code(code, sys._getframe(1))  # noqa: SLF001 - the frame that starts
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
 
-    def _called(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
+    def _handle_call(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
         disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
         if hasattr(function, "__code__") or isinstance(function, type) or not self._on:
             return disable
@@ -270,11 +270,11 @@ class CodeWatch:
             self._ran.whole_builtins = False
             return disable
         if hasattr(function, "__qualname__"):
-            self._builtin(function, code, sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
+            self._record_builtin(function, code, sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
         return None
 
 
-def _imports(module: str, caller: CodeType) -> bool:
+def _is_import_machinery(module: str, caller: CodeType) -> bool:
     """The import system looks at many files that are none of the user's business."""
     return (
         module.startswith("importlib")

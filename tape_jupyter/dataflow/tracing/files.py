@@ -125,7 +125,7 @@ class Touched:
 def permissions(path: str) -> int | None:
     """Who may read, write and run a file; None where there is none."""
     try:
-        return os.stat(path).st_mode & 0o777  # noqa: PTH116 - as in _note
+        return os.stat(path).st_mode & 0o777  # noqa: PTH116 - as in _note_path
     except OSError:
         return None
 
@@ -133,7 +133,7 @@ def permissions(path: str) -> int | None:
 def times(path: str) -> tuple[int, int] | None:
     """When a file was read and written, ns; None where there is none."""
     try:
-        told = os.stat(path)  # noqa: PTH116 - as in _note
+        told = os.stat(path)  # noqa: PTH116 - as in _note_path
     except OSError:
         return None
     return told.st_atime_ns, told.st_mtime_ns
@@ -141,7 +141,7 @@ def times(path: str) -> tuple[int, int] | None:
 
 def is_watched(path: str) -> bool:
     """Whether a file may be somebody's result."""
-    if path.startswith((*_SYSTEM, *_of_ipython())) or is_installed(path):
+    if path.startswith((*_SYSTEM, *_find_ipython_folders())) or is_installed(path):
         return False
     folder = f"{path}/"  # it may be such a folder itself: recording makes one
     return not any(
@@ -157,10 +157,10 @@ def is_watched(path: str) -> bool:
     )
 
 
-def _of_ipython() -> tuple[str, ...]:
+def _find_ipython_folders() -> tuple[str, ...]:
     """Where IPython keeps its own files, if it was told a place."""
     folder = os.environ.get("IPYTHONDIR")
-    return (os.path.abspath(folder) + os.sep,) if folder else ()  # noqa: PTH100 - as in _note
+    return (os.path.abspath(folder) + os.sep,) if folder else ()  # noqa: PTH100 - as in _note_path
 
 
 _watching: list[FileWatch] = []
@@ -168,7 +168,7 @@ _installed: list[bool] = []
 
 
 # Defaults instead of globals: the hook outlives this module when the interpreter shuts down.
-def _hook(
+def _dispatch_event(
     event: str,
     args: tuple[Any, ...],
     heard: frozenset[str] = _HEARD,
@@ -193,7 +193,7 @@ class FileWatch:
     def __init__(self, mine: Callable[[], bool] = lambda: True) -> None:
         self._mine = mine
         self.touched = Touched()
-        self.hear = Listener(self._heard).hear
+        self.hear = Listener(self._handle_own_event).hear
         """An event of the audit hook's. Raises nothing."""
         self.firsts = Firsts(is_watched)
         """What the files that this session changed were before."""
@@ -206,7 +206,7 @@ class FileWatch:
     def begin(self) -> None:
         if not _installed:
             _installed.append(True)
-            sys.addaudithook(_hook)
+            sys.addaudithook(_dispatch_event)
         self.touched = Touched()
         self._started.clear()
         if self not in _watching:
@@ -217,28 +217,28 @@ class FileWatch:
         """A file may be written to without being opened: through a database, or a file that is open
         already.
         """
-        self._note(path, read=True, write=True)
+        self._note_path(path, read=True, write=True)
 
     def end(self) -> Touched:
         if self in _watching:
             _watching.remove(self)
             for where in sorted(self._started):
-                self._compare(self._folders[where])
+                self._compare_folder(self._folders[where])
             self._handles.end(self.touched)
             self.firsts.end()
         return self.touched
 
-    def _starts(self, command: str) -> None:
+    def _note_process(self, command: str) -> None:
         """A process is about to start: note how the folder lies, once a cell."""
         self.touched.processes.append(command)
-        where = os.getcwd()  # noqa: PTH109 - as in _note
+        where = os.getcwd()  # noqa: PTH109 - as in _note_path
         if where in self._started or not may_write(command) or not is_watched(where + os.sep):
             return
         folder = self._folders.setdefault(where, WatchedFolder(where, is_watched))
         folder.look()
         self._started.add(where)
 
-    def _compare(self, folder: WatchedFolder) -> None:
+    def _compare_folder(self, folder: WatchedFolder) -> None:
         if folder.crowded:
             self.touched.crowded = folder.path
             return
@@ -253,35 +253,39 @@ class FileWatch:
                     self.firsts.changed_by_others(path, before)
                 self.touched.before[path] = before
 
-    def _heard(self, event: str, args: tuple[Any, ...]) -> None:
+    def _handle_own_event(self, event: str, args: tuple[Any, ...]) -> None:
         if self._mine():
-            self._seen(event, args)
+            self._handle_event(event, args)
 
-    def _seen(self, event: str, args: tuple[Any, ...]) -> None:
+    def _handle_event(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
-            self._opened(*args)
+            self._note_open(*args)
         elif event in ("os.listdir", "os.scandir", "glob.glob"):
-            self._note(args[0] if args[0] is not None else ".", read=True)
+            self._note_path(args[0] if args[0] is not None else ".", read=True)
         elif event in _ONE:
-            path = _below(args, 0, _ONE[event])
+            path = _resolve_path_argument(args, 0, _ONE[event])
             if event == "shutil.rmtree":
-                self._moved(path)
+                self._note_tree(path)
             if event in ("os.chmod", "os.utime"):
-                self._marked(event, path)
-            self._note(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
+                self._note_old_metadata(event, path)
+            self._note_path(
+                path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree")
+            )
         elif event in _TWO:
-            self._led(event, *(_below(args, at, _TWO[event] + at) for at in (0, 1)))
+            self._note_transfer(
+                event, *(_resolve_path_argument(args, at, _TWO[event] + at) for at in (0, 1))
+            )
         elif event == "sqlite3.connect":
             if path := database(args[0]):
                 self.firsts.connected(path)
-            self._note(args[0], read=True, write=True)
+            self._note_path(args[0], read=True, write=True)
         elif event.startswith(_PROCESS):
-            self._starts(_command(event, args))
+            self._note_process(_format_command(event, args))
 
-    def _marked(self, event: str, path: Any) -> None:
+    def _note_old_metadata(self, event: str, path: Any) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
             return
-        full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note
+        full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note_path
         if (mode := permissions(full)) is None or not is_watched(full):
             return
         if event == "os.chmod":
@@ -289,31 +293,31 @@ class FileWatch:
         elif told := times(full):
             self.touched.times.setdefault(full, told)
 
-    def _led(self, event: str, path: Any, other: Any) -> None:
+    def _note_transfer(self, event: str, path: Any, other: Any) -> None:
         """From one path to another."""
         if moves := event in ("os.rename", "shutil.move"):
-            self._moved(path, other)
-        self._note(path, read=True, write=moves)
-        self._note(other, write=True)
+            self._note_tree(path, other)
+        self._note_path(path, read=True, write=moves)
+        self._note_path(other, write=True)
         if event == "os.symlink" and isinstance(other, str):
-            self.touched.links.add(os.path.abspath(other))  # noqa: PTH100 - as in _note
+            self.touched.links.add(os.path.abspath(other))  # noqa: PTH100 - as in _note_path
 
-    def _moved(self, path: Any, to: Any = None) -> None:
+    def _note_tree(self, path: Any, to: Any = None) -> None:
         """All below a folder that is removed, or moved: keep what it holds."""
         if path is None or isinstance(path, int) or os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114
             return
         root = os.fsdecode(path).rstrip(os.sep)
-        for count, each in enumerate(_tree(root)):
+        for count, each in enumerate(_walk_tree(root)):
             if count >= TREE:
-                self.touched.unknown.add(os.path.abspath(root))  # noqa: PTH100 - as in _note
+                self.touched.unknown.add(os.path.abspath(root))  # noqa: PTH100 - as in _note_path
                 return
-            self._note(each, read=to is not None, write=True, whole=True)
+            self._note_path(each, read=to is not None, write=True, whole=True)
             if to is not None and not isinstance(to, int):
-                self._note(
+                self._note_path(
                     os.fsdecode(to).rstrip(os.sep) + each.removeprefix(root), write=True, whole=True
                 )
 
-    def _opened(self, path: Any, mode: Any, flags: Any) -> None:
+    def _note_open(self, path: Any, mode: Any, flags: Any) -> None:
         if isinstance(path, int) or path is None:
             return
         write = (isinstance(mode, str) and any(c in mode for c in "wax+")) or (
@@ -325,11 +329,11 @@ class FileWatch:
             else not write or bool(flags & os.O_RDWR)
         )
         whole = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
-        self._note(path, read=read, write=write, whole=whole)
+        self._note_path(path, read=read, write=write, whole=whole)
         if write:
-            self.touched.opened.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - as in _note
+            self.touched.opened.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - as in _note_path
 
-    def _note(
+    def _note_path(
         self, path: Any, *, read: bool = False, write: bool = False, whole: bool = False
     ) -> None:
         if path is None or isinstance(path, int):
@@ -344,7 +348,7 @@ class FileWatch:
         ):  # Python's own copies: whoever reads one reads the source
             if not (read and full.endswith(".pyc")):
                 return
-            full, write, whole = _source_of(full), False, False
+            full, write, whole = _find_source_path(full), False, False
         if not is_watched(full):
             return
         # the same
@@ -354,10 +358,10 @@ class FileWatch:
         if whole and full not in self.touched.read:
             self.touched.replaced.add(full)
         if write and full not in self.touched.written:
-            self._keep(full)
+            self._keep_content(full)
             self.touched.written.add(full)
 
-    def _keep(self, path: str) -> None:
+    def _keep_content(self, path: str) -> None:
         self.firsts.note(path)
         content, known = content_of(path)
         if known and self._kept + len(content or b"") <= KEPT_ALL:
@@ -367,7 +371,7 @@ class FileWatch:
             self.touched.unknown.add(path)
 
 
-def _below(args: tuple[Any, ...], at: int, folder: int) -> Any:
+def _resolve_path_argument(args: tuple[Any, ...], at: int, folder: int) -> Any:
     """The path that is the argument `at`; None where it is below an open folder that has no name we
     can find.
     """
@@ -380,20 +384,20 @@ def _below(args: tuple[Any, ...], at: int, folder: int) -> Any:
         return None
 
 
-def _tree(root: str) -> Iterator[str]:
+def _walk_tree(root: str) -> Iterator[str]:
     """Files and folders below a folder."""
     for folder, folders, files in os.walk(root):
         # as above
         yield from (os.path.join(folder, name) for name in (*folders, *files))  # noqa: PTH118
 
 
-def _source_of(path: str) -> str:
+def _find_source_path(path: str) -> str:
     folder, name = os.path.split(path)
     # the same
     return os.path.join(os.path.dirname(folder), name.partition(".")[0] + ".py")  # noqa: PTH118, PTH120
 
 
-def _command(event: str, args: tuple[Any, ...]) -> str:
+def _format_command(event: str, args: tuple[Any, ...]) -> str:
     told = args[1] if event == "subprocess.Popen" and len(args) > 1 else args[0] if args else ""
     if isinstance(told, list | tuple):
         told = " ".join(

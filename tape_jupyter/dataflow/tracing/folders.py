@@ -46,28 +46,28 @@ class WatchedFolder:
 
     def look(self) -> None:
         """Note how it lies now."""
-        self._was = self._now()
-        self._held = {} if self.crowded else dict(self._read())
+        self._was = self._scan_folder()
+        self._held = {} if self.crowded else dict(self._read_small_files())
 
     def differing(self) -> Iterator[tuple[str, Any]]:
         """(path, its bytes when it was looked at: None where there was nothing, UNKNOWN where they
         were not kept).
         """
-        was, now = self._was, self._now()
+        was, now = self._was, self._scan_folder()
         if self.crowded:
             return
         for path in sorted({*was, *now}):
             if was.get(path) != now.get(path):
-                yield path, self._bytes(path)
+                yield path, self._find_old_bytes(path)
 
-    def _bytes(self, path: str) -> Any:
+    def _find_old_bytes(self, path: str) -> Any:
         if path not in self._was:
             return None
         if self._was[path] == _FOLDER:
             return DIRECTORY
         return self._held[path][1] if path in self._held else self.UNKNOWN
 
-    def _now(self) -> dict[str, tuple[int, int]]:
+    def _scan_folder(self) -> dict[str, tuple[int, int]]:
         """By path, (size, time in nanoseconds)."""
         found: dict[str, tuple[int, int]] = {}
         todo = [self.path]
@@ -95,7 +95,7 @@ class WatchedFolder:
         self.crowded = False
         return found
 
-    def _read(self) -> Iterator[tuple[str, tuple[tuple[int, int], bytes]]]:
+    def _read_small_files(self) -> Iterator[tuple[str, tuple[tuple[int, int], bytes]]]:
         room = KEPT_ALL
         for path, told in self._was.items():
             if told == _FOLDER or told[0] > KEPT or told[0] > room:

@@ -33,7 +33,7 @@ class OpenHandles:
         note those that it leaves open.
         """
         for path, (mark, before, known) in self.left.items():
-            if path not in touched.written and _mark(path) != mark:
+            if path not in touched.written and _read_time_and_size(path) != mark:
                 touched.written.add(path)
                 if known:
                     touched.before[path] = before
@@ -42,11 +42,11 @@ class OpenHandles:
         candidates = {*self.left, *(touched.opened & touched.written)}
         if not candidates:
             return
-        kept = sorted(_open_among(candidates))[:MANY]
+        kept = sorted(_find_open_files(candidates))[:MANY]
         self.left = {
             path: self.left[path]
             if path in self.left and path not in touched.written
-            else (_mark(path), *content_of(path))
+            else (_read_time_and_size(path), *content_of(path))
             for path in kept
         }
 
@@ -66,7 +66,7 @@ def content_of(path: str) -> tuple[bytes | None, bool]:
         return None, False
 
 
-def _mark(path: str) -> tuple[int, int]:
+def _read_time_and_size(path: str) -> tuple[int, int]:
     """Time and size; (-1, -1) where there is nothing."""
     try:
         state = os.stat(path)  # noqa: PTH116 - after each cell
@@ -75,7 +75,7 @@ def _mark(path: str) -> tuple[int, int]:
     return state.st_mtime_ns, state.st_size
 
 
-def _open_among(paths: Iterable[str]) -> set[str]:
+def _find_open_files(paths: Iterable[str]) -> set[str]:
     """Those that this process holds open; all where the system does not tell."""
     if sys.platform != "linux":
         return set(paths)

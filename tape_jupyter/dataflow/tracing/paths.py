@@ -33,11 +33,11 @@ def steps(path: str) -> list[tuple[str, Any]]:
         if name is not None:
             found.append(("call" if call else "attr", name))
         else:
-            found.append(("item", int(key) if key[0] not in "'\"" else _text(key)))
+            found.append(("item", int(key) if key[0] not in "'\"" else _parse_string(key)))
     return found
 
 
-def _text(key: str) -> str:
+def _parse_string(key: str) -> str:
     import ast
 
     return str(ast.literal_eval(key))
@@ -77,9 +77,9 @@ def attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branc
                     else found
                 )
         return MISSING
-    if not _plain(kind, name):
+    if not _is_plain_lookup(kind, name):
         return MISSING
-    if (slot := _slot(kind, name)) is not None:
+    if (slot := _find_slot(kind, name)) is not None:
         try:
             return slot.__get__(value, kind)
         except AttributeError:
@@ -91,13 +91,13 @@ def attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branc
     return inside.get(name, MISSING) if type(inside) is dict else MISSING
 
 
-def _plain(kind: type, name: str) -> bool:
+def _is_plain_lookup(kind: type, name: str) -> bool:
     """Whether instances of a class look an attribute up in their own dict."""
     for base in kind.__mro__:
         if base is object:
             continue
         if "__getattribute__" in base.__dict__ or (
-            "__setattr__" in base.__dict__ and not _is_a_models(base, kind)
+            "__setattr__" in base.__dict__ and not _is_pydantic_setter(base, kind)
         ):
             return False
         held = base.__dict__.get(name)
@@ -106,38 +106,38 @@ def _plain(kind: type, name: str) -> bool:
     return True
 
 
-def _is_a_models(base: type, kind: type) -> bool:
+def _is_pydantic_setter(base: type, kind: type) -> bool:
     """Pydantic's own way to bind an attribute, where it only binds it."""
     return base.__module__ == "pydantic.main" and not getattr(kind, "model_config", {}).get(
         "validate_assignment"
     )
 
 
-def _slot(kind: type, name: str) -> types.MemberDescriptorType | None:
+def _find_slot(kind: type, name: str) -> types.MemberDescriptorType | None:
     found = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
     return (
         found if type(found) is types.MemberDescriptorType and not name.startswith("__") else None
     )
 
 
-def _item(value: Any, key: Any) -> Any:
+def _find_item(value: Any, key: Any) -> Any:
     if type(value) in (dict, OrderedDict, defaultdict):
         return value.get(key, MISSING)
     if type(value) in (list, tuple) and isinstance(key, int) and 0 <= key < len(value):
         return value[key]
-    if _is_frame(value) and isinstance(key, str) and len(value) and key in value.columns:
+    if _is_pandas_frame(value) and isinstance(key, str) and len(value) and key in value.columns:
         return value[key]
     return MISSING
 
 
-def _is_frame(value: Any) -> bool:
+def _is_pandas_frame(value: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and type(value) is getattr(pandas, "DataFrame", None)
 
 
 def is_frame(value: Any) -> bool:
     """Whether it is a pandas frame with rows: a column of it is a part of it."""
-    return _is_frame(value) and len(value) > 0
+    return _is_pandas_frame(value) and len(value) > 0
 
 
 def is_array(value: Any) -> bool:
@@ -159,10 +159,10 @@ def read(name: str, used: Uses, variables: Variables, *, moved: bool = False) ->
                 r for p in own if (r := variables.resource(value.__name__, first(p))) is not None
             }
         return found
-    return {_longest(name, path, value, moved=moved) for path in own}
+    return {_find_plain_part(name, path, value, moved=moved) for path in own}
 
 
-def _longest(name: str, path: str, value: Any, *, moved: bool) -> str:
+def _find_plain_part(name: str, path: str, value: Any, *, moved: bool) -> str:
     """As far down a path as looking it up is plain."""
     reached = name
     for kind, key in steps(path):
@@ -177,7 +177,7 @@ def _longest(name: str, path: str, value: Any, *, moved: bool) -> str:
             if moved:
                 return reached
             key += len(value)  # noqa: PLW2901 - results[-1] is the part that it is now
-        value = attribute(value, key) if kind == "attr" else _item(value, key)
+        value = attribute(value, key) if kind == "attr" else _find_item(value, key)
         if value is MISSING:
             return reached
         reached += f".{key}" if kind == "attr" else f"[{key!r}]"
@@ -244,7 +244,7 @@ def target(path: str, value: Any) -> Any:
     """The object that a store at the end of a path changes."""
     way = steps(path)
     for kind, key in way[:-1]:
-        value = attribute(value, key) if kind == "attr" else _item(value, key)
+        value = attribute(value, key) if kind == "attr" else _find_item(value, key)
     return value
 
 
@@ -254,7 +254,7 @@ def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
     """
     met, inner = set(), value
     for kind, key in way:
-        inner = attribute(inner, key) if kind == "attr" else _item(inner, key)
+        inner = attribute(inner, key) if kind == "attr" else _find_item(inner, key)
         met.add(identity(inner))
     return not met or _is_each_met_once(value, met)
 
@@ -279,7 +279,7 @@ def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
         seen.add(identity(each))
         if len(seen) > _MANY:
             return False
-        inner = list(_held_in(each))
+        inner = list(_find_inner_objects(each))
         for one in inner:
             if identity(one) in looked_for:
                 if identity(one) in met:
@@ -289,23 +289,26 @@ def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
     return True
 
 
-def _held_in(value: Any) -> Iterator[Any]:
+def _find_inner_objects(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         yield from dict.values(value)
     elif isinstance(value, list | tuple | set | frozenset | deque):
         yield from value
     elif isinstance(value, type):
         yield from type.__dict__["__dict__"].__get__(value).values()
-    if not isinstance(value, type | types.ModuleType) and type(inside := _inside(value)) is dict:
+    if (
+        not isinstance(value, type | types.ModuleType)
+        and type(inside := _find_instance_dict(value)) is dict
+    ):
         yield from inside.values()
     for base in type(value).__mro__ if "__slots__" in type(value).__dict__ else ():
         for name in base.__dict__:
-            if (slot := _slot(base, name)) is not None:
+            if (slot := _find_slot(base, name)) is not None:
                 with suppress(AttributeError):
                     yield slot.__get__(value, type(value))
 
 
-def _inside(value: Any) -> Any:
+def _find_instance_dict(value: Any) -> Any:
     try:
         return object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -317,7 +320,7 @@ def value_at(path: str, value: Any) -> Any:
         value = (
             attribute(value, key)
             if kind == "attr"
-            else _item(value, key)
+            else _find_item(value, key)
             if kind == "item"
             else MISSING
         )
@@ -330,11 +333,11 @@ def stores(path: str, value: Any) -> bool:
     if not way:
         return False
     for kind, key in way[:-1]:
-        value = attribute(value, key) if kind == "attr" else _item(value, key)
+        value = attribute(value, key) if kind == "attr" else _find_item(value, key)
     kind, key = way[-1]
     if isinstance(value, types.ModuleType):
         return False
-    if kind == "item" and _is_frame(value):
+    if kind == "item" and _is_pandas_frame(value):
         return isinstance(key, str) and len(value) > 0
     if kind == "item":
         return type(value) in (dict, OrderedDict) or (
@@ -343,7 +346,7 @@ def stores(path: str, value: Any) -> bool:
     return value is not MISSING and (
         isinstance(value, type)
         or (
-            _plain(type(value), key)
-            and (hasattr(value, "__dict__") or _slot(type(value), key) is not None)
+            _is_plain_lookup(type(value), key)
+            and (hasattr(value, "__dict__") or _find_slot(type(value), key) is not None)
         )
     )

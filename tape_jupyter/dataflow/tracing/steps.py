@@ -45,16 +45,16 @@ def build(seen: Seen) -> Built:
     """The steps of an execution. A cell that is no Python has one, which touches what its words
     name.
     """
-    drafts = [_draft(seen, each) for each in seen.cell.statements]
+    drafts = [_build_draft(seen, each) for each in seen.cell.statements]
     if not drafts:
         return Built()
     _share_out_codes(seen, drafts)
     for each in drafts:
-        _reads(seen, each)
-        _binds(seen, each)
-    changed, opaque = _changed(seen, drafts)
+        _add_reads(seen, each)
+        _add_bindings(seen, each)
+    changed, opaque = _find_changed_names(seen, drafts)
     for each in drafts:
-        _may_change(seen, each)
+        _add_possible_changes(seen, each)
     claimed = changed & {
         n for d in drafts for r in d.strong | d.weak if (n := name_of(r)) is not None
     }
@@ -63,9 +63,9 @@ def build(seen: Seen) -> Built:
     for each in drafts:
         surroundings.add(each)
     for each in drafts:
-        _narrow(seen, each)
-    _tell(seen, drafts, changed)
-    steps = tuple(_step(seen, each) for each in drafts)
+        _narrow_writes(seen, each)
+    _add_dependencies(seen, drafts, changed)
+    steps = tuple(_build_step(seen, each) for each in drafts)
     return Built(steps, frozenset(changed), frozenset(opaque), frozenset(claimed))
 
 
@@ -106,11 +106,11 @@ def script_names(statement: Statement) -> frozenset[str]:
     for magic in statement.uses.magics:
         if magic.name == "run":
             for word in re.findall(r"[^\s'\"]+\.(?:py|ipy)\b", magic.line):
-                found |= _names_in_file(word)
+                found |= _find_names_in_file(word)
     return frozenset(found)
 
 
-def _names_in_file(path: str) -> set[str]:
+def _find_names_in_file(path: str) -> set[str]:
     try:
         inner = cell_names(transform(Path(path).expanduser().read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -123,7 +123,7 @@ def _names_in_file(path: str) -> set[str]:
 
 
 # -------------------------------------------------------------------- what was read
-def _draft(seen: Seen, statement: Statement) -> Draft:
+def _build_draft(seen: Seen, statement: Statement) -> Draft:
     mention = mentioned(statement, seen.variables)
     return Draft(statement, mention, seen.variables.closure(mention))
 
@@ -138,7 +138,9 @@ def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
             continue
         here = (code.co_name, code.co_firstlineno)
         takers = [d for d in drafts if place == "" and own and here in d.statement.nested]
-        takers += [d for d in drafts if d not in takers and _holds(seen, d.reach, place, code)]
+        takers += [
+            d for d in drafts if d not in takers and _can_reach_code(seen, d.reach, place, code)
+        ]
         for each in takers or drafts:
             each.codes.add((place, code))
     if not seen.ran.whole:  # what could have run may have run
@@ -148,7 +150,7 @@ def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
             }
 
 
-def _holds(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -> bool:
+def _can_reach_code(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -> bool:
     prints = seen.variables.prints
     for each in reach:
         for known in (prints.get(each), seen.before.get(each)):
@@ -159,21 +161,21 @@ def _holds(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -
     return False
 
 
-def _reads(seen: Seen, draft: Draft) -> None:
+def _add_reads(seen: Seen, draft: Draft) -> None:
     code, used = draft.statement.code, draft.statement.uses
     whole = set(code.reads)
     if not seen.ran.whole:
         whole |= code.later_reads
     whole |= script_names(draft.statement)
     for magic in used.magics:
-        whole |= _magic_reads(magic.name, magic.line, magic.body)
-    for name in whole - _bound_inside(draft):
+        whole |= _find_magic_reads(magic.name, magic.line, magic.body)
+    for name in whole - _find_bound_first(draft):
         if (resource := seen.variables.resource("", name)) is not None:
             draft.reads |= tracing_paths.read(
-                resource, used, seen.variables, moved=_moved(seen, resource)
+                resource, used, seen.variables, moved=_has_changed_value(seen, resource)
             )
         elif is_shells(name):
-            draft.reads |= _results(name, seen)
+            draft.reads |= _find_result_reads(name, seen)
     draft.reads |= {n for n in used.exists if not is_shells(n)}
     draft.reads |= {
         f"output:{part}"
@@ -181,12 +183,12 @@ def _reads(seen: Seen, draft: Draft) -> None:
         if root == "Out" and (part := tracing_paths.index(path)) is not None
     }
     for place, each in draft.codes:
-        _code_reads(seen, draft, place, each)
-    if _reads_everything(seen, draft):
+        _add_code_reads(seen, draft, place, each)
+    if _may_read_everything(seen, draft):
         draft.reads.add(EVERYTHING)
 
 
-def _moved(seen: Seen, name: str) -> bool:
+def _has_changed_value(seen: Seen, name: str) -> bool:
     """Whether the cell changed its value: `log[-1]` may have been another element then."""
     was, now = seen.before.get(name), seen.variables.prints.get(name)
     return name in seen.before and (
@@ -194,8 +196,8 @@ def _moved(seen: Seen, name: str) -> bool:
     )
 
 
-def _code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
-    by = _named(seen, draft, place, code)
+def _add_code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
+    by = _find_reaching_name(seen, draft, place, code)
     for name in names_of(code).reads:
         resource = seen.variables.resource(place, name)
         if resource is not None and resource not in draft.reads:
@@ -204,14 +206,14 @@ def _code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> N
                 draft.via[resource] = by
 
 
-def _bound_inside(draft: Draft) -> frozenset[str]:
+def _find_bound_first(draft: Draft) -> frozenset[str]:
     """Names that a statement only reads where it has bound them itself just before: `for x in xs:
     f(x)`.
     """
     return draft.statement.bound_first
 
 
-def _named(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> str:
+def _find_reaching_name(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> str:
     """The name in the statement's text by which a piece of code was reached; "" where it stands
     there itself.
     """
@@ -227,7 +229,7 @@ def _named(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> str:
     return ""
 
 
-def _magic_reads(name: str, line: str, body: str) -> frozenset[str]:
+def _find_magic_reads(name: str, line: str, body: str) -> frozenset[str]:
     if name in ("system", "getoutput", "sx", "!", "bash", "sh", "script"):
         return words_in(" ".join(tracing_paths.expanded(line)))
     if name in (
@@ -248,7 +250,7 @@ def _magic_reads(name: str, line: str, body: str) -> frozenset[str]:
     return words_in(f"{line} {body}")
 
 
-def _results(name: str, seen: Seen) -> set[str]:
+def _find_result_reads(name: str, seen: Seen) -> set[str]:
     """`_` is the newest result; another reply may make an older cell show one, so all newer ones
     count.
     """
@@ -268,7 +270,7 @@ def seen_parts(seen: Seen) -> Iterable[tuple[str, str]]:
 _FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
 
 
-def _reads_everything(seen: Seen, draft: Draft) -> bool:
+def _may_read_everything(seen: Seen, draft: Draft) -> bool:
     words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
         words |= names_of(code).reads & {"globals", "dir"}
@@ -283,15 +285,15 @@ def _reads_everything(seen: Seen, draft: Draft) -> bool:
 
 
 # -------------------------------------------------------------------- what was written
-def _binds(seen: Seen, draft: Draft) -> None:
+def _add_bindings(seen: Seen, draft: Draft) -> None:
     """Names that the text binds: for certain, where the statement came to its end."""
     code = draft.statement.code
     stored = code.stores | code.deletes
     for place, each in draft.codes:
         used = names_of(each)
-        draft.weak |= {r for n in used.stores | used.deletes if (r := _target(place, n))}
-    for place, inner in _could_run(seen, draft):
-        draft.weak |= {r for n in names_of(inner).stores if (r := _target(place, n))}
+        draft.weak |= {r for n in used.stores | used.deletes if (r := _to_resource(place, n))}
+    for place, inner in _find_possible_codes(seen, draft):
+        draft.weak |= {r for n in names_of(inner).stores if (r := _to_resource(place, n))}
     done = seen.failed_at is None or (seen.failed_at > 0 and draft.statement.end < seen.failed_at)
     names = {n for n in stored if not is_shells(n)}
     names -= {
@@ -300,7 +302,9 @@ def _binds(seen: Seen, draft: Draft) -> None:
         if n not in seen.variables.prints and seen.before.get(n) is None
     }
     draft.strong |= {
-        n for n in names if done and (n in draft.statement.always or _only_here(seen, draft, n))
+        n
+        for n in names
+        if done and (n in draft.statement.always or _is_bound_only_here(seen, draft, n))
     }
     draft.weak |= names - draft.strong
     draft.weak |= draft.statement.uses.binds - {""}
@@ -311,7 +315,7 @@ def _binds(seen: Seen, draft: Draft) -> None:
         draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
 
 
-def _could_run(seen: Seen, draft: Draft) -> set[tuple[str, types.CodeType]]:
+def _find_possible_codes(seen: Seen, draft: Draft) -> set[tuple[str, types.CodeType]]:
     """Code that it could call with another reply."""
     if not (draft.statement.uses.called or draft.codes):
         return set()
@@ -320,13 +324,13 @@ def _could_run(seen: Seen, draft: Draft) -> set[tuple[str, types.CodeType]]:
     }
 
 
-def _target(place: str, name: str) -> str:
+def _to_resource(place: str, name: str) -> str:
     if place:
         return f"{place}:{name}"
     return "" if is_shells(name) else name
 
 
-def _only_here(seen: Seen, draft: Draft, name: str) -> bool:
+def _is_bound_only_here(seen: Seen, draft: Draft, name: str) -> bool:
     """It was bound (or removed) in this execution, and only this statement could have done it."""
     others = [
         s
@@ -336,7 +340,7 @@ def _only_here(seen: Seen, draft: Draft, name: str) -> bool:
     return not others and name in seen.rebound
 
 
-def _changed(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[str]]:
+def _find_changed_names(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[str]]:
     changed, opaque = set(seen.rebound), set()
     reached = set().union(*(d.reach for d in drafts))
     for name, was in seen.before.items():
@@ -350,7 +354,7 @@ def _changed(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[str]]:
     return changed, opaque
 
 
-def _may_change(seen: Seen, draft: Draft) -> None:
+def _add_possible_changes(seen: Seen, draft: Draft) -> None:
     """What the statement's uses of its names may change, seen or not, and what shares an object
     with that.
     """
@@ -367,15 +371,15 @@ def _may_change(seen: Seen, draft: Draft) -> None:
             if touch.how == "method" and touch.path
             else value
         )
-        if may_change(touch, value if touched is MISSING else touched, _function(seen, touch)) or (
-            touched is MISSING and touch.what in MUTATORS
-        ):
-            if (exact := _exactly(touch, value)) is not MISSING:
+        if may_change(
+            touch, value if touched is MISSING else touched, _find_receiving_function(seen, touch)
+        ) or (touched is MISSING and touch.what in MUTATORS):
+            if (exact := _find_changed_object(touch, value)) is not MISSING:
                 draft.weak |= {name} | seen.variables.holding(exact)
             else:
                 hit.add(name)
     prints = seen.variables.prints
-    for place, code in _could_run(seen, draft):
+    for place, code in _find_possible_codes(seen, draft):
         if code_changes(code):
             used = {
                 r
@@ -391,7 +395,7 @@ def _may_change(seen: Seen, draft: Draft) -> None:
     draft.weak |= hit | seen.variables.sharing(hit)
 
 
-def _exactly(touch: Touch, value: Any) -> Any:
+def _find_changed_object(touch: Touch, value: Any) -> Any:
     """The one object that a use changes, where its text tells; MISSING else."""
     if not touch.path or touch.how not in ("item", "attr", "method"):
         return MISSING
@@ -405,7 +409,7 @@ def _is_data(value: Any) -> bool:
     return not isinstance(value, types.FunctionType | types.ModuleType | types.BuiltinFunctionType)
 
 
-def _function(seen: Seen, touch: Touch) -> Any:
+def _find_receiving_function(seen: Seen, touch: Touch) -> Any:
     """The function that a value is handed to; None unknown."""
     if touch.how != "argument":
         return None
@@ -449,10 +453,10 @@ def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> No
             (each.strong if alone else each.weak).add(name)
 
 
-def _narrow(seen: Seen, draft: Draft) -> None:
+def _narrow_writes(seen: Seen, draft: Draft) -> None:
     """A whole name that was only written in parts that the text tells becomes these parts."""
     for name in [n for n in draft.weak if n in draft.statement.code.reads]:
-        appended = _appended(seen, draft, name)
+        appended = _find_appended_element(seen, draft, name)
         paths = appended or tracing_paths.written(name, draft.statement.uses, seen.variables)
         if not paths:
             continue
@@ -478,7 +482,7 @@ def _narrow(seen: Seen, draft: Draft) -> None:
             }
 
 
-def _appended(seen: Seen, draft: Draft, name: str) -> set[str]:
+def _find_appended_element(seen: Seen, draft: Draft, name: str) -> set[str]:
     """One element, where the statement appends in any case and the cell does nothing else to the
     list.
     """
@@ -500,7 +504,7 @@ def _appended(seen: Seen, draft: Draft, name: str) -> set[str]:
 _AT_ONCE = frozenset({"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
-def _tell(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
+def _add_dependencies(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
     """What each thing that is written depends on, where all that ran is understood
     (dataflow/static/outcomes/__init__.py).
     """
@@ -530,14 +534,14 @@ def _tell(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
         }
         if told is None or not ran <= told.codes:
             continue
-        _take_told(seen, draft, told, changed)
+        _apply_outcome(seen, draft, told, changed)
         appends.update(told.appends)
         understood.append(draft)
     for path in (p for p, count in appends.items() if count == 1):
-        _number(seen, path, drafts)
+        _number_appended_element(seen, path, drafts)
 
 
-def _number(seen: Seen, path: str, drafts: list[Draft]) -> None:
+def _number_appended_element(seen: Seen, path: str, drafts: list[Draft]) -> None:
     """The one element that a cell adds to a list, where nobody else in it changes that."""
     some, root = f"{path}{ELEMENT}", root_of(path)
     box = (
@@ -555,14 +559,14 @@ def _number(seen: Seen, path: str, drafts: list[Draft]) -> None:
     draft.needs[one] = draft.needs.pop(some)
 
 
-def _take_told(seen: Seen, draft: Draft, told: StatementOutcome, changed: set[str]) -> None:
+def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: set[str]) -> None:
     prints = seen.variables.prints
     written: dict[str, frozenset[str]] = {}
     for path, deps in told.writes.items():
         root = root_of(path)
         if isinstance(seen.variables.value(root), types.ModuleType):
             continue  # a library's state: dataflow/tracing/surroundings.py
-        held = _holders(seen, path, root)
+        held = _find_holders(seen, path, root)
         others = {each for each in held if each != root}
         exact = root not in held
         if path.endswith(ELEMENT) and tracing_paths.is_array(seen.variables.value(root)):
@@ -590,10 +594,10 @@ def _take_told(seen: Seen, draft: Draft, told: StatementOutcome, changed: set[st
         for each in written.keys() | told.binds
     }
     draft.raises = told.raises
-    _read_told(seen, draft, told)
+    _narrow_reads(seen, draft, told)
 
 
-def _holders(seen: Seen, path: str, root: str) -> set[str]:
+def _find_holders(seen: Seen, path: str, root: str) -> set[str]:
     """Names that hold the object of which a part is written; the root itself where it may hold it
     at two places.
     """
@@ -605,16 +609,16 @@ def _holders(seen: Seen, path: str, root: str) -> set[str]:
     if target is MISSING:
         return seen.variables.sharing([root]) | {root}
     found = seen.variables.holding(target)
-    only = tracing_paths.is_only_there(way if path != way else way[: _last(way)], value)
+    only = tracing_paths.is_only_there(way if path != way else way[: _find_last_step(way)], value)
     return (found - {root}) | (set() if only else {root})
 
 
-def _last(path: str) -> int:
+def _find_last_step(path: str) -> int:
     """Where the last step of a path begins."""
     return max(path.rfind("."), path.rfind("["))
 
 
-def _read_told(seen: Seen, draft: Draft, told: StatementOutcome) -> None:
+def _narrow_reads(seen: Seen, draft: Draft, told: StatementOutcome) -> None:
     """Names whose parts alone are read."""
     by_root: dict[str, set[str]] = {}
     for each in told.reads | told.raises:
@@ -629,20 +633,21 @@ def _read_told(seen: Seen, draft: Draft, told: StatementOutcome) -> None:
                 draft.reads |= found
 
 
-def _step(seen: Seen, draft: Draft) -> Step:
+def _build_step(seen: Seen, draft: Draft) -> Step:
     statement = draft.statement
     unsure = statement.uses.dynamic & {"exec"}
-    if unsure and _in_own_namespace(draft):
+    if unsure and _is_in_notebook_namespace(draft):
         draft.weak.add(EVERYTHING)
     return Step(
         statement.line, statement.end, frozenset(draft.reads), frozenset(draft.strong),
         frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
         statement.calm_call,
-        frozenset(_amends(seen, draft)), draft.needs, draft.raises, frozenset(draft.strong - statement.always),
+        frozenset(_find_amended_names(seen, draft)), draft.needs, draft.raises,
+        frozenset(draft.strong - statement.always),
     )  # fmt: skip
 
 
-def _amends(seen: Seen, draft: Draft) -> Iterable[str]:
+def _find_amended_names(seen: Seen, draft: Draft) -> Iterable[str]:
     """Names of which it only binds a part: `s.goal = "draw"` differs where `s` does, but what it
     writes does not.
     """
@@ -660,7 +665,7 @@ def _amends(seen: Seen, draft: Draft) -> Iterable[str]:
             yield name
 
 
-def _in_own_namespace(draft: Draft) -> bool:
+def _is_in_notebook_namespace(draft: Draft) -> bool:
     """It runs a text in the notebook's namespace, not in one that it is handed."""
     return not draft.statement.uses.spaced
 

@@ -117,22 +117,22 @@ class Surroundings:
         self._claimants: dict[str, list[Statement]] = {}
 
     def add(self, draft: Draft) -> None:
-        self._files(draft)
-        self._libraries(draft)
-        self._ambient(draft)
-        self._shell(draft)
-        if self.seen.background and self._waits(draft):
+        self._add_files(draft)
+        self._add_libraries(draft)
+        self._add_ambient(draft)
+        self._add_shell(draft)
+        if self.seen.background and self._may_wait(draft):
             draft.reads.add("ambient:background")
-        if self.seen.leaves_background and self._acts(draft):
+        if self.seen.leaves_background and self._may_act(draft):
             draft.weak.add("ambient:background")
 
-    def _acts(self, draft: Draft) -> bool:
+    def _may_act(self, draft: Draft) -> bool:
         used = draft.statement.uses
         return bool(
             used.called or used.magics or draft.codes or used.awaits or draft.statement.code.imports
         )
 
-    def _waits(self, draft: Draft) -> bool:
+    def _may_wait(self, draft: Draft) -> bool:
         """Whether tasks or threads that run on may show in it: it waits for them, or something
         changed by itself.
         """
@@ -148,15 +148,15 @@ class Surroundings:
         }
         return (
             draft.statement.uses.awaits
-            or bool(self._words(draft) & _WAITING)
+            or bool(self._find_words(draft) & _WAITING)
             or bool(changed - known)
         )
 
-    def _done(self, draft: Draft) -> bool:
+    def _is_finished(self, draft: Draft) -> bool:
         failed = self.seen.failed_at
         return failed is None or (failed > 0 and draft.statement.end < failed)
 
-    def _words(self, draft: Draft) -> set[str]:
+    def _find_words(self, draft: Draft) -> set[str]:
         words = set(draft.statement.code.words)
         for each in draft.reach:
             for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
@@ -166,18 +166,18 @@ class Surroundings:
         return words | {m.name for m in draft.statement.uses.magics}
 
     # ---------------------------------------------------------------- files
-    def _files(self, draft: Draft) -> None:
+    def _add_files(self, draft: Draft) -> None:
         touched = self.seen.touched
-        drafts_by = self._acts(draft)
+        drafts_by = self._may_act(draft)
         for path in touched.read:
-            if self._claims(draft, path):
+            if self._may_touch_file(draft, path):
                 draft.reads.add(f"file:{path}")
         for path in touched.written:
-            if not self._claims(draft, path):
+            if not self._may_touch_file(draft, path):
                 continue
-            literal = self._literal(path)
-            alone = len(self._claimants_of(path)) == 1 or len(self.seen.cell.statements) == 1
-            if path in touched.replaced and alone and literal and self._done(draft):
+            literal = self._is_literal_path(path)
+            alone = len(self._find_claimants(path)) == 1 or len(self.seen.cell.statements) == 1
+            if path in touched.replaced and alone and literal and self._is_finished(draft):
                 draft.strong.add(f"file:{path}")
             else:
                 draft.weak.add(f"file:{path}")
@@ -185,18 +185,18 @@ class Surroundings:
             draft.weak.add(f"file:{os.path.dirname(path)}")  # noqa: PTH120
             if not literal:
                 draft.weak.add("file:*")
-        words = self._words(draft)
+        words = self._find_words(draft)
         if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
             draft.weak.add("file:*")
         looks = (
             bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
         )
-        looks = looks and not self._looks_where_it_opens(words)
-        if looks and drafts_by and not self._only_prints(draft):
+        looks = looks and not self._is_lookup_by_tables(words)
+        if looks and drafts_by and not self._is_printing_statement(draft):
             draft.reads.add("file:*")
-        self._processes(draft)
+        self._add_processes(draft)
 
-    def _looks_where_it_opens(self, words: set[str]) -> bool:
+    def _is_lookup_by_tables(self, words: set[str]) -> bool:
         """Whether only a library of tables asked whether files are there: those that it then
         opened.
         """
@@ -207,11 +207,11 @@ class Surroundings:
             and bool(touched.read or touched.written)
             and not words & _LOOKERS
             and "pandas" in self.seen.ran.packages
-            and not self._impure() - _OF_TABLES
+            and not self._find_impure_packages() - _OF_TABLES
         )
 
     @staticmethod
-    def _only_prints(draft: Draft) -> bool:
+    def _is_printing_statement(draft: Draft) -> bool:
         """A shell line that only prints: what looked for the shell's program is none of its doing."""
         used = draft.statement.uses
         commands = [m for m in used.magics if m.name in ("system", "getoutput", "sx")]
@@ -219,49 +219,49 @@ class Surroundings:
             bool(commands)
             and commands == list(used.magics)
             and not used.called
-            and all(m.constant and _only_says(m.line) for m in commands)
+            and all(m.constant and _is_printing_command(m.line) for m in commands)
         )
 
-    def _processes(self, draft: Draft) -> None:
-        if not self.seen.touched.processes or not self._acts(draft):
+    def _add_processes(self, draft: Draft) -> None:
+        if not self.seen.touched.processes or not self._may_act(draft):
             return
         commands = [
             m.line for m in draft.statement.uses.magics if m.name in ("system", "getoutput", "sx")
         ]
         told = commands or self.seen.touched.processes
         draft.reads |= {"ambient:environment", "ambient:cwd"}
-        if any(not _only_says(command) for command in told):
+        if any(not _is_printing_command(command) for command in told):
             draft.reads.add("file:*")
         if any(may_write(command) for command in told):
             draft.weak.add("file:*")
 
-    def _claims(self, draft: Draft, path: str) -> bool:
+    def _may_touch_file(self, draft: Draft, path: str) -> bool:
         """Whether a statement names this file; every one that acts, where none does."""
-        if self._claims_by(draft.statement.texts, path):
+        if self._is_named_in(draft.statement.texts, path):
             return True
-        return self._acts(draft) and not self._claimants_of(path)
+        return self._may_act(draft) and not self._find_claimants(path)
 
-    def _claimants_of(self, path: str) -> list[Statement]:
+    def _find_claimants(self, path: str) -> list[Statement]:
         """The statements of the cell that name this file."""
         found = self._claimants.get(path)
         if found is None:
             statements = self.seen.cell.statements
-            found = [each for each in statements if self._claims_by(each.texts, path)]
+            found = [each for each in statements if self._is_named_in(each.texts, path)]
             self._claimants[path] = found
         return found
 
     @staticmethod
-    def _claims_by(texts: frozenset[str], path: str) -> bool:
+    def _is_named_in(texts: frozenset[str], path: str) -> bool:
         name = os.path.basename(path)  # noqa: PTH119 - a text
         return bool(name) and any(name in text for text in texts)
 
-    def _literal(self, path: str) -> bool:
+    def _is_literal_path(self, path: str) -> bool:
         """Whether the path stands in the text of the cell, or of a function that ran."""
         ran = (texts_of(code) for _, code in self.seen.ran.codes)
-        return bool(self._claimants_of(path)) or any(self._claims_by(t, path) for t in ran)
+        return bool(self._find_claimants(path)) or any(self._is_named_in(t, path) for t in ran)
 
     # ---------------------------------------------------------------- libraries
-    def _libraries(self, draft: Draft) -> None:
+    def _add_libraries(self, draft: Draft) -> None:
         used, variables = draft.statement.uses, self.seen.variables
         for name in sorted(draft.mention):
             value = variables.value(name)
@@ -270,25 +270,27 @@ class Surroundings:
             package = is_library(value)
             if isinstance(value, types.ModuleType) and package:
                 own = [path for root, path in used.parts if root == name]
-                if name in used.bare or name in self._named_in_code(draft):
+                if name in used.bare or name in self._find_names_in_code(draft):
                     draft.reads.add(f"library:{value.__name__}")
-                draft.reads |= {f"library:{value.__name__}{_dotted(path)}" for path in own}
+                draft.reads |= {
+                    f"library:{value.__name__}{_find_attribute_path(path)}" for path in own
+                }
             elif package:
                 draft.reads.add(f"library:{package}")
-        for package in self._packages(draft):
+        for package in self._find_packages(draft):
             draft.reads.add(f"library:{package}")
         for touch in used.touches:
-            self._library_write(draft, touch)
+            self._add_library_write(draft, touch)
         for attribute in self.seen.attributes:
-            if self._acts(draft) or used.touches:
+            if self._may_act(draft) or used.touches:
                 draft.weak.add(f"library:{attribute}")
         draft.weak -= draft.strong
 
-    def _named_in_code(self, draft: Draft) -> set[str]:
+    def _find_names_in_code(self, draft: Draft) -> set[str]:
         """Names of the notebook in the functions that ran."""
         return {n for place, code in draft.codes if not place for n in names_of(code).reads}
 
-    def _packages(self, draft: Draft) -> set[str]:
+    def _find_packages(self, draft: Draft) -> set[str]:
         """Libraries whose code ran, or is of the types that the statement reached."""
         prints = self.seen.variables.prints
         names = draft.mention if self.seen.ran.whole else draft.reach
@@ -297,16 +299,16 @@ class Surroundings:
             for n in names
             if (p := prints.get(n))
             for k in p.kinds
-            if not isinstance(self._value(n), types.ModuleType)
+            if not isinstance(self._find_value(n), types.ModuleType)
         }
-        if self._acts(draft):
+        if self._may_act(draft):
             found |= self.seen.ran.packages
         return {p.lstrip("_") for p in found} - MACHINERY - {"builtins", "", "main__"}
 
-    def _value(self, name: str) -> Any:
+    def _find_value(self, name: str) -> Any:
         return self.seen.variables.value(name)
 
-    def _library_write(self, draft: Draft, touch: Touch) -> None:
+    def _add_library_write(self, draft: Draft, touch: Touch) -> None:
         variables = self.seen.variables
         value = variables.value(touch.root)
         if value is MISSING or touch.how == "next":
@@ -319,7 +321,9 @@ class Surroundings:
                 draft.weak.add(f"library:{package}")
             return
         below = (touch.dotted or touch.root).partition(".")[2]
-        certain = draft.statement.sets == touch.path and bool(touch.path) and self._done(draft)
+        certain = (
+            draft.statement.sets == touch.path and bool(touch.path) and self._is_finished(draft)
+        )
         if (
             isinstance(value, types.ModuleType)
             and value.__name__ == "builtins"
@@ -331,9 +335,9 @@ class Surroundings:
             name = f"{value.__name__}:{below.partition('.')[0]}"
             (draft.strong if certain and "." not in below else draft.weak).add(name)
         elif package := is_library(value):
-            self._of_library(draft, touch, value, package, below if certain else "")
+            self._add_library_change(draft, touch, value, package, below if certain else "")
 
-    def _of_library(
+    def _add_library_change(
         self, draft: Draft, touch: Touch, value: Any, package: str, certain: str
     ) -> None:
         """A store below a library's module or class, or a call for its effect; `certain`: the
@@ -343,7 +347,7 @@ class Surroundings:
             draft.weak.add("ambient:environment")
             return
         if touch.how == "method":
-            if self._for_effect(touch, package):
+            if self._is_for_effect(touch, package):
                 draft.weak.add(f"library:{package}")
         elif isinstance(value, types.ModuleType) and certain:
             draft.strong.add(f"library:{value.__name__}.{certain}")
@@ -351,7 +355,7 @@ class Surroundings:
             draft.weak.add(f"library:{package}")
 
     @staticmethod
-    def _for_effect(touch: Touch, package: str) -> bool:
+    def _is_for_effect(touch: Touch, package: str) -> bool:
         if (
             touch.kept
             or touch.what in _SAYING
@@ -361,15 +365,15 @@ class Surroundings:
         return package not in _QUIET or _SETS.match(touch.what) is not None
 
     # ---------------------------------------------------------------- ambient state
-    def _ambient(self, draft: Draft) -> None:
+    def _add_ambient(self, draft: Draft) -> None:
         shows = draft.statement.shown and self.seen.shown
-        draft.reads |= self._looked_up(draft)
-        if not self._acts(draft) and not draft.statement.uses.touches and not shows:
+        draft.reads |= self._find_plain_reads(draft)
+        if not self._may_act(draft) and not draft.statement.uses.touches and not shows:
             return
-        draft.reads |= {f"ambient:{part}" for part in self._ambient_reads(draft)}
+        draft.reads |= {f"ambient:{part}" for part in self._find_ambient_reads(draft)}
         if PANDAS in draft.reads and self.seen.ran.whole and self._reached_whole and not shows:
             draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
-        words = self._words(draft)
+        words = self._find_words(draft)
         several = [d for d in self.seen.cell.statements if d is not draft.statement]
         for part in self.seen.ambient:
             claimed = SETTING.get(part, frozenset())
@@ -380,7 +384,7 @@ class Surroundings:
                 and any(s.code.words & claimed for s in several)
             ):
                 continue
-            if self._done(draft) and draft.statement.uses.called & set(_SEEDS.get(part, ())):
+            if self._is_finished(draft) and draft.statement.uses.called & set(_SEEDS.get(part, ())):
                 draft.strong.add(f"ambient:{part}")
                 draft.reads.discard(f"ambient:{part}")
             else:
@@ -389,7 +393,7 @@ class Surroundings:
             if (
                 words & setting
                 and f"ambient:{part}" not in draft.strong
-                and self._plausible(part, draft)
+                and self._is_plausible_part(part, draft)
             ):
                 draft.weak.add(f"ambient:{part}")
         if PANDAS in draft.weak and not draft.statement.uses.magics:
@@ -397,26 +401,26 @@ class Surroundings:
             draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *ran))}
         if "environ" in words and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
-        self._environment(draft)
+        self._narrow_environment(draft)
 
-    def _looked_up(self, draft: Draft) -> set[str]:
+    def _find_plain_reads(self, draft: Draft) -> set[str]:
         """What a statement reads of the process without a call: `os.environ["X"]`, `sys.path[0]`."""
         found = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
         node = draft.statement.node
         defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if defines or self._acts(draft) or "environ" not in draft.statement.code.words:
+        if defines or self._may_act(draft) or "environ" not in draft.statement.code.words:
             return found
         told = variables_of(node, self.seen.variables.value)
         return found | ({ENVIRONMENT} if told is None else told[0])
 
-    def _impure(self) -> set[str]:
+    def _find_impure_packages(self) -> set[str]:
         """Packages that ran and may look at anything."""
         ran = {p.lstrip("_") for p in self.seen.ran.packages if not p.startswith("namedtuple_")}
         return ran - _PURE
 
-    def _environment(self, draft: Draft) -> None:
+    def _narrow_environment(self, draft: Draft) -> None:
         """The variables that it is about, where it is about these alone."""
-        packages = self._impure() - {"os", "posix", "nt", "importlib"}
+        packages = self._find_impure_packages() - {"os", "posix", "nt", "importlib"}
         inner = any(
             {"environ", "getenv", "environb"} & names_of(code).words for _, code in draft.codes
         )
@@ -431,7 +435,7 @@ class Surroundings:
         if ENVIRONMENT in draft.weak and writes:
             draft.weak = draft.weak - {ENVIRONMENT} | writes
 
-    def _plausible(self, part: str, draft: Draft) -> bool:
+    def _is_plausible_part(self, part: str, draft: Draft) -> bool:
         """`random` and `sample` are common words: their library must be at hand."""
         if part not in ("random", "pandas", "matplotlib", "logging", "decimal"):
             return True
@@ -439,14 +443,14 @@ class Surroundings:
             r.startswith(f"library:{part}") for r in draft.reads
         )
 
-    def _ambient_reads(self, draft: Draft) -> set[str]:  # noqa: C901 - one rule a line
+    def _find_ambient_reads(self, draft: Draft) -> set[str]:  # noqa: C901 - one rule a line
         ran, seen = self.seen.ran, self.seen
         packages = {
             r.removeprefix("library:").partition(".")[0]
             for r in draft.reads
             if r.startswith("library:")
         }
-        found = {"process", "umask"} if self._acts(draft) else set()
+        found = {"process", "umask"} if self._may_act(draft) else set()
         found |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
         if draft.statement.code.imports or "importlib" in packages:
             found.add("path")
@@ -458,7 +462,7 @@ class Surroundings:
             )
             if packages & owners and drew:
                 found.add(part)
-        if not self._acts(draft):
+        if not self._may_act(draft):
             return found
         if packages - _PURE:
             found |= {"warnings"}
@@ -484,7 +488,7 @@ class Surroundings:
         return found
 
     # ---------------------------------------------------------------- the shell
-    def _shell(self, draft: Draft) -> None:
+    def _add_shell(self, draft: Draft) -> None:
         statement, seen = draft.statement, self.seen
         magics = {m.name for m in statement.uses.magics}
         if (
@@ -495,7 +499,9 @@ class Surroundings:
             draft.reads.add("ambient:shell")
         if statement.shown and seen.number is not None:
             draft.weak.add(f"output:{seen.number}")
-            (draft.strong if seen.shown and self._done(draft) else draft.weak).add("output:newest")
+            (draft.strong if seen.shown and self._is_finished(draft) else draft.weak).add(
+                "output:newest"
+            )
         if magics & _SHELL_MAGICS:
             draft.weak.add("ambient:shell")
         for magic, part in (
@@ -535,7 +541,7 @@ _READERS: dict[str, frozenset[str]] = {
 }
 
 
-def _dotted(path: str) -> str:
+def _find_attribute_path(path: str) -> str:
     """`.pi` of `math.pi`; up to the first item or call."""
     rest = path.partition(".")[2].partition("[")[0].removesuffix("()")
     return f".{rest}" if rest else ""
@@ -548,5 +554,5 @@ _PRINTERS = frozenset(
 )
 
 
-def _only_says(command: str) -> bool:
+def _is_printing_command(command: str) -> bool:
     return not _LOOKING.search(command) and command.strip().partition(" ")[0] in _PRINTERS

@@ -107,7 +107,7 @@ class Tracker:
         """A cell was taped, or may have been: from then on all are watched."""
         self._noting: Unwatched | None = None
         self._noted: list[Unwatched] = []
-        self._threads = _alive()
+        self._threads = _find_user_threads()
         self._looked: Mapping[str, int] = {}
         self._between: dict[str, Any] | None = None
         """The ambient state after the last cell, which is that before the next one; None where it
@@ -121,27 +121,27 @@ class Tracker:
         """
 
     def install(self) -> None:
-        self._threads = _alive()
+        self._threads = _find_user_threads()
         self.variables.refresh(set(), SECONDS)
         self._between = ambient.take()
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
-        self._transformers.append(self)
+        self._ast_transformers.append(self)
         for event in (
             "post_run_cell",
             "post_execute",
         ):  # first: before others put the cell's surroundings back
             hooks = self.shell.events.callbacks[event]
             hooks.insert(0, hooks.pop())
-        if (info := _running()) is not None:
+        if (info := _find_running_info()) is not None:
             self._begin_midway(info)
 
     def uninstall(self) -> None:
         self._watch.end()
         self._watch.close()
-        if self in self._transformers:
-            self._transformers.remove(self)
+        if self in self._ast_transformers:
+            self._ast_transformers.remove(self)
         self._files.end()
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_execute", self.post_execute)
@@ -210,10 +210,12 @@ class Tracker:
 
     # ---------------------------------------------------------------- the shell's events
     def pre_run_cell(self, info: Any) -> None:
-        if self._open is not None and (_depth() > 1 or self._open.thread != threading.get_ident()):
+        if self._open is not None and (
+            _count_running_cells() > 1 or self._open.thread != threading.get_ident()
+        ):
             return  # a cell that a cell runs is part of it
         if self._noting is not None:
-            if _depth() > 1 or self._noting.thread != threading.get_ident():
+            if _count_running_cells() > 1 or self._noting.thread != threading.get_ident():
                 return
             self._end_noting(self._noting, None)  # its post_run_cell never came
         if self._skips(info.raw_cell):
@@ -222,52 +224,56 @@ class Tracker:
             return
         try:
             if not self._watches and not self._tapes(info.raw_cell):
-                self._note(info)
+                self._begin_noting(info)
                 return
             self._watch_from_now()
-            self._begin(info)
+            self._begin_cell(info)
         except Exception:
             self._open = None
-            self._fail(
+            self._record_failure(
                 self.history.begin(info.cell_id or "", info.raw_cell, None), traceback.format_exc()
             )
 
     def post_execute(self) -> None:
         """The cell's code is done; others now show its figures and the like."""
-        if self._open is not None and self._open.thread == threading.get_ident() and not _depth():
+        if (
+            self._open is not None
+            and self._open.thread == threading.get_ident()
+            and not _count_running_cells()
+        ):
             self._watch.end()
             self._files.end()
 
     def post_run_cell(self, result: Any) -> None:
         running = self._open
         if (noting := self._noting) is not None:
-            if noting.thread == threading.get_ident() and not _depth():
+            if noting.thread == threading.get_ident() and not _count_running_cells():
                 self._end_noting(noting, result)
             return
         if (
-            running is None and _depth() == 0 and not self._noted
+            running is None and _count_running_cells() == 0 and not self._noted
         ):  # the cell that began the tracking: what it made is from before
             self.variables.refresh(set(), SECONDS)
-        if running is None or _depth() > 0 or running.thread != threading.get_ident():
+        if running is None or _count_running_cells() > 0 or running.thread != threading.get_ident():
             return
         self._open = None
         try:
-            self._end(running, result)
+            self._end_cell(running, result)
         except Exception:
-            self._fail(running.entry, traceback.format_exc())
+            self._record_failure(running.entry, traceback.format_exc())
 
     @property
-    def _transformers(self) -> list[Any]:
+    def _ast_transformers(self) -> list[Any]:
         return self.shell.ast_transformers
 
     def visit(self, node: ast.AST) -> ast.AST:
         """As an AST transformer: the shell is done with its own work, the cell's code comes next.
         Changes nothing.
         """
-        self._look()
+        self._start_watches()
         return node
 
-    def _look(self) -> None:
+    def _start_watches(self) -> None:
         running, noting = self._open, self._noting
         if noting is not None and not noting.runs and noting.thread == threading.get_ident():
             noting.runs, noting.began = True, time.perf_counter()
@@ -280,10 +286,10 @@ class Tracker:
             self._between = None
             self._files.begin()
             running.began = time.perf_counter()
-            self._watch.begin(_shown(running.cell))
+            self._watch.begin(_find_shown_lines(running.cell))
 
     # ---------------------------------------------------------------- cells that are only noted
-    def _note(self, info: Any) -> None:
+    def _begin_noting(self, info: Any) -> None:
         number = self.shell.execution_count - 1 if info.store_history else None
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
         self._noting = Unwatched(entry, time.perf_counter())
@@ -292,18 +298,18 @@ class Tracker:
         self._noting, entry = None, noted.entry
         try:
             noted.touched = self._files.end()
-            entry.seconds, entry.outcome = time.perf_counter() - noted.began, _outcome(result)
+            entry.seconds, entry.outcome = time.perf_counter() - noted.began, _read_outcome(result)
             noted.shown = getattr(result, "result", None) is not None
             noted.binds(*self.variables.bound())
             entry.files = noted.touched.changes()
-            entry.notes = tuple(_notes(noted.touched.processes, noted.touched.crowded))
+            entry.notes = tuple(_format_notes(noted.touched.processes, noted.touched.crowded))
             self._noted.append(noted)
             if noted.taped:
                 self._watch_from_now()
                 entry.calls = True
-                self._unknown(entry, "it is taped, which nothing in its text says")
+                self._mark_entry_unknown(entry, "it is taped, which nothing in its text says")
         except Exception:
-            self._fail(entry, traceback.format_exc())
+            self._record_failure(entry, traceback.format_exc())
 
     def _watch_from_now(self) -> None:
         """What the cells before this one did, which were only noted, is told from their text."""
@@ -321,23 +327,24 @@ class Tracker:
             now = self.variables.prints.get(name)
             last.after[name] = "" if now is None else now.digest
         for each in noted:
-            self._hold(each.entry, each.entry.changed - each.entry.unkept.keys())
+            self._keep_values(each.entry, each.entry.changed - each.entry.unkept.keys())
         end.ambient = ambient.changes(self._between or {}, ambient.take())
         self._between = None
         self._keeper.ended()
 
     # ---------------------------------------------------------------- before
-    def _begin(self, info: Any) -> None:
+    def _begin_cell(self, info: Any) -> None:
         self._keeper.begins()
         number = self.shell.execution_count - 1 if info.store_history else None
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
         text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
         cell = cell_names(text)
-        reach = self.variables.closure(self._mentioned(cell))
-        alive = _alive()
-        tasks = _tasks()
+        reach = self.variables.closure(self._find_mentioned_variables(cell))
+        alive = _find_user_threads()
+        tasks = _find_user_tasks()
         self._open = _Open(
-            entry, cell, 0.0, threading.get_ident(), {}, self._module_dicts(reach) | self._set_below(cell),
+            entry, cell, 0.0, threading.get_ident(), {},
+            self._copy_module_dicts(reach) | self._copy_assigned_dicts(cell),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
             alive, tasks, bool(tasks) or bool(alive - self._threads), loaded=frozenset(sys.modules),
         )  # fmt: skip
@@ -351,9 +358,9 @@ class Tracker:
             info.raw_cell
         ):
             self.pre_run_cell(info)
-            self._look()
+            self._start_watches()
 
-    def _module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def _copy_module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Attributes of the modules that the cell can reach, to see patches."""
         found = {"builtins": dict(vars(sys.modules["builtins"]))}
         for each in reach:
@@ -370,30 +377,32 @@ class Tracker:
                     found[module] = dict(vars(sys.modules[module]))
         return found
 
-    def _set_below(self, cell: ParsedCell) -> dict[str, dict[str, Any]]:
+    def _copy_assigned_dicts(self, cell: ParsedCell) -> dict[str, dict[str, Any]]:
         """Attributes of classes and objects in libraries of which the cell's text sets one."""
         found = {}
         for touch in (touch for each in cell.statements for touch in each.uses.touches):
             root = self.variables.value(touch.root)
             if touch.how not in ("attr", "aug") or root is MISSING or not is_library(root):
                 continue
-            base = root.__name__ if isinstance(root, types.ModuleType) else _place(root)
+            base = root.__name__ if isinstance(root, types.ModuleType) else _format_class_path(root)
             name = ".".join([base, *touch.dotted.split(".")[1:-1]])
             with contextlib.suppress(LookupError):
                 found[name] = dict(vars(ambient.holder(name)))
         return found
 
     # ---------------------------------------------------------------- after
-    def _end(self, running: _Open, result: Any) -> None:
+    def _end_cell(self, running: _Open, result: Any) -> None:
         ran = self._watch.end() if running.watched else ExecutedCode()
         entry, touched = running.entry, self._files.end()
         entry.seconds = time.perf_counter() - running.began
         if running.background:
             ran.whole = ran.whole and sys.version_info >= (3, 12)
-        entry.outcome = _outcome(result)
-        running.leaves = bool(_alive() - running.threads) or bool(_tasks() - running.tasks)
-        mention = self._mentioned(running.cell)
-        after = ambient.take(running.ambient, self._near(running, ran, mention))
+        entry.outcome = _read_outcome(result)
+        running.leaves = bool(_find_user_threads() - running.threads) or bool(
+            _find_user_tasks() - running.tasks
+        )
+        mention = self._find_mentioned_variables(running.cell)
+        after = ambient.take(running.ambient, self._find_used_packages(running, ran, mention))
         changes = ambient.changes(running.ambient, after)
         self._between = None if running.taped else after
         patches = {
@@ -402,13 +411,15 @@ class Tracker:
             if (c := ambient.module_changes(name, was)) is not None
         }
         entry.files = touched.changes()
-        seen = self._seen(running, result, ran, touched, frozenset(changes), mention)
+        seen = self._collect_observations(
+            running, result, ran, touched, frozenset(changes), mention
+        )
         seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
         self.variables.ever.update(
             k for k in patches["builtins"].after
         ) if "builtins" in patches else None
         built = build(seen)
-        self._older(
+        self._add_older_writes(
             {n: was for n, was in seen.before.items() if n not in built.claimed}, entry.index
         )
         entry.ambient = changes | {
@@ -426,15 +437,17 @@ class Tracker:
         }
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
-        self._keep(entry, seen)
-        entry.notes = tuple(_notes(touched.processes, touched.crowded))
+        self._record_values(entry, seen)
+        entry.notes = tuple(_format_notes(touched.processes, touched.crowded))
         self._keeper.ended()
 
-    def _mentioned(self, cell: ParsedCell) -> set[str]:
+    def _find_mentioned_variables(self, cell: ParsedCell) -> set[str]:
         """Variables that a cell's text names."""
         return set().union(*(mentioned(s, self.variables) for s in cell.statements))
 
-    def _near(self, running: _Open, ran: ExecutedCode, mention: set[str]) -> frozenset[str] | None:
+    def _find_used_packages(
+        self, running: _Open, ran: ExecutedCode, mention: set[str]
+    ) -> frozenset[str] | None:
         """The packages whose code ran in a cell, or is in what it names; None where not all of that
         was seen.
         """
@@ -451,7 +464,7 @@ class Tracker:
                     near.add("random")
         return frozenset(name.lstrip("_") for name in near - MACHINERY) - _NOBODYS
 
-    def _seen(
+    def _collect_observations(
         self,
         running: _Open,
         result: Any,
@@ -482,12 +495,12 @@ class Tracker:
         rebound = look.rebound | new | ((variables.elsewhere - known) & look.before.keys())
         return Seen(
             running.cell, variables, look.before, ran, touched, changes, number=entry.number,
-            shown=getattr(result, "result", None) is not None, failed_at=self._failed_at(result, ran),
+            shown=getattr(result, "result", None) is not None, failed_at=self._find_failed_line(result, ran),
             background=running.background, leaves_background=running.leaves,
             results=running.results, rebound=frozenset(rebound),
         )  # fmt: skip
 
-    def _older(self, before: Mapping[str, Print | None], index: int) -> None:
+    def _add_older_writes(self, before: Mapping[str, Print | None], index: int) -> None:
         """A change of a name that was not looked at after each entry, and that this one's text does
         not claim, may be that of any entry since.
         """
@@ -501,7 +514,7 @@ class Tracker:
                     for s in entry.steps
                 )
 
-    def _failed_at(self, result: Any, ran: ExecutedCode) -> int | None:
+    def _find_failed_line(self, result: Any, ran: ExecutedCode) -> int | None:
         """The line of the cell that raised; 0 where it is not known; None where nothing did."""
         if result is None:
             return 0
@@ -519,15 +532,15 @@ class Tracker:
             trace = trace.tb_next
         return found
 
-    def _keep(self, entry: Execution, seen: Seen) -> None:
+    def _record_values(self, entry: Execution, seen: Seen) -> None:
         prints = self.variables.prints
         for name, was in seen.before.items():
             now = prints.get(name)
             entry.before[name] = "" if was is None else was.digest
             entry.after[name] = "" if now is None else now.digest
-        self._hold(entry, entry.changed)
+        self._keep_values(entry, entry.changed)
 
-    def _hold(self, entry: Execution, names: Iterable[str]) -> None:
+    def _keep_values(self, entry: Execution, names: Iterable[str]) -> None:
         """Keep the values that these names have now, as the entry left them."""
         prints = self.variables.prints
         for name in names:
@@ -545,14 +558,14 @@ class Tracker:
             size = sys.getsizeof(value) if type(value) in (str, bytes) else 0
             entry.held[name].weight += max(prints[name].weight, size)
 
-    def _fail(self, entry: Execution, told: str) -> None:
+    def _record_failure(self, entry: Execution, told: str) -> None:
         self._watch.end()
         self._files.end()
-        self._unknown(entry, told.strip().splitlines()[-1])
+        self._mark_entry_unknown(entry, told.strip().splitlines()[-1])
         self.failures.append(told)
 
     @staticmethod
-    def _unknown(entry: Execution, why: str) -> None:
+    def _mark_entry_unknown(entry: Execution, why: str) -> None:
         """An entry of which nothing is known reads and writes everything."""
         every = frozenset(
             {EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)}
@@ -572,31 +585,31 @@ def hold(entry: Execution) -> None:
     restore.hold(entry)
 
 
-def _place(value: Any) -> str:
+def _format_class_path(value: Any) -> str:
     """Where a class of a library stands; "" for what is none."""
     return f"{value.__module__}.{value.__qualname__}" if isinstance(value, type) else ""
 
 
-def _shown(cell: ParsedCell) -> range:
+def _find_shown_lines(cell: ParsedCell) -> range:
     """The lines of the expression that the cell ends with; none where it ends otherwise."""
     last = cell.statements[-1] if cell.statements else None
     return range(last.line, last.end + 1) if last is not None and last.shown else range(0)
 
 
-def _outcome(result: Any) -> Any:
+def _read_outcome(result: Any) -> Any:
     if result is None:
         return "cancelled"
     return "ok" if result.success else "error"
 
 
-def _notes(processes: list[str], crowded: str) -> Iterable[str]:
+def _format_notes(processes: list[str], crowded: str) -> Iterable[str]:
     if processes:
         yield f"starts a process ({processes[0][:60]}): it may read any file"
     if crowded:
         yield f"starts a process in {crowded}, where too many files lie to compare them: what it writes is not known"
 
 
-def _alive() -> set[threading.Thread]:
+def _find_user_threads() -> set[threading.Thread]:
     """The threads that are neither ours nor the kernel's: JupyterLab has it begin a subshell's thread
     between cells.
     """
@@ -610,7 +623,7 @@ def _alive() -> set[threading.Thread]:
 _OF_KERNELS = MACHINERY | {"_pydevd_bundle", "debugpy"}
 
 
-def _depth() -> int:
+def _count_running_cells() -> int:
     """How many cells run on this stack."""
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -623,7 +636,7 @@ def _depth() -> int:
     return count
 
 
-def _running() -> Any:
+def _find_running_info() -> Any:
     """What IPython knows of the cell that runs on this stack; None where none does."""
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -634,7 +647,7 @@ def _running() -> Any:
     return frame.f_locals.get("info") if frame is not None else None
 
 
-def _tasks() -> set[Any]:
+def _find_user_tasks() -> set[Any]:
     """Tasks of the notebook that are not done; the kernel's own are none of them."""
     try:
         loop = asyncio.get_running_loop()
@@ -643,12 +656,14 @@ def _tasks() -> set[Any]:
 
         loop = get_asyncio_loop()  # type: ignore[no-untyped-call]
     try:
-        return {task for task in asyncio.all_tasks(loop) if not task.done() and _is_notebooks(task)}
+        return {
+            task for task in asyncio.all_tasks(loop) if not task.done() and _is_notebook_task(task)
+        }
     except RuntimeError:
         return set()
 
 
-def _is_notebooks(task: Any) -> bool:
+def _is_notebook_task(task: Any) -> bool:
     frame = getattr(task.get_coro(), "cr_frame", None)
     if frame is None:
         return False

@@ -38,10 +38,10 @@ class Unwatched:
 
     def binds(self, bound: Iterable[object], gone: Iterable[object]) -> None:
         """Names of the notebook that it bound, and that it removed."""
-        self.bound, self.gone = _names(bound), _names(gone)
+        self.bound, self.gone = _filter_variable_names(bound), _filter_variable_names(gone)
 
 
-def _names(found: Iterable[object]) -> frozenset[str]:
+def _filter_variable_names(found: Iterable[object]) -> frozenset[str]:
     return frozenset(each for each in found if isinstance(each, str) and not is_shells(each))
 
 
@@ -53,13 +53,13 @@ def tell(
     """
     last: dict[str, Execution] = {}
     for each in noted:
-        _tell(each, variables, known, last)
+        _fill_entry_from_text(each, variables, known, last)
     end = noted[-1].entry
     for name, now in variables.prints.items():  # by code that no text told of
         was = known.get(name)
         if name not in last and (was is None or was.digest != now.digest):
             end.changed |= {name}
-            _binds(end, name, known, last)
+            _record_change(end, name, known, last)
     for each in noted:
         for name in each.entry.changed - each.gone:
             if last[name] is not each.entry:
@@ -67,7 +67,7 @@ def tell(
     return last
 
 
-def _tell(
+def _fill_entry_from_text(
     noted: Unwatched,
     variables: Variables,
     known: Mapping[str, Print],
@@ -91,12 +91,12 @@ def _tell(
     changed = built.changed | noted.bound | noted.gone | (written & variables.prints.keys())
     entry.changed, entry.opaque = frozenset(changed), built.opaque & changed
     for name in sorted(changed):
-        _binds(entry, name, known, last)
+        _record_change(entry, name, known, last)
     for name in noted.gone:
         entry.after[name] = ""
 
 
-def _binds(
+def _record_change(
     entry: Execution, name: str, known: Mapping[str, Print], last: dict[str, Execution]
 ) -> None:
     if name not in last:

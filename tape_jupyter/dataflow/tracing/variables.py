@@ -133,7 +133,7 @@ class Variables:
             if each in found:
                 continue
             found.add(each)
-            self._know(each)
+            self._fingerprint_if_new(each)
             print_ = self.prints.get(each)
             for module, code in print_.codes if print_ else ():
                 used = names_of(code)
@@ -145,14 +145,14 @@ class Variables:
                 )
         return found
 
-    def _know(self, resource: str) -> None:
+    def _fingerprint_if_new(self, resource: str) -> None:
         """A user's module is looked at when it is first reached."""
         if (
             resource not in self.prints
             and ":" in resource
             and (value := self.value(resource)) is not MISSING
         ):
-            self._take(resource, value, SECONDS)
+            self._fingerprint_variable(resource, value, SECONDS)
 
     def sharing(self, resources: Iterable[str]) -> set[str]:
         """Variables that hold a changeable object which one of these holds too; these included."""
@@ -186,7 +186,7 @@ class Variables:
         a little time is left. `seconds` is what all of them may take; each gets LEAST, whatever the
         others took.
         """
-        new = self._new_modules()
+        new = self._add_new_modules()
         look = VariableLook(dict(new), set(new), {})
         try:
             until = time.thread_time() + seconds
@@ -197,7 +197,7 @@ class Variables:
                 if isinstance(name, str) and not is_shells(name)
             }
             elsewhere = {each: self.value(each) for each in self.elsewhere}
-            self._gone(
+            self._drop_removed_variables(
                 look, (*gone, *(each for each, value in elsewhere.items() if value is MISSING))
             )
             self.ever.update(bound)
@@ -207,25 +207,25 @@ class Variables:
                 if v is not MISSING and self._ids.get(r) != identity(v)
             }
             bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
-            for each in sorted(bound, key=self._dear):
-                self._again(look, each, bound[each], until)
-            self._others(look)
+            for each in sorted(bound, key=self._find_last_seconds):
+                self._refingerprint_variable(look, each, bound[each], until)
+            self._refingerprint_unreached(look)
         except BaseException:
             self.forget()  # interrupted midway: nothing may pass for known that was not looked at
             raise
         return look
 
-    def _dear(self, resource: str) -> float:
+    def _find_last_seconds(self, resource: str) -> float:
         return self.prints[resource].seconds if resource in self.prints else 0.0
 
-    def _gone(self, look: VariableLook, resources: Iterable[Any]) -> None:
+    def _drop_removed_variables(self, look: VariableLook, resources: Iterable[Any]) -> None:
         for each in resources:
             if each in self.prints:
                 look.before[each] = self.prints[each]
                 look.rebound.add(each)
-                self._drop(each)
+                self._drop_variable(each)
 
-    def _others(self, look: VariableLook) -> None:
+    def _refingerprint_unreached(self, look: VariableLook) -> None:
         """Nothing says that these were reached: each in turn, the dear ones when enough was saved
         for them.
         """
@@ -240,10 +240,12 @@ class Variables:
             if each not in look.before and self.prints[each].seconds <= max(
                 self._purse - spent, SPARE
             ):
-                self._again(look, each, self.value(each), 0.0)
+                self._refingerprint_variable(look, each, self.value(each), 0.0)
         self._purse = max(0.0, self._purse - (time.thread_time() - began))
 
-    def _again(self, look: VariableLook, resource: str, value: Any, until: float) -> None:
+    def _refingerprint_variable(
+        self, look: VariableLook, resource: str, value: Any, until: float
+    ) -> None:
         if resource in look.before:
             return
         look.before[resource] = self.prints.get(resource)
@@ -251,11 +253,13 @@ class Variables:
         anew = self._ids.get(resource) != identity(value)
         if anew:
             look.rebound.add(resource)
-        if not anew and _is_still(value):
+        if not anew and _is_unchangeable(value):
             return
-        self._take(resource, value, min(SECONDS, max(LEAST, until - time.thread_time())))
+        self._fingerprint_variable(
+            resource, value, min(SECONDS, max(LEAST, until - time.thread_time()))
+        )
 
-    def _new_modules(self) -> dict[str, Print | None]:
+    def _add_new_modules(self) -> dict[str, Print | None]:
         """The user's modules that were imported since: all their globals are new."""
         if len(sys.modules) == self._count:
             return {}
@@ -270,11 +274,11 @@ class Variables:
         for name in new:
             for each in self.globals_of(name):
                 if each not in self.prints:
-                    self._know(each)
+                    self._fingerprint_if_new(each)
                     found[each] = None
         return found
 
-    def _take(self, resource: str, value: Any, seconds: float) -> None:
+    def _fingerprint_variable(self, resource: str, value: Any, seconds: float) -> None:
         known = self.prints.get(resource)
         if (
             known is not None
@@ -286,9 +290,9 @@ class Variables:
                 known, opaque=True, vast=True
             )  # dataflow/static/effects.py says whether it may have changed
             return
-        self._drop(resource)
+        self._drop_variable(resource)
         self._looked[resource] = self.now
-        if not _is_still(value):
+        if not _is_unchangeable(value):
             self._changeable[resource] = None
         if ":" in resource:
             self.elsewhere.add(resource)
@@ -297,7 +301,7 @@ class Variables:
         for one in found.ids:
             self._owners.setdefault(one, set()).add(resource)
 
-    def _drop(self, resource: str) -> None:
+    def _drop_variable(self, resource: str) -> None:
         known = self.prints.pop(resource, None)
         self._ids.pop(resource, None)
         self._changeable.pop(resource, None)
@@ -309,7 +313,7 @@ class Variables:
                     del self._owners[one]
 
 
-def _is_still(value: Any) -> bool:
+def _is_unchangeable(value: Any) -> bool:
     """Whether nobody can change it, or what it holds is looked at by other names."""
     if isinstance(value, types.BuiltinFunctionType):  # `add = items.append` changes with items
         owner = value.__self__

@@ -142,10 +142,12 @@ def test_the_work_grows_with_what_is_read_not_with_the_square_of_the_cells(monke
     from tape_jupyter.dataflow import downstream as module
 
     asked = []
-    real = module.covers, module._below
+    real = module.covers, module._find_parts
     monkeypatch.setattr(module, "covers", lambda w, r: asked.append(1) or real[0](w, r))
     monkeypatch.setattr(
-        module, "_below", lambda *a, **k: [asked.append(1) or each for each in real[1](*a, **k)]
+        module,
+        "_find_parts",
+        lambda *a, **k: [asked.append(1) or each for each in real[1](*a, **k)],
     )
 
     def counted(n):

@@ -60,32 +60,34 @@ def call(
 ) -> OutcomeValue:
     """`dropped`: nobody takes its result."""
     called = reckoning.base(node.func, frame)
-    args = [_given(reckoning, each, frame) for each in node.args]
-    named = {k.arg: _given(reckoning, k.value, frame) for k in node.keywords}
+    args = [_read_argument(reckoning, each, frame) for each in node.args]
+    named = {k.arg: _read_argument(reckoning, k.value, frame) for k in node.keywords}
     function = called.obj
     if None in named or any(isinstance(each, ast.Starred) for each in node.args):
         given = [*args, *named.values()]
         known = function.functions() if isinstance(function, Several) else [function]
         if known and all(_is_users_function(each) for each in known):
-            return _spread(reckoning, known, called, given, frame)
-        return _outside(reckoning, node, called, given, frame, dropped=dropped, on=called.bound)
+            return _call_with_spread(reckoning, known, called, given, frame)
+        return _call_outside_code(
+            reckoning, node, called, given, frame, dropped=dropped, on=called.bound
+        )
     if isinstance(function, Several) and (several := function.functions()):
-        return _one_of(reckoning, several, called, args, named, frame)
+        return _call_one_of(reckoning, several, called, args, named, frame)
     if isinstance(function, types.FunctionType | type) and is_users(function.__module__ or ""):
-        _is_that(reckoning, called)
+        _depend_on_identity(reckoning, called)
         if isinstance(function, type):
-            return _make(reckoning, function, args, named, frame)
-        return _enter(
+            return _construct_object(reckoning, function, args, named, frame)
+        return _enter_function(
             reckoning, function, [called.bound, *args] if _is_method(called) else args, named, frame
         )
-    return _library(reckoning, node, called, [*args, *named.values()], frame, dropped=dropped)
+    return _call_library(reckoning, node, called, [*args, *named.values()], frame, dropped=dropped)
 
 
 def _is_users_function(value: Any) -> bool:
     return isinstance(value, types.FunctionType) and is_users(value.__module__ or "")
 
 
-def _spread(
+def _call_with_spread(
     reckoning: Reckoning,
     functions: Sequence[types.FunctionType],
     called: OutcomeValue,
@@ -95,7 +97,7 @@ def _spread(
     """A call of one of some functions of the user's with `*args` or `**options`: any of its
     parameters may be any of what is handed.
     """
-    _is_that(reckoning, called)
+    _depend_on_identity(reckoning, called)
     deps = reckoning.all_of(given)
     whatever = OutcomeValue(
         deps, refs=frozenset(r for each in given for r in (*each.refs, *each.inside))
@@ -116,12 +118,12 @@ def _spread(
             *filter(None, (spec.vararg, spec.kwarg)),
         ]
         handed = {each.arg: whatever for each in every}
-        found.append(_enter(reckoning, function, (), {}, frame, handed=handed))
+        found.append(_enter_function(reckoning, function, (), {}, frame, handed=handed))
     frame.control = before
-    return _either(called, found)
+    return _merge_results(called, found)
 
 
-def _either(called: OutcomeValue, found: Sequence[OutcomeValue]) -> OutcomeValue:
+def _merge_results(called: OutcomeValue, found: Sequence[OutcomeValue]) -> OutcomeValue:
     """What one of some functions gave."""
     deps = called.all.union(*(each.all for each in found))
     return OutcomeValue(
@@ -129,7 +131,7 @@ def _either(called: OutcomeValue, found: Sequence[OutcomeValue]) -> OutcomeValue
     )
 
 
-def _library(
+def _call_library(
     reckoning: Reckoning,
     node: ast.Call,
     called: OutcomeValue,
@@ -141,13 +143,13 @@ def _library(
     """A call of what is builtin or somebody else's."""
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name and called.obj is not MISSING and getattr(builtins, name, None) is called.obj:
-        return _builtin(reckoning, name, node, given, frame)
+        return _call_builtin(reckoning, name, node, given, frame)
     if called.bound is not None and isinstance(node.func, ast.Attribute):
-        return _method(reckoning, node, called.bound, given, frame, dropped=dropped)
-    return _outside(reckoning, node, called, given, frame, dropped=dropped, on=None)
+        return _call_method(reckoning, node, called.bound, given, frame, dropped=dropped)
+    return _call_outside_code(reckoning, node, called, given, frame, dropped=dropped, on=None)
 
 
-def _is_that(reckoning: Reckoning, called: OutcomeValue) -> None:
+def _depend_on_identity(reckoning: Reckoning, called: OutcomeValue) -> None:
     """That a name holds this function, or an object of this class, is what everything after depends
     on.
     """
@@ -158,7 +160,7 @@ def _is_that(reckoning: Reckoning, called: OutcomeValue) -> None:
             reckoning.told.reads |= each.deps | same
 
 
-def _given(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
+def _read_argument(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
     """An argument; len(x) and its like look at part of one only."""
     found = reckoning.base(node, frame)
     if not found.own:
@@ -166,7 +168,7 @@ def _given(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> Outcome
     return found
 
 
-def _builtin(
+def _call_builtin(
     reckoning: Reckoning, name: str, node: ast.Call, given: list[OutcomeValue], frame: OutcomeFrame
 ) -> OutcomeValue:
     if (
@@ -200,7 +202,7 @@ def _builtin(
     )
 
 
-def _method(
+def _call_method(
     reckoning: Reckoning,
     node: ast.Call,
     base: OutcomeValue,
@@ -211,7 +213,7 @@ def _method(
 ) -> OutcomeValue:
     name, deps = getattr(node.func, "attr", ""), reckoning.all_of(given)
     if type(base.obj) in BOXES or (base.fresh is not None and base.obj is MISSING):
-        return _of_box(reckoning, name, base, given, deps, frame)
+        return _call_box_method(reckoning, name, base, given, deps, frame)
     if base.kind in ATOMS or type(base.obj) in ATOMS:
         reckoning.told.reads |= base.all
         if name not in _SURE:
@@ -219,10 +221,10 @@ def _method(
         return OutcomeValue(base.all | deps)
     if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
         raise Unclear
-    return _outside(reckoning, node, base, given, frame, dropped=dropped, on=base)
+    return _call_outside_code(reckoning, node, base, given, frame, dropped=dropped, on=base)
 
 
-def _of_box(
+def _call_box_method(
     reckoning: Reckoning,
     name: str,
     base: OutcomeValue,
@@ -253,7 +255,7 @@ def _of_box(
     return OutcomeValue(base.all | deps, refs=base.inside | inner)
 
 
-def _outside(
+def _call_outside_code(
     reckoning: Reckoning,
     node: ast.Call,
     called: OutcomeValue,
@@ -295,7 +297,7 @@ def _outside(
     )
 
 
-def _one_of(
+def _call_one_of(
     reckoning: Reckoning,
     several: list[types.FunctionType],
     called: OutcomeValue,
@@ -306,12 +308,12 @@ def _one_of(
     """A call of one of some functions, nobody knows which."""
     before = frame.control
     frame.control = before | called.all
-    found = [_enter(reckoning, each, args, named, frame) for each in several]
+    found = [_enter_function(reckoning, each, args, named, frame) for each in several]
     frame.control = before
-    return _either(called, found)
+    return _merge_results(called, found)
 
 
-def _make(
+def _construct_object(
     reckoning: Reckoning, kind: type, args: list[OutcomeValue], named: _Named, frame: OutcomeFrame
 ) -> OutcomeValue:
     """An object of a class of the user's."""
@@ -326,7 +328,7 @@ def _make(
             raise Unclear
         return made
     if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
-        _enter(reckoning, start, [made, *args], named, frame)
+        _enter_function(reckoning, start, [made, *args], named, frame)
         return made
     if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (
         start is object.__init__ and not given
@@ -335,7 +337,7 @@ def _make(
     raise Unclear
 
 
-def _enter(
+def _enter_function(
     reckoning: Reckoning,
     function: types.FunctionType,
     args: Sequence[Any],
@@ -355,8 +357,8 @@ def _enter(
         or hasattr(function, "__wrapped__")
     ):
         raise Unclear
-    place = _place(reckoning, function)
-    names = _handed(function, tree, args, named) if handed is None else handed
+    place = _find_place(reckoning, function)
+    names = _bind_arguments(function, tree, args, named) if handed is None else handed
     inner = OutcomeFrame(place, names, frozenset(shared_names(tree)), control=frame.control)
     reckoning.told.codes.add(code_of(function))
     reckoning.depth += 1
@@ -379,7 +381,7 @@ def _enter(
     )
 
 
-def _place(reckoning: Reckoning, function: types.FunctionType) -> str:
+def _find_place(reckoning: Reckoning, function: types.FunctionType) -> str:
     if function.__globals__ is reckoning.variables.namespace:
         return ""
     module = function.__globals__.get("__name__")
@@ -388,7 +390,7 @@ def _place(reckoning: Reckoning, function: types.FunctionType) -> str:
     return module
 
 
-def _handed(
+def _bind_arguments(
     function: types.FunctionType, tree: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef,
     args: Sequence[OutcomeValue], named: _Named,
 ) -> dict[str, OutcomeValue]:  # fmt: skip

@@ -97,7 +97,7 @@ def _store_part(
         base.fresh.refs |= value.inside
     if not base.refs:
         return
-    step = _step(target, key)
+    step = _format_step(target, key)
     if isinstance(target, ast.Attribute):
         known = base.obj is not MISSING and paths.stores(f"x.{target.attr}", base.obj)
     else:
@@ -125,7 +125,7 @@ def _store_part(
         reckoning.write(frame, f"{base.own}{ELEMENT}", value.all)
 
 
-def _step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> str:
+def _format_step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> str:
     if isinstance(target, ast.Attribute):
         return f".{target.attr}"
     return f"[{key.obj!r}]" if type(key.obj) in (str, int) and not key.own else ""
@@ -148,16 +148,18 @@ def name(reckoning: Reckoning, node: ast.Name, frame: OutcomeFrame) -> OutcomeVa
 
 
 def attribute(reckoning: Reckoning, node: ast.Attribute, frame: OutcomeFrame) -> OutcomeValue:
-    return _part(reckoning, reckoning.base(node.value, frame), node.attr, frame)
+    return _read_attribute(reckoning, reckoning.base(node.value, frame), node.attr, frame)
 
 
-def _part(reckoning: Reckoning, base: OutcomeValue, name: str, frame: OutcomeFrame) -> OutcomeValue:
+def _read_attribute(
+    reckoning: Reckoning, base: OutcomeValue, name: str, frame: OutcomeFrame
+) -> OutcomeValue:
     if base.obj is MISSING or base.fresh is not None:
         return OutcomeValue(
             base.all, refs=base.inside, bound=base
         )  # a property that asks a model is a call we do not see
     if isinstance(base.obj, types.ModuleType):
-        return _of_module(reckoning, base, name, frame)
+        return _read_module_attribute(reckoning, base, name, frame)
     if paths.is_array(base.obj) and base.own and name in ("shape", "dtype", "ndim", "size"):
         return OutcomeValue(base.deps | {f"{base.own}.__len__"})
     found = paths.attribute(base.obj, name)
@@ -176,14 +178,14 @@ def _part(reckoning: Reckoning, base: OutcomeValue, name: str, frame: OutcomeFra
         )
     slot = next((vars(c)[name] for c in type(base.obj).__mro__ if name in vars(c)), MISSING)
     users = is_users(str(type(base.obj).__module__))
-    if isinstance(slot, types.FunctionType) and users and name not in _inside(base.obj):
+    if isinstance(slot, types.FunctionType) and users and name not in _find_instance_dict(base.obj):
         return OutcomeValue(base.deps, obj=slot, bound=base)
     if users and not (type(slot) in ATOMS or type(slot) is types.MemberDescriptorType):
         raise Unclear
     return OutcomeValue(base.all, refs=base.inside, bound=base)
 
 
-def _of_module(
+def _read_module_attribute(
     reckoning: Reckoning, base: OutcomeValue, name: str, _frame: OutcomeFrame
 ) -> OutcomeValue:
     found = vars(base.obj).get(name, MISSING)
@@ -200,7 +202,7 @@ def _of_module(
 
 def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) -> OutcomeValue:
     base, key = reckoning.base(node.value, frame), reckoning.value(node.slice, frame)
-    said = _key(reckoning, key)
+    said = _find_key(reckoning, key)
     if type(said) is int and said < 0 and root_of(base.own) in reckoning.moved:
         said = MISSING
     if (
@@ -234,7 +236,7 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
     return OutcomeValue(base.all | key.all, refs=base.inside, obj=some)
 
 
-def _key(reckoning: Reckoning, key: OutcomeValue) -> Any:
+def _find_key(reckoning: Reckoning, key: OutcomeValue) -> Any:
     """What a key is, where that is known."""
     if not key.own:
         return key.obj
@@ -354,7 +356,7 @@ def iterated(reckoning: Reckoning, value: OutcomeValue, frame: OutcomeFrame) -> 
     reckoning.may_raise(frame, value.all)
 
 
-def _inside(value: Any) -> Any:
+def _find_instance_dict(value: Any) -> Any:
     try:
         return object.__getattribute__(value, "__dict__")
     except AttributeError:

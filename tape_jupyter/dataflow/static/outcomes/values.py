@@ -156,7 +156,7 @@ def shared_names(tree: ast.AST) -> Iterator[str]:
 
 
 @lru_cache(256)
-def _tree(text: str) -> ast.Module | None:
+def _parse_text(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -170,7 +170,7 @@ def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncF
     """
     if (
         code.co_flags & (0x20 | 0x200)
-        or (tree := _tree("".join(linecache.getlines(code.co_filename)))) is None
+        or (tree := _parse_text("".join(linecache.getlines(code.co_filename)))) is None
     ):
         return None
     found: list[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef] = []

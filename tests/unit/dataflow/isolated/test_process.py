@@ -21,8 +21,8 @@ def job(tmp_path, *sources, **more):
 @pytest.fixture(params=["layers", "copy"])
 def away(request, monkeypatch):
     if request.param == "copy":
-        monkeypatch.setattr(process, "_layers", lambda: False)
-    elif not process._layers():
+        monkeypatch.setattr(process, "_can_use_layers", lambda: False)
+    elif not process._can_use_layers():
         pytest.skip("this system gives us no mounts of our own")
     return request.param
 
@@ -163,6 +163,6 @@ def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
 def test_folders_to_layer_over_are_none_inside_another(tmp_path):
     inner = tmp_path / "a"
     inner.mkdir()
-    assert process._roots([str(inner), str(tmp_path), str(tmp_path / "not there")]) == [
+    assert process._find_roots([str(inner), str(tmp_path), str(tmp_path / "not there")]) == [
         os.path.realpath(tmp_path)
     ]
