@@ -273,7 +273,7 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
         _decode_body(recorded) if body == text_of(recorded) else _encode_body(entry, recorded, body)
     )
     if recorded.status == SWITCHED and status in (None, SWITCHED):
-        return replace(recorded, **_split_frames(entry, recorded, data))
+        return replace(recorded, **_build_frame_chunks(entry, recorded, data))
     cut, waits = rechunking.whole(recorded, data)
     number = status if status is not None else recorded.status or 200
     reason = recorded.reason if number == recorded.status else ""
@@ -281,7 +281,7 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
     return Reply(number, head, cut, waits, version=recorded.version, reason=reason)
 
 
-def _split_frames(entry: Entry, recorded: Reply, data: bytes) -> dict[str, Any]:
+def _build_frame_chunks(entry: Entry, recorded: Reply, data: bytes) -> dict[str, Any]:
     """The frames of a WebSocket, a line each; each keeps the moment of the one that stood in its
     place.
     """
