@@ -61,8 +61,8 @@ class Cassette(Derived):
             self.notes = [note for note in self.notes if not note.endswith(_ASIDE)]
             return super().refresh()
 
-    def _forget(self) -> None:
-        super()._forget()
+    def _clear_index(self) -> None:
+        super()._clear_index()
         self._folder, self._primed = (
             request_refs.RequestFolder(),
             "",
@@ -90,11 +90,11 @@ class Cassette(Derived):
         """
         with self._lock:
             try:
-                self._create()
-                reply = self._kept_reply(reply, secrets)
+                self._create_file()
+                reply = self._put_reply_body(reply, secrets)
                 return self._append_override(entry, reply, told, secrets)
             except Replaced:
-                self._start_over(str(told.get("by", "")))
+                self._reread_changed_file(str(told.get("by", "")))
                 return self._append_override(entry, reply, told, secrets)
 
     def _append_override(
@@ -119,9 +119,12 @@ class Cassette(Derived):
             record = {**record, **clean, "response": records.scrubbed(response, secrets)}
             text = emitter.emit(record)
         overridden = Overridden(
-            self, self._append(self._prove(record, text)), replaced, str(told.get("by", ""))
+            self,
+            self._append_record(self._prove_text(record, text)),
+            replaced,
+            str(told.get("by", "")),
         )
-        self._put_over(overridden)
+        self._apply_override(overridden)
         return overridden
 
     def append_again(
@@ -130,7 +133,7 @@ class Cassette(Derived):
         """Commit what answers an overridden request when it is sent again (a fault, then the
         recorded reply).
         """
-        run = self._run(entry.run) or {}
+        run = self._find_run(entry.run) or {}
         identity = {key: run[key] for key in ("cell", "source", "session", "title") if run.get(key)}
         again = self.start_run(
             {"mode": "again", "parent": entry.run, **identity, "at": at}, {}, secrets
@@ -146,7 +149,7 @@ class Cassette(Derived):
             self.append_call(head, request, reply, secrets)
         self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)
 
-    def _create(self) -> None:
+    def _create_file(self) -> None:
         """A take's file, with its header; another kernel may have made it meanwhile, of a longer
         base.
         """
@@ -154,7 +157,7 @@ class Cassette(Derived):
             return
         if not self._journal.exists():
             header = {"cassette": files.stem(self.root), "made by": f"tape-jupyter {__version__}"}
-            self._journal.append(b"", self._top(header))
+            self._journal.append(b"", self._build_header(header))
         self._journal.distrust()
         self.refresh()
 
@@ -174,10 +177,10 @@ class Cassette(Derived):
         whole = {"run": run, **records.masked(record, secrets)}
         with self._lock:
             try:
-                self._append(emitter.emit(whole), header)
+                self._append_record(emitter.emit(whole), header)
             except Replaced:
-                self._start_over(run)
-                self._append(emitter.emit(whole), header)
+                self._reread_changed_file(run)
+                self._append_record(emitter.emit(whole), header)
             self._add_run(whole)
         return run
 
@@ -187,16 +190,16 @@ class Cassette(Derived):
         """
         told = records.masked(dict(kit), secrets)
         with self._lock:
-            first = self._run(self._first_kit)
+            first = self._find_run(self._first_kit)
             record = records.kit_like(run, told, first)
             try:
-                self._append(emitter.emit(record))
+                self._append_record(emitter.emit(record))
             except Replaced:
-                self._start_over(run)
+                self._reread_changed_file(run)
                 first, record = None, records.kit_like(run, told, None)
-                self._append(emitter.emit(record))
+                self._append_record(emitter.emit(record))
             self._first_kit = first["run"] if first else run
-            if (own := self._run(run)) is not None:
+            if (own := self._find_run(run)) is not None:
                 own["kit"] = records.kit_whole(record, own, first)
 
     def begin_call(
@@ -206,7 +209,7 @@ class Cassette(Derived):
         CassetteError.
         """
         with self._lock:
-            self._prime(run)
+            self._prime_request_folder(run)
             return begun(run, call, asked, secrets, self._folder)
 
     def append_call(
@@ -223,7 +226,7 @@ class Cassette(Derived):
         `beginning`: its `begin_call`, where that was made already. Raises CassetteError where it
         cannot be kept (disk full, read-only); the caller's program is not concerned.
         """
-        reply = self._kept_reply(reply, secrets)
+        reply = self._put_reply_body(reply, secrets)
         if isinstance(call, Request) and call.large is not None:
             kept = self._put_body(call.large, call.large.blocks(), secrets)
             beginning = beginning if kept.sha256 == call.large.sha256 else None
@@ -232,10 +235,10 @@ class Cassette(Derived):
             try:
                 return self._append_call(head, call, reply, secrets, beginning)
             except Replaced:
-                self._start_over(head.run)
+                self._reread_changed_file(head.run)
                 return self._append_call(head, call, reply, secrets)
 
-    def _kept_reply(self, reply: Reply | Value, secrets: Secrets) -> Reply | Value:
+    def _put_reply_body(self, reply: Reply | Value, secrets: Secrets) -> Reply | Value:
         """The reply, a large body of it in assets/. Raises CassetteError."""
         if not isinstance(reply, Reply) or not large_body.is_large(reply.chunks):
             return reply
@@ -276,16 +279,16 @@ class Cassette(Derived):
             raise CassetteError(
                 f"call {head.call} of run {head.run} is recorded already", path=str(self.path)
             )
-        self._prime(head.run)
+        self._prime_request_folder(head.run)
         if beginning is None or not beginning.holds(self._folder):
             asked = MatchedRequest(head.match, head.exact, head.asked, head.clean)
             beginning = begun(head.run, call, asked, secrets, self._folder)
         text = self._record_text(head, beginning, reply, secrets)
         remember = beginning.remember
         if not text:
-            record, remember = self._scrubbed(head, call, reply, secrets)
-            text = self._prove(record, emitter.emit(record))
-        place = self._append(text)
+            record, remember = self._build_scrubbed_record(head, call, reply, secrets)
+            text = self._prove_text(record, emitter.emit(record))
+        place = self._append_record(text)
         entry = Entry(
             self, place, (head.call, head.run, head.match, head.where.lineage), head.apart
         )
@@ -305,12 +308,12 @@ class Cassette(Derived):
             return ""
         if sum(map(len, parts)) > external_texts.LIMIT:
             record = {**told, "request": beginning.section, **answer}
-            return self._prove(record, emitter.whole(*parts))
+            return self._prove_text(record, emitter.whole(*parts))
         if emitter.parse(emitter.whole(*parts[::2])) != {**told, **answer}:
             raise CassetteError(UNPROVEN, path=str(self.path))
         return emitter.whole(*parts)
 
-    def _scrubbed(
+    def _build_scrubbed_record(
         self,
         head: records.Head,
         call: Request | FunctionCall,
@@ -331,11 +334,11 @@ class Cassette(Derived):
             "response": response,
         }, remember
 
-    def _prime(self, run: str) -> None:
+    def _prime_request_folder(self, run: str) -> None:
         """Let a take's requests refer to those of the recording that the run adds to: they repeat
         its history.
         """
-        parent = str((self._run(run) or {}).get("parent", ""))
+        parent = str((self._find_run(run) or {}).get("parent", ""))
         if self.base is None or not parent or parent == self._primed:
             return
         self._primed = parent
@@ -347,7 +350,7 @@ class Cassette(Derived):
         """Commit bytes (or an error, or items of a generator) that came after a call had been
         committed.
         """
-        response = records.response_section(self._kept_reply(reply, secrets), secrets)
+        response = records.response_section(self._put_reply_body(reply, secrets), secrets)
         for told in ("status", "headers", "version", "reason"):
             response.pop(told, None)
         with self._lock:
@@ -357,9 +360,9 @@ class Cassette(Derived):
                 record = {"more": entry.id, "run": entry.run, **records.scrubbed(response, secrets)}
                 text = emitter.emit(record)
             try:
-                entry.more += (self._append(self._prove(record, text)),)
+                entry.more += (self._append_record(self._prove_text(record, text)),)
             except Replaced:
-                self._start_over(entry.run)
+                self._reread_changed_file(entry.run)
                 raise
 
     def end_run(
@@ -372,13 +375,13 @@ class Cassette(Derived):
         data = emitter.emit(whole)
         with self._lock:
             try:
-                self._append(data)
+                self._append_record(data)
             except Replaced:
-                self._start_over(run)
-                self._append(data)
+                self._reread_changed_file(run)
+                self._append_record(data)
             self.ended[run] = whole
             if sync:
-                self._sync()
+                self._sync_to_disk()
 
     def held(self) -> AbstractContextManager[None]:
         """Keep the file open and locked over many appends: for a cassette that nobody else knows of
@@ -389,9 +392,9 @@ class Cassette(Derived):
     def sync(self) -> None:
         """Ask the disk to hold all that is committed. Raises CassetteError."""
         with self._lock:
-            self._sync()
+            self._sync_to_disk()
 
-    def _sync(self) -> None:
+    def _sync_to_disk(self) -> None:
         while self._unsynced:
             with suppress(OSError):  # one that is gone is told of where it is read
                 os.fsync(self._unsynced.pop().fileno())
@@ -412,37 +415,37 @@ class Cassette(Derived):
                 else None
             )
 
-    def _start_over(self, run: str) -> None:
+    def _reread_changed_file(self, run: str) -> None:
         """Somebody edited, cut or removed the file while it was recorded to: read it anew, and put
         our run back.
 
         A file that is broken now is still recorded to: what was paid for is kept, and reading it
         again will tell.
         """
-        own = self._run(run)
+        own = self._find_run(run)
         self._histories.clear()
-        self._forget()
+        self._clear_index()
         try:
-            self._read(0)
+            self._index_from(0)
         except CassetteError:
-            self._forget()
+            self._clear_index()
             self._journal.distrust()
-        if own is not None and self._run(run) is None:
-            self._append(emitter.emit(own))
+        if own is not None and self._find_run(run) is None:
+            self._append_record(emitter.emit(own))
             self._add_run(own)
 
-    def _prove(self, record: dict[str, Any], text: str) -> str:
+    def _prove_text(self, record: dict[str, Any], text: str) -> str:
         """The text to commit, long texts put away; proven to read back as what they were written
         from.
         """
         if len(text) > external_texts.LIMIT:
-            record = self._put_away(record)
+            record = self._put_away_long_texts(record)
             text = emitter.emit(record)
         if emitter.parse(text) != record:
             raise CassetteError(UNPROVEN, path=str(self.path))
         return text
 
-    def _put_away(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _put_away_long_texts(self, record: dict[str, Any]) -> dict[str, Any]:
         kept = ("call", "override", "more", "run", "kit")
         try:
             return {
@@ -453,30 +456,30 @@ class Cassette(Derived):
             reason = f"a long text cannot be written to assets/: {error.strerror or error}"
             raise CassetteError(reason, path=str(self.path)) from error
 
-    def _append(self, text: str, header: Mapping[str, Any] = _NO_HEADER) -> tuple[int, int]:
+    def _append_record(self, text: str, header: Mapping[str, Any] = _NO_HEADER) -> tuple[int, int]:
         """Commit a record; gives offset and length. What others appended since we looked is indexed
         before it.
         """
         if self._memory is not None:
             raise CassetteError(self.writable(), path=str(self.path))
         known, torn = self._journal.committed, self._journal.torn
-        data, top = text.encode("utf-8"), self._top(header)
+        data, top = text.encode("utf-8"), self._build_header(header)
         offset = self._journal.append(data, top)
         if torn:
             self.notes = [note.replace(TORN, _ASIDE) for note in self.notes]
         if offset > known and offset != len(top):
-            self._catch_up(known, offset)
+            self._index_appended(known, offset)
         return offset, len(data)
 
-    def _top(self, header: Mapping[str, Any]) -> bytes:
+    def _build_header(self, header: Mapping[str, Any]) -> bytes:
         """The header that a new file begins with; a take's says what it is of."""
         of = self._of.record() if self._of is not None else {}
         return emitter.emit({"tape": VERSION, **header, **of}).encode("utf-8")
 
-    def _catch_up(self, known: int, until: int) -> None:
+    def _index_appended(self, known: int, until: int) -> None:
         try:
             for span in self._journal.between(known, until):
-                self._index(span)
+                self._index_record(span)
         except CassetteError:
             # our record is committed; whoever reads the file next is told of the other
             self._journal.distrust()

@@ -34,17 +34,17 @@ def title_of(source: str) -> str:
     if lines and lines[0].startswith("%%tape"):
         del lines[0]
     if lines and lines[0].startswith("#") and (heading := lines[0].strip("#! ")):
-        return _cut(heading)
+        return _shorten_title(heading)
     code = [line for line in lines if not line.startswith("#")]
     telling = next((line for line in code if not _DULL.match(line)), code[0] if code else "")
     if found := _DEFINES.match(telling):
-        return _cut(found[1] or found[2])
+        return _shorten_title(found[1] or found[2])
     if found := _GIVES.match(telling):
-        return _cut(f"{found[1]} = {found[2].rpartition('.')[2]}(…)")
-    return _cut(telling)
+        return _shorten_title(f"{found[1]} = {found[2].rpartition('.')[2]}(…)")
+    return _shorten_title(telling)
 
 
-def _cut(text: str) -> str:
+def _shorten_title(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= TITLE else f"{line[: TITLE - 1]}…"
 
@@ -90,12 +90,12 @@ class Sources:
         digest = str(record.get("source") or "")
         if digest in self.known:
             return self.known[digest]
-        self._refresh()
+        self._refresh_sources()
         return self._held.get(digest)
 
     def of_cell(self, cell: str) -> str | None:
         """The source of a cell by what its spans name it by: as it stands in the notebook now."""
-        for held in (self.known, self._current()):
+        for held in (self.known, self._read_sources()):
             for digest, source in held.items():
                 if cell and digest.startswith(cell):
                     return source
@@ -107,17 +107,17 @@ class Sources:
         number = f"[{count}] " if isinstance(count, int) else ""
         told = record.get("title")
         title = told if isinstance(told, str) and told else title_of(self.of(record) or "")
-        return f"{number}{_cut(title) or 'cell'}"
+        return f"{number}{_shorten_title(title) or 'cell'}"
 
     def number(self, record: Mapping[str, Any]) -> Any:
         """The number beside the cell of a run, as far as it is known."""
         return self.numbers.get(cell_of(record), record.get("count"))
 
-    def _current(self) -> Mapping[str, str]:
-        self._refresh()
+    def _read_sources(self) -> Mapping[str, str]:
+        self._refresh_sources()
         return self._held
 
-    def _refresh(self) -> None:
+    def _refresh_sources(self) -> None:
         try:
             found = self.notebook.stat()
             seen = (found.st_mtime_ns, found.st_size)
@@ -126,14 +126,18 @@ class Sources:
             self._seen = seen
             cells = json.loads(self.notebook.read_bytes())["cells"]
             self._held = {
-                digest: source for source in map(_source, cells) for digest in digests(source)
+                digest: source
+                for source in map(_extract_source, cells)
+                for digest in digests(source)
             }
-            self._ids = {str(cell.get("id")): _source(cell) for cell in cells if cell.get("id")}
+            self._ids = {
+                str(cell.get("id")): _extract_source(cell) for cell in cells if cell.get("id")
+            }
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return
 
 
-def _source(cell: Mapping[str, Any]) -> str:
+def _extract_source(cell: Mapping[str, Any]) -> str:
     told = cell.get("source", "") if cell.get("cell_type") == "code" else ""
     return "".join(map(str, told)) if isinstance(told, list) else str(told)
 

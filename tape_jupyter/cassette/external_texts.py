@@ -56,7 +56,7 @@ def put_away(value: Any, folder: Path) -> Any:
     for data. Raises OSError.
     """
     if isinstance(value, str):
-        return {MARK: _write(value, folder)} if len(value) > LIMIT else value
+        return {MARK: _write_text(value, folder)} if len(value) > LIMIT else value
     if isinstance(value, dict):
         return {key: put_away(item, folder) for key, item in value.items()}
     if isinstance(value, list):
@@ -76,7 +76,7 @@ def check(name: str, folder: Path, *, is_body: bool = False) -> None:
     if is_body:
         require_sound(body({BYTES: name}, folder))
     else:
-        _read(name, folder)
+        _read_asset(name, folder)
 
 
 def body(mark: Any, folder: Path) -> LargeBody:
@@ -86,7 +86,7 @@ def body(mark: Any, folder: Path) -> LargeBody:
     if not isinstance(mark, dict) or set(mark) != {BYTES}:
         raise CassetteError(f"large: says where a body lies, like {BYTES}: sha256")
     name = mark[BYTES]
-    target = _file(name, folder)
+    target = _find_asset(name, folder)
     try:
         return LargeBody(None, target.stat().st_size, name, path=target)
     except OSError as error:
@@ -123,9 +123,9 @@ _sound: set[tuple[str, int, int, int]] = set()
 def put_body(body: LargeBody, folder: Path) -> LargeBody:
     """The body under its name in the folder: its file gets that name, or is copied. Raises OSError."""
     target = folder / body.sha256
-    if not _is_there(target, body):
+    if not _has_sound_body(target, body):
         folder.mkdir(parents=True, exist_ok=True)
-        if not (body.path is None and _linked(body, target)):
+        if not (body.path is None and _link_unnamed(body, target)):
             with replacing(target) as draft, draft.open("r+b") as file:
                 for block in body.blocks():
                     file.write(block)
@@ -136,7 +136,7 @@ def put_body(body: LargeBody, folder: Path) -> LargeBody:
     )
 
 
-def _is_there(target: Path, body: LargeBody) -> bool:
+def _has_sound_body(target: Path, body: LargeBody) -> bool:
     try:
         if target.is_symlink() or target.stat().st_size != body.size:
             return False
@@ -146,7 +146,7 @@ def _is_there(target: Path, body: LargeBody) -> bool:
     return True
 
 
-def _linked(body: LargeBody, target: Path) -> bool:
+def _link_unnamed(body: LargeBody, target: Path) -> bool:
     """Give a file that has no name its name; whether that could be done."""
     place = os.open(target.parent, os.O_RDONLY)
     try:
@@ -172,13 +172,13 @@ class _Reading:
     def whole(self, value: Any) -> Any:
         if isinstance(value, dict):
             if MARK in value:
-                return self._text(value)
+                return self._read_marked_text(value)
             return {key: self.whole(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.whole(item) for item in value]
         return value
 
-    def _text(self, mark: dict[str, Any]) -> str:
+    def _read_marked_text(self, mark: dict[str, Any]) -> str:
         name = mark[MARK]
         if len(mark) > 1:
             raise CassetteError(
@@ -213,24 +213,26 @@ def size(value: Any, folder: Path) -> int:
 
 def names(value: Any) -> set[str]:
     """Digests of every asset that the structure refers to, large bodies too."""
-    return _named(value, (MARK, BYTES))
+    return _collect_names(value, (MARK, BYTES))
 
 
 def bodies(value: Any) -> set[str]:
     """Digests of the large bodies alone."""
-    return _named(value, (BYTES,))
+    return _collect_names(value, (BYTES,))
 
 
-def _named(value: Any, marks: tuple[str, ...]) -> set[str]:
+def _collect_names(value: Any, marks: tuple[str, ...]) -> set[str]:
     if isinstance(value, dict):
         own = {str(value[mark]) for mark in marks if mark in value}
-        return own or set().union(*(_named(item, marks) for item in value.values()))
+        return own or set().union(*(_collect_names(item, marks) for item in value.values()))
     return (
-        set().union(*(_named(item, marks) for item in value)) if isinstance(value, list) else set()
+        set().union(*(_collect_names(item, marks) for item in value))
+        if isinstance(value, list)
+        else set()
     )
 
 
-def _write(text: str, folder: Path) -> str:
+def _write_text(text: str, folder: Path) -> str:
     data = text.encode("utf-8", "surrogatepass")
     name = hashlib.sha256(data).hexdigest()
     target = folder / name
@@ -260,23 +262,23 @@ class _Recent:
         self._lock = threading.Lock()
 
     def read(self, name: Any, folder: Path) -> str:
-        key = self._key(name, folder)
+        key = self._build_key(name, folder)
         with self._lock:
             text = self._texts.get(key) if key else None
         if text is None:
-            text = _read(name, folder)
+            text = _read_asset(name, folder)
             if key:
-                self._remember(key, text)
+                self._cache_text(key, text)
         return text
 
-    def _key(self, name: Any, folder: Path) -> tuple[str, int, int, int] | None:
+    def _build_key(self, name: Any, folder: Path) -> tuple[str, int, int, int] | None:
         try:
             about = (folder / str(name)).lstat()
         except (OSError, ValueError):
             return None
         return str(folder / str(name)), about.st_ino, about.st_size, about.st_mtime_ns
 
-    def _remember(self, key: tuple[str, int, int, int], text: str) -> None:
+    def _cache_text(self, key: tuple[str, int, int, int], text: str) -> None:
         with self._lock:
             self._texts[key] = text
             while sum(map(len, self._texts.values())) > _KEPT:
@@ -286,7 +288,7 @@ class _Recent:
 _recent = _Recent()
 
 
-def _file(name: Any, folder: Path) -> Path:
+def _find_asset(name: Any, folder: Path) -> Path:
     if not isinstance(name, str) or not _NAME.match(name):
         raise CassetteError(
             f"asset {str(name)[:80]!r} is not a sha256 name; assets lie in {folder.name}/ only"
@@ -297,8 +299,8 @@ def _file(name: Any, folder: Path) -> Path:
     return target
 
 
-def _read(name: Any, folder: Path) -> str:
-    target = _file(name, folder)
+def _read_asset(name: Any, folder: Path) -> str:
+    target = _find_asset(name, folder)
     try:
         if target.stat().st_size > CAP:
             raise CassetteError(f"asset {name} is larger than {CAP // 1024 // 1024} MiB")

@@ -111,7 +111,7 @@ class History:
 
     def of(self, body: bytes) -> GrowingBody:
         """A body, with what is known of its beginning."""
-        fitting = [each for each in self._known if _goes_on(body, each.data)]
+        fitting = [each for each in self._known if _is_continuation(body, each.data)]
         return GrowingBody(self, body, max(fitting, key=lambda each: len(each.data), default=None))
 
     def keep(self, beginning: _Beginning, instead: _Beginning | None) -> None:
@@ -121,7 +121,7 @@ class History:
             self._known = (beginning, *rest)[:_KEPT]
 
 
-def _goes_on(body: bytes, beginning: bytes) -> bool:
+def _is_continuation(body: bytes, beginning: bytes) -> bool:
     return body.startswith(beginning) and body[len(beginning) : len(beginning) + 1] in (b",", b"]")
 
 
@@ -142,10 +142,10 @@ class GrowingBody:
 
     def digest(self, head: bytes) -> str:
         """16 hex digits of `head` and the body as it is."""
-        digest = self._digest_to(head, len(self._body))
+        digest = self._digest_up_to(head, len(self._body))
         return str(digest.hexdigest())
 
-    def _digest_to(self, head: bytes, end: int) -> Any:
+    def _digest_up_to(self, head: bytes, end: int) -> Any:
         if self._known is not None and self._known.head == head:
             digest, start = self._known.digest.copy(), self._start
         else:
@@ -160,40 +160,40 @@ class GrowingBody:
         is not plainly one JSON object around a list: read it as a whole then.
         """
         version = secrets.version
-        if not _SHORTEST <= len(self._body) <= _LONGEST or self._suspicious(version, secrets):
+        if not _SHORTEST <= len(self._body) <= _LONGEST or self._is_suspicious(version, secrets):
             return None
         try:
-            return self._read(head, address, canonical, version)
+            return self._read_request(head, address, canonical, version)
         except _MALFORMED:
             return None
 
-    def _suspicious(self, version: int, secrets: Secrets) -> bool:
+    def _is_suspicious(self, version: int, secrets: Secrets) -> bool:
         if version and self._known is not None and self._known.clean == version:
             return secrets.suspicious_after(self._body, self._start)
         return secrets.suspicious(self._body)
 
-    def _read(
+    def _read_request(
         self, head: bytes, address: str, canonical: Canonical, version: int
     ) -> ReadRequest | None:
         known = self._known
         text = self._body[self._start :].decode("utf-8")
-        new = new_counted = self._object(text, _EXACT)
+        new = new_counted = self._parse_object(text, _EXACT)
         if _WHOLE_FLOAT.search(text):
-            new_counted = self._object(text, canonical.scan)
+            new_counted = self._parse_object(text, canonical.scan)
         if new.key in canonical.volatile or {new.key, *new.lead}.intersection(new.tail):
             return None
-        exact = _joined(known.exact if known else None, new)
+        exact = _join_objects(known.exact if known else None, new)
         alike = new is new_counted and (known is None or known.exact is known.counted)
-        counted = exact if alike else _joined(known.counted if known else None, new_counted)
-        dialect = self._dialect(text, new, exact)
-        opening, closing = _around(address, counted, canonical)
-        counting = self._counting(opening, counted, canonical)
+        counted = exact if alike else _join_objects(known.counted if known else None, new_counted)
+        dialect = self._find_dialect(text, new, exact)
+        opening, closing = _write_around_items(address, counted, canonical)
+        counting = self._digest_counted(opening, counted, canonical)
         ended = counting.copy()
         ended.update(closing.encode())
         escapes = "\\u" in text or (known is not None and known.escapes)
         end = self._start + len(text[: new.end].encode())
         until = _Beginning(
-            self._body[:end], exact, counted, opening, counting, head, self._digest_to(head, end),
+            self._body[:end], exact, counted, opening, counting, head, self._digest_up_to(head, end),
             version, escapes, dialect, self.marked,
         )  # fmt: skip
         if _BASE64 not in self._body[self._start :]:  # which goes on for as long as it likes
@@ -201,20 +201,20 @@ class GrowingBody:
         spelled = Spelled(dialect.name, exact.value) if dialect is not None else None
         return ReadRequest(ended.hexdigest(), counted.value, not escapes, spelled)
 
-    def _object(self, text: str, scan: _Scan) -> _Object:
+    def _parse_object(self, text: str, scan: _Scan) -> _Object:
         """What of the object stands in the text: all of it, or what follows the known beginning.
         Raises one of _MALFORMED.
         """
         if self._known is None:
-            return _whole(text, scan)
-        items, at = _items(text, 1, scan) if text[0] == "," else ([], 0)
-        tail, stop = ({}, at + 2) if text[at + 1] == "}" else _members(text, at + 1, scan)
+            return _parse_whole_object(text, scan)
+        items, at = _parse_items(text, 1, scan) if text[0] == "," else ([], 0)
+        tail, stop = ({}, at + 2) if text[at + 1] == "}" else _parse_members(text, at + 1, scan)
         if text[at] != "]" or stop != len(text):
             raise ValueError(text[at : at + 20])
         exact = self._known.exact
         return _Object(exact.lead, exact.key, items, tail, at)
 
-    def _dialect(self, text: str, new: _Object, exact: _Object) -> Dialect | None:
+    def _find_dialect(self, text: str, new: _Object, exact: _Object) -> Dialect | None:
         """The dialect that the whole body is spelled in, where that is on one line."""
         if self._known is None:
             json_style.require_structure(exact.value, 0)
@@ -230,7 +230,7 @@ class GrowingBody:
         tail = comma + dialect.encode(new.tail)[1:] if new.tail else "}"
         return dialect if f"{items}]{tail}" == text else None
 
-    def _counting(self, opening: str, counted: _Object, canonical: Canonical) -> Any:
+    def _digest_counted(self, opening: str, counted: _Object, canonical: Canonical) -> Any:
         """The digest of what counts up to the end of the list's last item."""
         known, start = self._known, 0
         if known is not None and known.opening == opening:
@@ -242,14 +242,14 @@ class GrowingBody:
         return digest
 
 
-def _joined(before: _Object | None, new: _Object) -> _Object:
+def _join_objects(before: _Object | None, new: _Object) -> _Object:
     """What goes on from a known beginning, as a whole."""
     if before is None:
         return new
     return new._replace(lead=before.lead, items=[*before.items, *new.items])
 
 
-def _around(address: str, counted: _Object, canonical: Canonical) -> tuple[str, str]:
+def _write_around_items(address: str, counted: _Object, canonical: Canonical) -> tuple[str, str]:
     """What counts of a request before the items of its list and after them, as it is digested."""
     members = {**counted.lead, **counted.tail}
     told = {
@@ -262,19 +262,19 @@ def _around(address: str, counted: _Object, canonical: Canonical) -> tuple[str, 
     return f"{address}\n{{{before}{canonical.text(counted.key)}:[", f"]{after}}}"
 
 
-def _whole(text: str, scan: _Scan) -> _Object:
+def _parse_whole_object(text: str, scan: _Scan) -> _Object:
     """A JSON object around its longest list, without white space but one blank between tokens.
     Raises one of _MALFORMED.
     """
     members: list[tuple[str, Any]] = []
     longest = (0, 0, 0)  # characters, which member, where its items end
-    at = _expect(text, 0, "{")
+    at = _expect_mark(text, 0, "{")
     while True:
-        _expect(text, at, '"')
+        _expect_mark(text, at, '"')
         key, at = scan(text, at)
-        at = start = _past_blank(text, _expect(text, at, ":"))
+        at = start = _skip_blank(text, _expect_mark(text, at, ":"))
         if text[at] == "[" and text[at + 1] != "]":
-            value, at = _items(text, at + 1, scan)
+            value, at = _parse_items(text, at + 1, scan)
             longest = max(longest, (at - start, len(members), at))
             at += 1
         else:
@@ -282,7 +282,7 @@ def _whole(text: str, scan: _Scan) -> _Object:
         members.append((key, value))
         if text[at] == "}":
             break
-        at = _past_blank(text, _expect(text, at, ","))
+        at = _skip_blank(text, _expect_mark(text, at, ","))
     size, which, end = longest
     if not size or at + 1 != len(text) or len(dict(members)) != len(members):
         raise ValueError("no list, or a member twice")
@@ -290,37 +290,37 @@ def _whole(text: str, scan: _Scan) -> _Object:
     return _Object(dict(members[:which]), key, items, dict(members[which + 1 :]), end)
 
 
-def _items(text: str, at: int, scan: _Scan) -> tuple[list[Any], int]:
+def _parse_items(text: str, at: int, scan: _Scan) -> tuple[list[Any], int]:
     """The items of a list from `at` on, and where its bracket closes."""
     items = []
     while True:
-        item, at = scan(text, _past_blank(text, at))
+        item, at = scan(text, _skip_blank(text, at))
         items.append(item)
         if text[at] == "]":
             return items, at
-        at = _expect(text, at, ",")
+        at = _expect_mark(text, at, ",")
 
 
-def _members(text: str, at: int, scan: _Scan) -> tuple[dict[str, Any], int]:
+def _parse_members(text: str, at: int, scan: _Scan) -> tuple[dict[str, Any], int]:
     """The members of an object that follow a comma at `at`, and where the object ends."""
-    start = _past_blank(text, _expect(text, at, ","))
-    _expect(text, start, '"')
+    start = _skip_blank(text, _expect_mark(text, at, ","))
+    _expect_mark(text, start, '"')
     value, end = scan("{" + text[start:], 0)
     return value, start + end - 1
 
 
-def _expect(text: str, at: int, mark: str) -> int:
+def _expect_mark(text: str, at: int, mark: str) -> int:
     if text[at] != mark:
         raise ValueError(f"no {mark}")
     return at + 1
 
 
-def _past_blank(text: str, at: int) -> int:
+def _skip_blank(text: str, at: int) -> int:
     return at + (text[at] == " ")
 
 
-def _refuse(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-_EXACT: _Scan = json.JSONDecoder(parse_constant=_refuse).raw_decode
+_EXACT: _Scan = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode

@@ -90,24 +90,24 @@ class CassetteIndex(Holder):
                 return False
             grown = self._memory is None and self._journal.grown()
             if not grown:
-                self._forget()
-            self._let_go()
-            self._read(self._journal.committed if grown else 0)
+                self._clear_index()
+            self._drop_caches()
+            self._index_from(self._journal.committed if grown else 0)
             return True
 
     @abstractmethod
-    def _let_go(self) -> None:
+    def _drop_caches(self) -> None:
         """What was made of records no longer holds."""
 
     @abstractmethod
-    def _below_it(self, path: Path, of: TakeBase) -> Holder:
+    def _open_base(self, path: Path, of: TakeBase) -> Holder:
         """The book of what this is a take of: as much of that file as it was then."""
 
-    def _read(self, start: int) -> None:
+    def _index_from(self, start: int) -> None:
         if self._of is not None and self.base is None:
-            self._derive(self._of)
+            self._adopt_base(self._of)
         for span in self._journal.scan(start):
-            self._index(span)
+            self._index_record(span)
             if self._memory is not None:  # all of it was read at the header, and migrated
                 break
         self.notes = [note for note in self.notes if note.startswith(_MIGRATED)]
@@ -126,24 +126,30 @@ class CassetteIndex(Holder):
             reason = f"is no cassette: it does not begin with a `tape: {VERSION}` record"
             raise CassetteError(reason, path=str(self.path), line=1)
 
-    def _forget(self) -> None:
+    def _clear_index(self) -> None:
         self.readings += 1
         self.calls, self.runs, self.ended, self.by_match, self.by_name = [], [], {}, {}, {}
         self.by_exact, self.by_run, self.strands, self.tools = {}, {}, {}, {}
         self.overrides, self.base, self._below = [], None, 0
         self.notes, self._memory = [], None
 
-    def _index(self, span: RecordPosition) -> None:
+    def _index_record(self, span: RecordPosition) -> None:
         found = _HEAD.match(span.head)
         kind = found[1].decode() if found else ""
         if not self.calls and not self.runs and self.base is None and kind != "tape":
             self._require_header(span, kind)
         if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
-            call, run, match = _either(found, 2), sys.intern(_either(names, 1)), _either(names, 3)
-            entry = Entry(self, span[:2], (call, run, match, _either(names, 7)), _either(names, 9))
-            self._add_call(entry, _either(names, 5), _either(names, 11))
+            call, run, match = (
+                _decode_group(found, 2),
+                sys.intern(_decode_group(names, 1)),
+                _decode_group(names, 3),
+            )
+            entry = Entry(
+                self, span[:2], (call, run, match, _decode_group(names, 7)), _decode_group(names, 9)
+            )
+            self._add_call(entry, _decode_group(names, 5), _decode_group(names, 11))
         elif kind == "tape" and found:
-            self._header(span)
+            self._read_header(span)
         else:
             self._index_parsed(span)
 
@@ -157,8 +163,8 @@ class CassetteIndex(Holder):
                 span.offset,
             )
 
-    def _header(self, span: RecordPosition) -> None:
-        record = self._parse(span.offset, span.length)
+    def _read_header(self, span: RecordPosition) -> None:
+        record = self._parse_record(span.offset, span.length)
         version = record.get("tape")
         if type(version) is not int or version < 0:
             raise self.at(
@@ -177,7 +183,7 @@ class CassetteIndex(Holder):
                 span.offset,
             )
         if version < VERSION and self._memory is None:
-            self._migrate(version)
+            self._index_migrated(version)
         elif "take of" in record:
             self._read_take_header(record, span)
 
@@ -194,12 +200,12 @@ class CassetteIndex(Holder):
             raise self.at(error, span.offset) from error
         if self.base is None or (span.offset == 0 and base != self._of):
             self._of = base
-            self._derive(base)
+            self._adopt_base(base)
         elif self._of is None or (base.size, base.sha256) != (self._of.size, self._of.sha256):
             other = CassetteError("this header names another base than the take's first", line=2)
             raise self.at(other, span.offset)
 
-    def _derive(self, of: TakeBase) -> None:
+    def _adopt_base(self, of: TakeBase) -> None:
         """What the take is based on stands before its own records. Raises CassetteError where that
         is not as it was.
         """
@@ -208,7 +214,7 @@ class CassetteIndex(Holder):
                 f"is a take of a take ... more than {DEPTH} deep", path=str(self.path)
             )
         path = of.find(self.path)
-        base = self._below_it(path, of)
+        base = self._open_base(path, of)
         base.refresh()
         if base.torn:
             reason = (
@@ -244,9 +250,9 @@ class CassetteIndex(Holder):
         """The folder of its long texts."""
         return self._assets
 
-    def _migrate(self, version: int) -> None:
+    def _index_migrated(self, version: int) -> None:
         """Index a migrated copy held in memory; the file stays as it is."""
-        old = [self._parse(span.offset, span.length) for span in self._journal.scan()]
+        old = [self._parse_record(span.offset, span.length) for span in self._journal.scan()]
         try:
             texts = [emitter.emit(record).encode("utf-8") for record in migrated(old, version)]
         except CassetteError as error:
@@ -257,14 +263,14 @@ class CassetteIndex(Holder):
         )
         offset = 0
         for text in texts:
-            self._index(RecordPosition(offset, len(text), text[:600]))
+            self._index_record(RecordPosition(offset, len(text), text[:600]))
             offset += len(text)
 
     def _index_parsed(self, span: RecordPosition) -> None:
         """The slow way: any record but a call in its usual shape."""
-        record = self._parse(span.offset, span.length)
+        record = self._parse_record(span.offset, span.length)
         kind = next(iter(record))
-        if reason := _of_a_wrong_kind(record):
+        if reason := _find_wrong_value(record):
             raise self.at(CassetteError(reason, line=2), span.offset)
         if kind == "run":
             self._add_run(record)
@@ -326,8 +332,8 @@ class CassetteIndex(Holder):
         """The slow part of a run's kit, told as what differs from an earlier run's where it says
         `like`.
         """
-        own, like = self._run(str(record["kit"])), record.get("like")
-        base = self._run(str(like)) if like is not None else None
+        own, like = self._find_run(str(record["kit"])), record.get("like")
+        base = self._find_run(str(like)) if like is not None else None
         if own is None or (like is not None and base is None):
             missing = record["kit"] if own is None else like
             raise self.at(
@@ -336,7 +342,7 @@ class CassetteIndex(Holder):
             )
         own["kit"] = records.kit_whole(record, own, base)
 
-    def _run(self, name: str) -> dict[str, Any] | None:
+    def _find_run(self, name: str) -> dict[str, Any] | None:
         return self.by_run.get(name)
 
     def _add_run(self, record: dict[str, Any]) -> None:
@@ -366,9 +372,9 @@ class CassetteIndex(Holder):
             reason = "an override holds a `response:`, as a call does"
         if replaced is None or reason:
             raise self.at(CassetteError(reason, line=2), span.offset)
-        self._put_over(Overridden(self, span[:2], replaced, str(record.get("by", ""))))
+        self._apply_override(Overridden(self, span[:2], replaced, str(record.get("by", ""))))
 
-    def _put_over(self, entry: Overridden) -> None:
+    def _apply_override(self, entry: Overridden) -> None:
         """The newest override of a call is its reply; what it replaces stays in the file."""
         self.overrides.append(entry)
         self.calls[entry.place] = self.by_name[entry.run, entry.id] = entry
@@ -398,7 +404,7 @@ class CassetteIndex(Holder):
     # ------------------------------------------------------------ reading records
 
     def text(self, offset: int, length: int) -> str:
-        return self._decoded(self.raw(offset, length), offset)
+        return self._decode_record(self.raw(offset, length), offset)
 
     def raw(self, offset: int, length: int) -> bytes:
         """Bytes of this very file (of a migrated one, of what it was migrated to)."""
@@ -408,7 +414,7 @@ class CassetteIndex(Holder):
             else self._journal.read(offset, length)
         )
 
-    def _decoded(self, data: bytes, offset: int) -> str:
+    def _decode_record(self, data: bytes, offset: int) -> str:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -422,7 +428,7 @@ class CassetteIndex(Holder):
             )
         return text
 
-    def _parse(self, offset: int, length: int) -> dict[str, Any]:
+    def _parse_record(self, offset: int, length: int) -> dict[str, Any]:
         try:
             return emitter.parse(self.text(offset, length))
         except CassetteError as error:
@@ -444,7 +450,7 @@ class CassetteIndex(Holder):
         )
 
 
-def _of_a_wrong_kind(record: Mapping[str, Any]) -> str:
+def _find_wrong_value(record: Mapping[str, Any]) -> str:
     """What is wrong with the values of a run or its end, as a hand may leave them; "" where nothing
     is.
     """
@@ -462,5 +468,5 @@ def _of_a_wrong_kind(record: Mapping[str, Any]) -> str:
     return ""
 
 
-def _either(found: re.Match[bytes], group: int) -> str:
+def _decode_group(found: re.Match[bytes], group: int) -> str:
     return (found[group] or found[group + 1] or b"").decode("utf-8")

@@ -92,7 +92,7 @@ class Journal:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise self._failed("read", error) from error
+            raise self._build_io_error("read", error) from error
         if stat.S_ISLNK(mode):
             self._refuse_foreign_link()
             mode = self.path.stat().st_mode
@@ -111,7 +111,7 @@ class Journal:
         if not target.exists():
             raise CassetteError("is a link to a file that is not there", path=str(self.path))
 
-    def _failed(self, what: str, error: Exception) -> CassetteError:
+    def _build_io_error(self, what: str, error: Exception) -> CassetteError:
         return CassetteError(
             f"cannot be {what}: {getattr(error, 'strerror', None) or error}", path=str(self.path)
         )
@@ -124,8 +124,8 @@ class Journal:
         """Whether all that was read is still there, and what changed was appended by others."""
         if not self._known or self._seen is None or not self.exists():
             return False
-        with self._open() as file:
-            return self._continues(file.fileno(), _Seen.of(os.fstat(file.fileno())))
+        with self._open_file() as file:
+            return self._has_known_beginning(file.fileno(), _Seen.of(os.fstat(file.fileno())))
 
     def distrust(self) -> None:
         """What is known of the file no longer holds; `changed` until the next whole scan."""
@@ -137,9 +137,9 @@ class Journal:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise self._failed("read", error) from error
+            raise self._build_io_error("read", error) from error
 
-    def _continues(self, file: int, found: _Seen) -> bool:
+    def _has_known_beginning(self, file: int, found: _Seen) -> bool:
         """Whether the open file still begins with what is known to be committed.
 
         Records that others append leave the inode, and the same bytes where we stopped. An edit
@@ -152,7 +152,7 @@ class Journal:
         return (
             same
             and found.size > self.committed
-            and _before(file, self.committed).endswith(self._ending)
+            and _read_before(file, self.committed).endswith(self._ending)
         )
 
     def scan(self, start: int = 0) -> Iterator[RecordPosition]:
@@ -162,15 +162,15 @@ class Journal:
         self._known, self._seen, self._counted = False, self._stat_file(), (0, 1)
         self.committed, self.torn = start, 0
         if self.exists():
-            with self._open() as file:
+            with self._open_file() as file:
                 file.seek(start)
-                base = start + _skipped(file.read(2)) if start else 0
+                base = start + _count_line_end(file.read(2)) if start else 0
                 file.seek(base)
-                yield from self._blocks(file, base)
-                self._ending = _before(file.fileno(), self.committed)
+                yield from self._scan_blocks(file, base)
+                self._ending = _read_before(file.fileno(), self.committed)
         self._known = True
 
-    def _blocks(self, file: BinaryIO, base: int) -> Iterator[RecordPosition]:
+    def _scan_blocks(self, file: BinaryIO, base: int) -> Iterator[RecordPosition]:
         """Blocks are joined only where a mark is in them or on their edge: a giant is refused in
         linear time.
         """
@@ -182,16 +182,16 @@ class Journal:
             edge = (edge + block[-6:])[-6:]
             if marked:
                 held = b"".join(parts)
-                done = yield from self._records(held, base)
+                done = yield from self._scan_records(held, base)
                 parts, base = [held[done:]], base + done
             if sum(map(len, parts)) > RECORD_CAP:
-                raise self._error("a record larger than 64 MiB", base)
+                raise self._build_error("a record larger than 64 MiB", base)
         held = b"".join(parts)
-        done = yield from self._records(held, base, at_end=True)
+        done = yield from self._scan_records(held, base, at_end=True)
         rest = held[done:]
         self.committed, self.torn = base + done, len(rest) if rest.strip() else 0
 
-    def _records(
+    def _scan_records(
         self, data: bytes, base: int, *, at_end: bool = False
     ) -> Generator[RecordPosition, None, int]:
         """The whole records of a block; returns how many of its bytes they take."""
@@ -199,43 +199,43 @@ class Journal:
         find = data.find
         mark = find(_MARK, start)
         while mark >= 0:
-            end = _line_end(data, mark + 4)
+            end = _find_line_end(data, mark + 4)
             if end < 0:
                 if data[mark + 4 : mark + 6] not in (b"", b"\r"):
                     reason = "a line begins with `...` and goes on; `...` alone ends a record"
-                    raise self._error(reason, base + mark + 1)
+                    raise self._build_error(reason, base + mark + 1)
                 if not at_end:
                     break  # the rest of this line is in the next block
                 end = len(data)  # an editor that leaves out the last line end
             if not data.startswith((b"---\n", b"---\r\n"), start):
-                raise self._stray(data[start : start + 80], base + start)
+                raise self._build_stray_error(data[start : start + 80], base + start)
             if end - start > RECORD_CAP:
-                raise self._error("a record larger than 64 MiB", base + start)
+                raise self._build_error("a record larger than 64 MiB", base + start)
             yield RecordPosition(base + start, end - start, data[start : start + HEAD_BYTES])
             start = end
             mark = find(_MARK, start)
         if at_end and (rest := data[start:].strip(b"\0 \t\r\n")) and not _TORN.match(data, start):
-            raise self._stray(
+            raise self._build_stray_error(
                 data[start : start + 80] if data[start : start + 80].strip() else rest[:80],
                 base + start,
             )
         return start
 
-    def _stray(self, text: bytes, offset: int) -> CassetteError:
+    def _build_stray_error(self, text: bytes, offset: int) -> CassetteError:
         if text.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-            return self._error(
+            return self._build_error(
                 "begins with a byte order mark; save the file without BOM, as UTF-8", offset
             )
         if text.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")):
-            return self._error(
+            return self._build_error(
                 "a merge conflict is left in the file; resolve it (keep both sides' records)",
                 offset,
             )
         first = next(iter(text.splitlines()), b"").decode("utf-8", "backslashreplace")[:60]
         found = repr(first) if first.strip() else "an empty line; take it out"
-        return self._error(f"expected `---`, the start of a record, found {found}", offset)
+        return self._build_error(f"expected `---`, the start of a record, found {found}", offset)
 
-    def _error(self, reason: str, offset: int) -> CassetteError:
+    def _build_error(self, reason: str, offset: int) -> CassetteError:
         return CassetteError(reason, path=str(self.path), line=self.line(offset))
 
     def line(self, offset: int) -> int:
@@ -244,7 +244,7 @@ class Journal:
             self._counted if self._counted[0] <= offset and not self.changed() else (0, 1)
         )
         left = offset - start
-        with self._open() as file:
+        with self._open_file() as file:
             file.seek(start)
             while left > 0 and (block := file.read(min(_BLOCK, left))):
                 count, left = count + block.count(b"\n"), left - len(block)
@@ -252,21 +252,21 @@ class Journal:
         return count
 
     def read(self, offset: int, length: int) -> bytes:
-        with self._open() as file:
+        with self._open_file() as file:
             file.seek(offset)
             return file.read(length)
 
     def between(self, start: int, stop: int) -> Iterator[RecordPosition]:
         """The records that others appended between two offsets of whole records."""
         data = self.read(start, stop - start)
-        skipped = _skipped(data) if start else 0
-        return self._records(data[skipped:], start + skipped, at_end=True)
+        skipped = _count_line_end(data) if start else 0
+        return self._scan_records(data[skipped:], start + skipped, at_end=True)
 
-    def _open(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         try:
             return self.path.open("rb")
         except OSError as error:
-            raise self._failed("read", error) from error
+            raise self._build_io_error("read", error) from error
 
     # ------------------------------------------------------------ writing
 
@@ -283,12 +283,12 @@ class Journal:
         if self._held is None:
             self.exists()
         try:
-            with self._locked() as (file, found):
-                if not self._continues(file, found):
+            with self._hold_lock() as (file, found):
+                if not self._has_known_beginning(file, found):
                     raise Replaced("was changed by somebody else meanwhile", path=str(self.path))
                 # Where nobody wrote since we did, the file ends in our commit mark: there is
                 # nothing to mend.
-                size = found.size if found == self._written else self._mend(file)
+                size = found.size if found == self._written else self._mend_tail(file)
                 self._seen = self._written = (
                     _UNSURE  # what fails half-way is read anew before the next append
                 )
@@ -299,7 +299,7 @@ class Journal:
             self._seen = self._written = after
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
-            raise self._failed("written", error) from error
+            raise self._build_io_error("written", error) from error
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -308,9 +308,9 @@ class Journal:
         """
         with ExitStack() as stack:
             try:
-                file, _ = stack.enter_context(self._locked())
+                file, _ = stack.enter_context(self._hold_lock())
             except (OSError, portalocker.LockException) as error:
-                raise self._failed("written", error) from error
+                raise self._build_io_error("written", error) from error
             self._held = file
             try:
                 yield
@@ -318,7 +318,7 @@ class Journal:
                 self._held = None
 
     @contextmanager
-    def _locked(self) -> Iterator[tuple[int, _Seen]]:
+    def _hold_lock(self) -> Iterator[tuple[int, _Seen]]:
         """The file, open, with its lock held, and how it looks; opened anew where it was replaced
         meanwhile.
         """
@@ -326,7 +326,7 @@ class Journal:
             yield self._held, _Seen.of(os.fstat(self._held))
             return
         while True:
-            file = self._create()
+            file = self._open_for_append()
             try:
                 self._wait_for_lock(file)
                 found = os.fstat(file)
@@ -344,7 +344,7 @@ class Journal:
         locks.hold(file, self.path, patience)
         self._kept_out = False
 
-    def _create(self) -> int:
+    def _open_for_append(self) -> int:
         try:
             return os.open(self.path, _APPENDING, 0o644)
         except FileNotFoundError:
@@ -366,12 +366,12 @@ class Journal:
             os.ftruncate(file, size)
             raise
 
-    def _mend(self, file: int) -> int:
+    def _mend_tail(self, file: int) -> int:
         """Keep a torn tail aside and cut it off, close an open last line; gives the size of what is
         committed.
         """
         size = os.fstat(file).st_size
-        tail = _tail(file, size)
+        tail = _read_torn_tail(file, size)
         if tail.strip():
             self._keep_aside(tail if tail.endswith(b"\n") else tail + b"\n")
         if tail:
@@ -400,14 +400,14 @@ class Journal:
             finally:
                 os.close(file)
         except OSError as error:
-            raise self._failed("brought to the disk", error) from error
+            raise self._build_io_error("brought to the disk", error) from error
 
     def writable(self) -> str:
         """Why an append would fail, or "": asked before a call is paid for."""
         if self.exists():
             return (
                 ""
-                if os.access(self.path, os.W_OK) and _on_writable_disk(self.path)
+                if os.access(self.path, os.W_OK) and _is_on_writable_disk(self.path)
                 else "the file is read-only"
             )
         folder = self.path.parent
@@ -417,27 +417,27 @@ class Journal:
             return f"{folder} is not a folder"
         return (
             ""
-            if os.access(folder, os.W_OK) and _on_writable_disk(folder)
+            if os.access(folder, os.W_OK) and _is_on_writable_disk(folder)
             else f"the folder {folder} is read-only"
         )
 
 
-def _on_writable_disk(path: Path) -> bool:
+def _is_on_writable_disk(path: Path) -> bool:
     try:
         return not os.statvfs(path).f_flag & os.ST_RDONLY
     except (AttributeError, OSError):  # no statvfs on this platform: os.access has the last word
         return True
 
 
-def _line_end(data: bytes, at: int) -> int:
+def _find_line_end(data: bytes, at: int) -> int:
     if data.startswith(b"\n", at):
         return at + 1
     return at + 2 if data.startswith(b"\r\n", at) else -1
 
 
-def _skipped(data: bytes) -> int:
+def _count_line_end(data: bytes) -> int:
     """The line end that the last record lacked when it was read, and has by now: 0 to 2 bytes."""
-    return max(0, _line_end(data, 0))
+    return max(0, _find_line_end(data, 0))
 
 
 def _is_mark(text: bytes) -> bool:
@@ -445,7 +445,7 @@ def _is_mark(text: bytes) -> bool:
     return text.removesuffix(b"\n").removesuffix(b"\r").endswith(_MARK)
 
 
-def _tail(file: int, size: int) -> bytes:
+def _read_torn_tail(file: int, size: int) -> bytes:
     """The bytes after the last commit mark."""
     if not size or _is_mark(_read_at(file, max(0, size - 6), 6)):
         return b""
@@ -455,14 +455,14 @@ def _tail(file: int, size: int) -> bytes:
         held, at = _read_at(file, at - step, step) + held, at - step
         mark = held.rfind(_MARK)
         while mark >= 0:
-            end = _line_end(held, mark + 4)
+            end = _find_line_end(held, mark + 4)
             if end >= 0:
                 return held[end:]
             mark = held.rfind(_MARK, 0, mark)
     return held
 
 
-def _before(file: int, offset: int) -> bytes:
+def _read_before(file: int, offset: int) -> bytes:
     return _read_at(file, max(0, offset - 64), min(offset, 64))
 
 

@@ -91,19 +91,19 @@ class IgnorePath:
 
     def drop(self, value: Any) -> Any:
         """The same value without what the path names."""
-        return _without(value, self.steps)
+        return _remove_path(value, self.steps)
 
 
-def _without(value: Any, steps: Sequence[str]) -> Any:
+def _remove_path(value: Any, steps: Sequence[str]) -> Any:
     step, rest = steps[0], steps[1:]
     if isinstance(value, dict):
         names = list(value) if step == "*" else [step] if step in value else []
-        changed = {name: _without(value[name], rest) for name in names if rest}
+        changed = {name: _remove_path(value[name], rest) for name in names if rest}
         return {k: changed.get(k, v) for k, v in value.items() if rest or k not in names}
     if isinstance(value, list) and (step == "*" or step.isdigit()):
         hit = range(len(value)) if step == "*" else range(int(step), int(step) + 1)
         return [
-            _without(v, rest) if i in hit and rest else v
+            _remove_path(v, rest) if i in hit and rest else v
             for i, v in enumerate(value)
             if rest or i not in hit
         ]
@@ -122,14 +122,14 @@ def match_key(
 def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()) -> str:
     """`match_key` of a call as it stands in a cassette: masked, the arguments of a function frozen."""
     if isinstance(call, FunctionCall):
-        return _digest(
+        return _compute_digest(
             f"{call.kind} {call.name}",
-            canonical({n: _by_type(v) for n, v in call.arguments.items()}),
+            canonical({n: _reduce_opaque_to_type(v) for n, v in call.arguments.items()}),
         )
     return match_key(call, Secrets(), ignore)
 
 
-def _digest(what: str, text: str) -> str:
+def _compute_digest(what: str, text: str) -> str:
     return hashlib.sha256(f"{what}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MATCH]
 
 
@@ -185,9 +185,9 @@ def asked(
     """
     version = secrets.version
     masked = MaskedValues(f"{request.method} {request.url.partition('?')[0]}", secrets)
-    address = _address(request, secrets)
+    address = _build_address(request, secrets)
     if growing is not None and not (ignore or request.large or "content-encoding" in request.named):
-        read = growing.read(_exact_head(request), address, _CANONICAL, secrets)
+        read = growing.read(_build_exact_head(request), address, _CANONICAL, secrets)
     else:
         read = None
     if read is not None:
@@ -195,21 +195,21 @@ def asked(
         match = match[:_MATCH]
     else:
         spelled = None
-        text, value, clean = _counted_body(request, secrets, ignore, masked)
-        match = _digest(address, text)
-    in_query = "?" in request.url and _mask_query(request.url, masked)
+        text, value, clean = _read_counted_body(request, secrets, ignore, masked)
+        match = _compute_digest(address, text)
+    in_query = "?" in request.url and _note_masked_query(request.url, masked)
     told = MatchedRequest(match, exact, value, version if clean else 0, spelled=spelled)
-    told = _with_masked(told, masked)
+    told = _add_masked_values(told, masked)
     return (
         told._replace(exact="") if in_query or told.hidden else told
     )  # a digest of it would help to guess it
 
 
-def _with_masked(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
+def _add_masked_values(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
     if not (masked.parts or masked.weak or masked.given or masked.asking):
         return told
     return told._replace(
-        apart=_digest_of_parts(masked.parts),
+        apart=_digest_parts(masked.parts),
         masked=tuple(masked.weak),
         given=tuple(masked.given),
         by_value=tuple(masked.keyed),
@@ -217,11 +217,11 @@ def _with_masked(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
     )
 
 
-def _digest_of_parts(parts: Sequence[str]) -> str:
-    return _digest("apart", "\n".join(sorted(parts)))[:16] if parts else ""
+def _digest_parts(parts: Sequence[str]) -> str:
+    return _compute_digest("apart", "\n".join(sorted(parts)))[:16] if parts else ""
 
 
-def _mask_query(url: str, masked: MaskedValues) -> bool:
+def _note_masked_query(url: str, masked: MaskedValues) -> bool:
     """Tell of the query's values that are masked; whether there are any. Those that only say who
     asks take no part.
     """
@@ -231,7 +231,9 @@ def _mask_query(url: str, masked: MaskedValues) -> bool:
         return False
     query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
     names = {name.lower() for name, _ in query}
-    gone = _volatile(names, parts.netloc) - (set() if "key-pair-id" in names else {"signature"})
+    gone = _find_volatile_names(names, parts.netloc) - (
+        set() if "key-pair-id" in names else {"signature"}
+    )
     found = False
     for name, value in query:
         counts = name.lower() not in gone and not is_login_query(name)
@@ -257,7 +259,10 @@ def asked_function(
     """`match_key` of a function call. `states` tell apart what of it cannot be written
     (function_capture.as_asked).
     """
-    frozen: Any = {name: _by_type(frozen_or_type(value)) for name, value in call.arguments.items()}
+    frozen: Any = {
+        name: _reduce_opaque_to_type(frozen_or_type(value))
+        for name, value in call.arguments.items()
+    }
     told = f"{call.kind} {call.name}"
     text = canonical(frozen)
     masked = MaskedValues(told, secrets)
@@ -266,10 +271,10 @@ def asked_function(
         masked.compare(frozen, clean)
         text = canonical(clean)
     masked.parts += states
-    return _with_masked(MatchedRequest(_digest(told, text)), masked)
+    return _add_masked_values(MatchedRequest(_compute_digest(told, text)), masked)
 
 
-def _by_type(structure: Any) -> Any:
+def _reduce_opaque_to_type(structure: Any) -> Any:
     """An argument as it counts for the match key: one that cannot be written by its type."""
     opaque = type(structure) is dict and "<opaque>" in structure
     return {"<opaque>": structure["<opaque>"]} if opaque else structure
@@ -301,16 +306,16 @@ def exact_digest(request: Request, growing: GrowingBody | None = None) -> str:
     """16 hex digits of method, URL and body as they are: equal requests are found by it without
     reading their JSON.
     """
-    return (growing or History().of(request.body)).digest(_exact_head(request))
+    return (growing or History().of(request.body)).digest(_build_exact_head(request))
 
 
-def _exact_head(request: Request) -> bytes:
+def _build_exact_head(request: Request) -> bytes:
     large = "" if request.large is None else f" large {request.large.sha256}"
     head = f"{request.method} {request.url} {told_by_headers(request) or ''}{large}\n"
     return head.encode("utf-8", "surrogatepass")
 
 
-def _address(request: Request, secrets: Secrets) -> str:
+def _build_address(request: Request, secrets: Secrets) -> str:
     url = canonical_url(request.url, secrets)
     told = "".join(f"\n{name}: {value}" for name, value in told_by_headers(request))
     return f"{request.method} {url}{told}"
@@ -336,20 +341,20 @@ def canonical_url(url: str, secrets: Secrets) -> str:
         "%3C" in clean
     ):  # a marker that the program was given in a key's place, as a client spells it
         clean = _SPELLED_MARKER.sub(r"<secret:\1>", clean)
-    return _canonical_url(clean)
+    return _canonicalize_url(clean)
 
 
 _SPELLED_MARKER = re.compile(r"%3Csecret(?::|%3A)([\w.\-]+)%3E")
 
 
 @lru_cache(maxsize=256)
-def _canonical_url(clean: str) -> str:
+def _canonicalize_url(clean: str) -> str:
     try:
         parts = urlsplit(clean)
     except ValueError:  # a record edited by hand; no client sends such a URL
         return clean
     query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
-    gone = _volatile({name.lower() for name, _ in query}, parts.netloc)
+    gone = _find_volatile_names({name.lower() for name, _ in query}, parts.netloc)
     kept = [
         (name, value)
         for name, value in query
@@ -366,7 +371,7 @@ _BYTES = "surrogateescape"
 """A query may be spelled in whatever bytes: unlike ones stay unlike."""
 
 
-def _volatile(names: set[str], host: str) -> set[str]:
+def _find_volatile_names(names: set[str], host: str) -> set[str]:
     """Of these query keys, those that do not count. `key=` may be anybody's word: only Google's is
     a credential.
     """
@@ -385,7 +390,7 @@ def _volatile(names: set[str], host: str) -> set[str]:
     )
 
 
-def _counted_body(
+def _read_counted_body(
     request: Request, secrets: Secrets, ignore: Sequence[IgnorePath], masked: MaskedValues
 ) -> tuple[str, Any, bool]:
     """The text of what counts of a body, its JSON or None, and whether it certainly holds no
@@ -408,7 +413,7 @@ def _counted_body(
         return clean, None, False
     found = secrets.suspicious(body)
     try:
-        counted = _counted(value, ignore)
+        counted = _drop_uncounted(value, ignore)
         if found:
             clean = secrets.scrub_structure(counted)[0]
             masked.compare(counted, clean)
@@ -418,7 +423,7 @@ def _counted_body(
         return body.decode("utf-8", "surrogateescape"), value, False
 
 
-def _counted(value: Any, ignore: Sequence[IgnorePath]) -> Any:
+def _drop_uncounted(value: Any, ignore: Sequence[IgnorePath]) -> Any:
     """What counts of a JSON body, before its secrets are masked."""
     if isinstance(value, dict) and not VOLATILE_BODY.isdisjoint(value):
         value = {k: v for k, v in value.items() if k not in VOLATILE_BODY}
@@ -439,12 +444,12 @@ def json_value(body: bytes) -> Any:
         return None
 
 
-def _number(text: str) -> float | int:
+def _parse_number(text: str) -> float | int:
     value = float(text)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
-_decoder = json.JSONDecoder(parse_float=_number)
+_decoder = json.JSONDecoder(parse_float=_parse_number)
 """Made once: `json.loads` makes one for each body."""
 
 
@@ -485,22 +490,22 @@ def fields(
     if isinstance(call, FunctionCall):
         given = {**call.arguments, **({} if call.own is None else {"self": call.own})}
         arguments = {
-            name: _fields_of(value if recorded else frozen_or_type(value))
+            name: _expand_opaque_fields(value if recorded else frozen_or_type(value))
             for name, value in given.items()
         }
-        return {"tool": call.name, **dict(leaves(_scrubbed(arguments, secrets)))}
+        return {"tool": call.name, **dict(leaves(_scrub_value(arguments, secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     if call.large is not None:
         body = f"{call.large.size:,} bytes, sha256 {call.large.sha256}".encode()
     value = json_value(body) if body else None
     whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
-    rest = dict(leaves(_scrubbed(whole, secrets)))
+    rest = dict(leaves(_scrub_value(whole, secrets)))
     url = secrets.scrub_url(call.url) if secrets else call.url
     own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
     return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
 
 
-def _fields_of(structure: Any) -> Any:
+def _expand_opaque_fields(structure: Any) -> Any:
     """An argument for people to compare: one that could not be written by its fields, if these are
     known.
     """
@@ -513,7 +518,7 @@ def _fields_of(structure: Any) -> Any:
     }
 
 
-def _scrubbed(value: Any, secrets: Secrets | None) -> Any:
+def _scrub_value(value: Any, secrets: Secrets | None) -> Any:
     return secrets.scrub_structure(value)[0] if secrets else value
 
 
@@ -556,7 +561,7 @@ def differing(
         if recorded.get(n, _ABSENT) != now.get(n, _ABSENT)
     ]
     return [
-        (name, *_around(recorded.get(name, _ABSENT), now.get(name, _ABSENT), width))
+        (name, *_cut_around_difference(recorded.get(name, _ABSENT), now.get(name, _ABSENT), width))
         for name in names
     ]
 
@@ -569,12 +574,12 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def _around(before: Any, after: Any, width: int) -> tuple[str, str]:
+def _cut_around_difference(before: Any, after: Any, width: int) -> tuple[str, str]:
     if not (isinstance(before, str) and isinstance(after, str)):
-        return _short(repr(before), width), _short(repr(after), width)
+        return _shorten_text(repr(before), width), _shorten_text(repr(after), width)
     start = parting(before, after, width, width // 3)
     return tuple(
-        ("..." if start else "") + _short(repr(t[start : start + width]), width + 8)
+        ("..." if start else "") + _shorten_text(repr(t[start : start + width]), width + 8)
         for t in (before, after)
     )  # type: ignore[return-value]  # two texts in, two out
 
@@ -592,7 +597,7 @@ def parting(before: str, after: str, width: int, lead: int) -> int:
     return max(0, same - lead)
 
 
-def _short(text: str, width: int) -> str:
+def _shorten_text(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -91,12 +91,12 @@ def merge(
     file that cannot be read or written, TapeUsageError where they cannot be joined at all, or `out`
     is there.
     """
-    ours, theirs = _side(a, tell), _side(b, tell)
-    _require_mates(ours, theirs)
-    goal = _goal(ours.path, out)
+    ours, theirs = _read_side(a, tell), _read_side(b, tell)
+    _require_same_base(ours, theirs)
+    goal = _choose_output(ours.path, out)
     held = {piece.name: piece for piece in theirs.pieces}
     conflicts = tuple(
-        Conflict(_title(piece), piece.line, other.line)
+        Conflict(_format_title(piece), piece.line, other.line)
         for piece in ours.pieces
         if (other := held.get(piece.name)) is not None and other.text != piece.text
     )
@@ -105,17 +105,17 @@ def merge(
     if conflicts and not prefer:
         return told
     tell("joining them", 0, 0)
-    pieces = list(_joined(ours.pieces, theirs.pieces, prefer))
+    pieces = list(_join_pieces(ours.pieces, theirs.pieces, prefer))
     tell(f"writing {goal.name}, and reading it again", 0, 0)
-    _write(goal, ours.header, pieces, (ours.path, theirs.path))
-    notes = (*ours.notes, *theirs.notes, *_overridden_twice(ours, theirs))
+    _write_merged(goal, ours.header, pieces, (ours.path, theirs.path))
+    notes = (*ours.notes, *theirs.notes, *_describe_double_overrides(ours, theirs))
     return Merged(
         goal,
         common,
         told.only_a,
         told.only_b,
         conflicts,
-        _superseded(ours.pieces, theirs.pieces, pieces),
+        _find_superseded_runs(ours.pieces, theirs.pieces, pieces),
         notes,
     )
 
@@ -123,7 +123,7 @@ def merge(
 # ---------------------------------------------------------------- reading
 
 
-def _side(path: Path, tell: Tell) -> _Side:
+def _read_side(path: Path, tell: Tell) -> _Side:
     """Raises CassetteError for what is no sound cassette: nothing is joined that could not be
     replayed.
     """
@@ -150,12 +150,12 @@ def _side(path: Path, tell: Tell) -> _Side:
     for record, (text, line) in zip(records, texts, strict=True):
         at = max(at, str(record.get("at", "")))
         if "tape" not in record:
-            pieces.append(_Piece(_name(record, text), at, text, line, record))
+            pieces.append(_Piece(_build_record_name(record, text), at, text, line, record))
     torn = [f"{path}: {note}" for note in whole.notes] if whole.torn else []
     return _Side(path, records[0], pieces, torn)
 
 
-def _name(record: Mapping[str, Any], text: bytes) -> tuple[str, ...]:
+def _build_record_name(record: Mapping[str, Any], text: bytes) -> tuple[str, ...]:
     """What a record is known by: its id. Late bytes and overrides have none: the same text is the
     same record.
     """
@@ -165,12 +165,12 @@ def _name(record: Mapping[str, Any], text: bytes) -> tuple[str, ...]:
     return kind, str(record[kind]), str(record.get("run", "")) if kind == "call" else ""
 
 
-def _title(piece: _Piece) -> str:
+def _format_title(piece: _Piece) -> str:
     kind, name, *rest = piece.name
     return f"call {name} of run {rest[0]}" if kind == "call" else f"{kind} {name}"
 
 
-def _require_mates(ours: _Side, theirs: _Side) -> None:
+def _require_same_base(ours: _Side, theirs: _Side) -> None:
     """Both must be cassettes, or takes of the very same base."""
     bases = [side.header.get("base") for side in (ours, theirs)]
     if bases[0] == bases[1]:
@@ -189,7 +189,9 @@ def _require_mates(ours: _Side, theirs: _Side) -> None:
 # ---------------------------------------------------------------- joining
 
 
-def _joined(ours: Sequence[_Piece], theirs: Sequence[_Piece], prefer: Prefer) -> Iterator[_Piece]:
+def _join_pieces(
+    ours: Sequence[_Piece], theirs: Sequence[_Piece], prefer: Prefer
+) -> Iterator[_Piece]:
     """Every record once, each file's own order kept; the older first where neither file says."""
     mine, yours = {piece.name: piece for piece in ours}, {piece.name: piece for piece in theirs}
     done: set[tuple[str, ...]] = set()
@@ -203,13 +205,13 @@ def _joined(ours: Sequence[_Piece], theirs: Sequence[_Piece], prefer: Prefer) ->
             continue
         one = ours[i] if i < len(ours) else None
         two = theirs[j] if j < len(theirs) else None
-        chosen = _next(one, two, mine, yours)
+        chosen = _choose_next(one, two, mine, yours)
         done.add(chosen.name)
         counts = yours if prefer == "b" else mine
         yield counts.get(chosen.name, chosen)
 
 
-def _next(
+def _choose_next(
     one: _Piece | None, two: _Piece | None, mine: Mapping[Any, _Piece], yours: Mapping[Any, _Piece]
 ) -> _Piece:
     """A record that both hold waits until both have come to it."""
@@ -222,40 +224,40 @@ def _next(
     return one if two.name in mine or one.at <= two.at else two
 
 
-def _superseded(
+def _find_superseded_runs(
     ours: Sequence[_Piece], theirs: Sequence[_Piece], merged: Sequence[_Piece]
 ) -> dict[str, str]:
     """The runs that counted before, and those that count instead."""
-    before = {run for side in (ours, theirs) for run in _current(side).kept}
-    after = _current(merged)
+    before = {run for side in (ours, theirs) for run in _find_current_runs(side).kept}
+    after = _find_current_runs(merged)
     return {run: after.newer.get(run, "") for run in sorted(before - set(after.kept))}
 
 
-def _current(pieces: Sequence[_Piece]) -> Current:
+def _find_current_runs(pieces: Sequence[_Piece]) -> Current:
     return Current(run_of(piece.record) for piece in pieces if piece.name[0] == "run")
 
 
-def _overridden_twice(ours: _Side, theirs: _Side) -> list[str]:
+def _describe_double_overrides(ours: _Side, theirs: _Side) -> list[str]:
     """Calls that either take overrides in a way of its own: both stay, the later one counts."""
     one, two = (
         {p.name: p for p in side.pieces if p.name[0] == "override"} for side in (ours, theirs)
     )
-    mine = {_target(piece) for name, piece in one.items() if name not in two}
-    yours = {_target(piece) for name, piece in two.items() if name not in one}
+    mine = {_find_override_target(piece) for name, piece in one.items() if name not in two}
+    yours = {_find_override_target(piece) for name, piece in two.items() if name not in one}
     return [
         f"call {call} of run {run} is overridden in both: the later one counts"
         for run, call in sorted(mine & yours)
     ]
 
 
-def _target(piece: _Piece) -> tuple[str, str]:
+def _find_override_target(piece: _Piece) -> tuple[str, str]:
     return str(piece.record.get("run", "")), str(piece.record["override"])
 
 
 # ---------------------------------------------------------------- writing
 
 
-def _goal(a: Path, out: Path | None) -> Path:
+def _choose_output(a: Path, out: Path | None) -> Path:
     if out is None:
         stem, number = f"{files.stem(a)}-merged", 1
         goal = a.with_name(f"{stem}{files.SUFFIX}")
@@ -270,7 +272,7 @@ def _goal(a: Path, out: Path | None) -> Path:
     return out
 
 
-def _write(
+def _write_merged(
     goal: Path, header: Mapping[str, Any], pieces: Sequence[_Piece], sources: Sequence[Path]
 ) -> None:
     """Write it whole, prove that it can be read, and only then give it its name; never over another
@@ -278,7 +280,7 @@ def _write(
     """
     draft = goal.with_name(f".{goal.name}-{entropy.token_hex(4)}.tmp")
     try:
-        _bring_assets(goal, pieces, sources)
+        _copy_assets(goal, pieces, sources)
         with draft.open("xb") as file:
             file.write(emitter.emit(dict(header)).encode("utf-8"))
             file.writelines(
@@ -287,7 +289,7 @@ def _write(
             file.flush()
             os.fsync(file.fileno())
         Cassette.open(draft, check="whole")
-        _name_it(draft, goal)
+        _name_draft(draft, goal)
     except OSError as error:
         raise CassetteError(
             f"cannot be written: {error.strerror or error}", path=str(goal)
@@ -296,7 +298,7 @@ def _write(
         draft.unlink(missing_ok=True)
 
 
-def _name_it(draft: Path, goal: Path) -> None:
+def _name_draft(draft: Path, goal: Path) -> None:
     try:
         os.link(draft, goal)
     except FileExistsError:
@@ -308,7 +310,7 @@ def _name_it(draft: Path, goal: Path) -> None:
             file.write(draft.read_bytes())
 
 
-def _bring_assets(goal: Path, pieces: Sequence[_Piece], sources: Sequence[Path]) -> None:
+def _copy_assets(goal: Path, pieces: Sequence[_Piece], sources: Sequence[Path]) -> None:
     """Long texts lie in assets/ beside a cassette, named by their digest: those of both go where
     the new file is.
     """
@@ -317,15 +319,15 @@ def _bring_assets(goal: Path, pieces: Sequence[_Piece], sources: Sequence[Path])
         if pieces
         else set()
     )
-    folder = _root(goal).parent / "assets"
+    folder = _find_root(goal).parent / "assets"
     for name in sorted(named):
-        for source in (_root(path).parent / "assets" for path in sources):
+        for source in (_find_root(path).parent / "assets" for path in sources):
             if source != folder and (source / name).is_file() and not (folder / name).exists():
                 folder.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / name, folder / name)
 
 
-def _root(path: Path) -> Path:
+def _find_root(path: Path) -> Path:
     return files.cassette_of(path.absolute())
 
 

@@ -29,7 +29,7 @@ def migrated(records: Records, version: int) -> Records:
     return records
 
 
-def _from_0(records: Records) -> Records:
+def _migrate_from_0(records: Records) -> Records:
     run = "r-0"
     out: Records = [{**records[0], "tape": 1}, {"run": run, "mode": "record"}]
     seen: Counter[str] = Counter()
@@ -52,4 +52,4 @@ def _from_0(records: Records) -> Records:
     return out
 
 
-STEPS: dict[int, Callable[[Records], Records]] = {0: _from_0}
+STEPS: dict[int, Callable[[Records], Records]] = {0: _migrate_from_0}

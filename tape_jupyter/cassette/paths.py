@@ -97,7 +97,7 @@ class Ladder:
 
     def tell(self, path: str | Path) -> None:
         """The front end's own word (labextension message)."""
-        self.told = self._real(str(path))
+        self.told = self._resolve_hint(str(path))
 
     def find(self, source: str, user_ns: Mapping[str, Any]) -> Path:
         """The notebook that `source` (a cell as the front end sent it) runs in. Raises
@@ -108,15 +108,15 @@ class Ladder:
             user_ns.get("__vsc_ipynb_file__"),
             self.env.get("JPY_SESSION_NAME"),
         ):
-            if known := self._real(hint):
+            if known := self._resolve_hint(hint):
                 return known
         if named := self.env.get("TAPE_NOTEBOOK"):
-            return self._named(named)
+            return self._resolve_named(named)
         if self.found is None or not self.found.is_file():
-            self.found = self._by_source(source)
+            self.found = self._find_by_source(source)
         return self.found
 
-    def _real(self, hint: object) -> Path | None:
+    def _resolve_hint(self, hint: object) -> Path | None:
         """The file a hint speaks of: a notebook that exists (a hint is stale once the notebook is
         renamed).
         """
@@ -127,14 +127,14 @@ class Ladder:
                 return path.resolve()
         return None
 
-    def _named(self, named: str) -> Path:
+    def _resolve_named(self, named: str) -> Path:
         path = self.start / named
         if path.suffix == ".ipynb" and path.parent.is_dir():
             return path.resolve()
         raise NotebookUnknown(f"TAPE_NOTEBOOK={named!r} is no .ipynb path in an existing folder")
 
-    def _by_source(self, source: str) -> Path:
-        if executed := self._executed(source):
+    def _find_by_source(self, source: str) -> Path:
+        if executed := self._find_executed(source):
             return executed
         holders = notebooks_holding(source, self.start)
         if len(holders) == 1:
@@ -151,12 +151,12 @@ class Ladder:
         )
         return owners[0]
 
-    def _executed(self, source: str) -> Path | None:
+    def _find_executed(self, source: str) -> Path | None:
         """The notebook that nbconvert, `jupyter execute` or papermill was started with, where it is
         the parent process. Of papermill's two notebooks the first is run, the other written.
         """
         command = self.command()
-        if command is None or not _executes(command.words):
+        if command is None or not _is_executor(command.words):
             return None
         named = [
             (command.folder or self.start) / word
@@ -166,9 +166,11 @@ class Ladder:
             and option not in _OUTPUT_OPTIONS
         ]
         found = list(
-            dict.fromkeys(path.resolve() for path in named if _has_cell(_read(path), source))
+            dict.fromkeys(
+                path.resolve() for path in named if _has_cell(_read_notebook(path), source)
+            )
         )
-        first = _PAPERMILL in map(_program, command.words[:_PROGRAM_WORDS])
+        first = _PAPERMILL in map(_extract_program, command.words[:_PROGRAM_WORDS])
         return found[0] if len(found) == 1 or (found and first) else None
 
 
@@ -180,14 +182,14 @@ _PROGRAM_WORDS = 3
 """Words of a command line that may name the program: `python -m nbconvert`, `python jupyter-run`."""
 
 
-def _program(word: str) -> str:
+def _extract_program(word: str) -> str:
     return Path(word).stem if word.endswith((".exe", ".py")) else Path(word).name
 
 
-def _executes(words: Sequence[str]) -> bool:
+def _is_executor(words: Sequence[str]) -> bool:
     """Whether a command line is that of a program that executes the notebooks it is given."""
     first = words[:_PROGRAM_WORDS]
-    if any(_program(word) in _EXECUTORS for word in first):
+    if any(_extract_program(word) in _EXECUTORS for word in first):
         return True
     return "-m" in first and any(word in _EXECUTOR_MODULES for word in words[: _PROGRAM_WORDS + 1])
 
@@ -206,36 +208,40 @@ def notebooks_holding(source: str, where: Path) -> list[Path]:
     written, and for itself only where nothing else holds the cell.
     """
     held = [
-        (path.resolve(), _papermill_run(path.resolve(), notebook))
-        for path, notebook in _holding(source, where)
+        (path.resolve(), _read_papermill_run(path.resolve(), notebook))
+        for path, notebook in _find_holding_notebooks(source, where)
     ]
     sources = {path for path, run in held if run is None}
     sources |= {run.source for _, run in held if run and run.source and not run.ended}
-    return sorted(sources) or _papermill_below(source, where) or sorted({path for path, _ in held})
+    return (
+        sorted(sources)
+        or _find_papermill_below(source, where)
+        or sorted({path for path, _ in held})
+    )
 
 
-def _papermill_below(source: str, where: Path) -> list[Path]:
+def _find_papermill_below(source: str, where: Path) -> list[Path]:
     """The notebooks that papermill runs, started in `where`, with its output in a folder below;
     sorted.
     """
     held = [
         (path, notebook)
-        for folder in _folders(where)
-        for path, notebook in _holding(source, folder)
+        for folder in _list_folders(where)
+        for path, notebook in _find_holding_notebooks(source, folder)
     ]
-    runs = [_papermill_run(path.resolve(), notebook) for path, notebook in held]
+    runs = [_read_papermill_run(path.resolve(), notebook) for path, notebook in held]
     return sorted({run.source for run in runs if run and run.source and not run.ended})
 
 
-def _folders(where: Path) -> list[Path]:
+def _list_folders(where: Path) -> list[Path]:
     return sorted(
         path for path in where.iterdir() if path.is_dir() and not path.name.startswith(".")
     )
 
 
-def _holding(source: str, where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _find_holding_notebooks(source: str, where: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(where.glob("*.ipynb")):
-        notebook = _read(path)
+        notebook = _read_notebook(path)
         if notebook is not None and _has_cell(notebook, source):
             yield path, notebook
 
@@ -250,7 +256,7 @@ def code_cells(notebook: Mapping[str, Any]) -> Iterator[str]:
             yield "".join(text) if isinstance(text, list) else str(text)
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_notebook(path: Path) -> dict[str, Any] | None:
     """A notebook's JSON; None where there is none (any more): it cannot be the one that runs."""
     try:
         notebook = json.loads(path.read_bytes())
@@ -271,7 +277,7 @@ class _Run:
     ended: bool
 
 
-def _papermill_run(path: Path, notebook: Mapping[str, Any]) -> _Run | None:
+def _read_papermill_run(path: Path, notebook: Mapping[str, Any]) -> _Run | None:
     """The run whose output `path` is; None when it is nobody's (a copy of an output, a notebook run
     onto itself).
 
@@ -283,14 +289,14 @@ def _papermill_run(path: Path, notebook: Mapping[str, Any]) -> _Run | None:
     given, output = facts.get("input_path"), facts.get("output_path")
     if not isinstance(given, str) or not isinstance(output, str) or not given or not output:
         return None
-    start = _papermill_start(path, output)
+    start = _find_papermill_start(path, output)
     if start is None or (start / given).resolve() == path:
         return None
     source = (start / given).resolve()
     return _Run(source if source.is_file() else None, facts.get("end_time") is not None)
 
 
-def _papermill_start(path: Path, output: str) -> Path | None:
+def _find_papermill_start(path: Path, output: str) -> Path | None:
     """The folder from which `output` leads to `path`: the one papermill was started in. None when
     none is.
     """
@@ -345,12 +351,12 @@ def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes = recorded
     neighbours = [
         each
         for each in sorted(notebook.parent.glob("*.tapes"))
-        if _recorded_from(wanted, each, hashes)
+        if _is_recorded_from(wanted, each, hashes)
     ]
     return neighbours[0] if len(neighbours) == 1 else None
 
 
-def _recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -> bool:
+def _is_recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -> bool:
     """Whether at least half of what the neighbour recorded are these cells and, where its notebook
     is still there, there are fewer cells that it does not know: one that merely shares its first
     cells has a recording of its own.

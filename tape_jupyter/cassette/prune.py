@@ -58,7 +58,7 @@ def superseded(records: Iterable[Record]) -> tuple[str, ...]:
         if "run" in record and next(iter(record)) == "run":
             runs.append(record)
         elif "call" in record:
-            needs.setdefault(owner(record), set()).update(_referred(record))
+            needs.setdefault(owner(record), set()).update(_find_referred_runs(record))
     known = [owner(run) for run in runs]
     kept = {run.id for run in current_runs([run_of(run) for run in runs])} | (
         set(needs) - set(known)
@@ -71,7 +71,7 @@ def superseded(records: Iterable[Record]) -> tuple[str, ...]:
     return tuple(run for run in known if run not in kept)
 
 
-def _referred(call: Record) -> set[str]:
+def _find_referred_runs(call: Record) -> set[str]:
     """The other runs whose requests this request takes its history from."""
     request = call.get("request")
     body = request.get("body") if isinstance(request, dict) else None
@@ -94,23 +94,24 @@ def prune(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
     then as it was.
     """
     tell(f"checking {path.name}", 0, 0)
-    with _locked(path):
+    with _hold_lock(path):
         if Cassette.open(path, check="whole").base is not None:
             raise CassetteError(
                 "a take is not pruned: it holds only what was changed", path=str(path)
             )
         before = path.stat().st_size
-        texts, torn = _texts(path)
+        texts, torn = _read_record_texts(path)
         records = [
             emitter.parse(text.decode("utf-8"))
             for text in counted(texts, f"records of {path.name}", tell)
         ]
         drops = droppable(
-            records, set(superseded(records)) - _runs_within(texts, records, files.extent(path))
+            records,
+            set(superseded(records)) - _find_runs_within(texts, records, files.extent(path)),
         )
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:
-            _replace(path, kept)
+            _replace_file(path, kept)
     gone = [record for record, drop in zip(records, drops, strict=True) if drop]
     unused = unused_assets(path, kept, gone)
     for name in unused if not dry else ():
@@ -132,7 +133,7 @@ def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
     ]
 
 
-def _runs_within(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
+def _find_runs_within(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
     """The runs with a record in the first `extent` bytes, which takes are based on."""
     held, offset = set(), 0
     for text, record in zip(texts, records, strict=True):
@@ -142,7 +143,7 @@ def _runs_within(texts: Sequence[bytes], records: Sequence[Record], extent: int)
     return held
 
 
-def _texts(path: Path) -> tuple[list[bytes], bytes]:
+def _read_record_texts(path: Path) -> tuple[list[bytes], bytes]:
     """The records of a cassette, byte for byte, and its torn tail."""
     journal = Journal(path)
     texts = [journal.read(span.offset, span.length) for span in journal.scan()]
@@ -165,7 +166,7 @@ def unused_assets(path: Path, kept: bytes, dropped: list[Record]) -> tuple[str, 
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     """The cassette's own lock (cassette/journal.py takes it for each append)."""
     try:
         file = os.open(path, os.O_RDWR)
@@ -178,7 +179,7 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace_file(path: Path, data: bytes) -> None:
     try:
         with replacing(path, private=True, lasting=True) as draft:
             draft.write_bytes(data)

@@ -66,11 +66,13 @@ class ReadAhead(Generic[P, R]):
         ready = self._ready.pop(item.place, None)
         if ready is not None:
             return ready
-        first, *others = self._read(self._batch(item, items) if self._run >= _IN_ORDER else [item])
+        first, *others = self._read(
+            self._choose_batch(item, items) if self._run >= _IN_ORDER else [item]
+        )
         self._ready = {item.place + 1 + ahead: other for ahead, other in enumerate(others)}
         return first
 
-    def _batch(self, item: P, items: Sequence[P]) -> list[P]:
+    def _choose_batch(self, item: P, items: Sequence[P]) -> list[P]:
         batch, size = [item], item.length
         for other in items[item.place + 1 : item.place + CALLS]:
             size += other.length
@@ -114,7 +116,7 @@ class Book(CassetteIndex):
     ) -> None:
         super().__init__(path, of=of, journal=journal, depth=depth)
         self._histories = Histories(self.place, self.folded_body)
-        self._ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._replies)
+        self._ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._read_replies)
         self._kept: dict[int, tuple[Reply, bool]] = {}  # by the offset of the call's record
         self._room = _KEPT
 
@@ -133,17 +135,17 @@ class Book(CassetteIndex):
             cassette.check_small()
         return cassette
 
-    def _below_it(self, path: Path, of: TakeBase) -> Book:
+    def _open_base(self, path: Path, of: TakeBase) -> Book:
         return Book(path, journal=Prefix(path, of, self.path), depth=self._depth + 1)
 
-    def _let_go(self) -> None:
+    def _drop_caches(self) -> None:
         self._histories.clear()
         self._ahead.forget()
         self._kept, self._room = {}, _KEPT
 
-    def _forget(self) -> None:
-        super()._forget()
-        self._let_go()
+    def _clear_index(self) -> None:
+        super()._clear_index()
+        self._drop_caches()
 
     def head(self, entry: Entry) -> dict[str, Any]:
         try:
@@ -188,18 +190,20 @@ class Book(CassetteIndex):
             return self._ahead.get(entry, self.calls) if kept is None else kept
         if entry.book is not self:
             return self.base.reply(entry)
-        return self._replies([entry])[
+        return self._read_replies([entry])[
             0
         ]  # few calls are a take's own, and they do not lie in the order of `calls`
 
-    def _replies(self, entries: Sequence[Entry]) -> list[tuple[Reply | Value, bool]]:
+    def _read_replies(self, entries: Sequence[Entry]) -> list[tuple[Reply | Value, bool]]:
         """The replies of calls that lie one after another in the file, from one read of it."""
         start, stop = entries[0].offset, entries[-1].offset + entries[-1].length
         data = self.raw(start, stop - start)
 
-        def restored(entry: Entry) -> tuple[Reply | Value, bool]:
+        def restore_entry(entry: Entry) -> tuple[Reply | Value, bool]:
             at = entry.offset - start
-            return self._restored(entry, self._decoded(data[at : at + entry.length], entry.offset))
+            return self._restore_reply(
+                entry, self._decode_record(data[at : at + entry.length], entry.offset)
+            )
 
         mark = external_texts.MARK.encode()
         at_first = (
@@ -207,20 +211,20 @@ class Book(CassetteIndex):
             for place, entry in enumerate(entries[1:], 1)
             if data.find(mark, entry.offset - start, entry.offset - start + entry.length) >= 0
         )  # they may be of any size: none is read ahead
-        return as_far_as_sound(entries[: next(at_first, None)], restored)
+        return as_far_as_sound(entries[: next(at_first, None)], restore_entry)
 
-    def _restored(self, entry: Entry, text: str) -> tuple[Reply | Value, bool]:
+    def _restore_reply(self, entry: Entry, text: str) -> tuple[Reply | Value, bool]:
         try:
             reply, edited = records.reply_of(
-                self._section_of(entry, text, "response"), self._assets
+                self._parse_section(entry, text, "response"), self._assets
             )
             if entry.more and isinstance(reply, Reply):
-                late = [self._with_assets(self._parse(*at)) for at in entry.more]
+                late = [self._bring_back_assets(self._parse_record(*at)) for at in entry.more]
                 reply, late_edited = records.with_late(reply, late, self._assets)
                 edited = edited or late_edited
             elif entry.more and isinstance(reply, Value):
                 reply = records.with_late_steps(
-                    reply, [self._with_assets(self._parse(*at)) for at in entry.more]
+                    reply, [self._bring_back_assets(self._parse_record(*at)) for at in entry.more]
                 )
             if isinstance(reply, Reply):
                 reply = records.true_length(reply, edited)
@@ -247,17 +251,17 @@ class Book(CassetteIndex):
         brought back.
         """
         try:
-            return self._section_of(entry, self.text(entry.offset, entry.length), name)
+            return self._parse_section(entry, self.text(entry.offset, entry.length), name)
         except CassetteError as error:
             raise self.at(error, entry.offset) from error
 
-    def _section_of(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
+    def _parse_section(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
         section = emitter.top(text, name, last=name == "response")
         if not isinstance(section, dict):
             raise CassetteError(f"call {entry.id} has no {name}", line=2)
-        return self._with_assets(section) if external_texts.MARK in text else section
+        return self._bring_back_assets(section) if external_texts.MARK in text else section
 
-    def _with_assets(self, section: dict[str, Any]) -> dict[str, Any]:
+    def _bring_back_assets(self, section: dict[str, Any]) -> dict[str, Any]:
         found = external_texts.bring_back(section, self._assets)
         return found if isinstance(found, dict) else section
 
@@ -283,7 +287,7 @@ class Book(CassetteIndex):
         text = self.text(entry.offset, entry.length)
         marked = external_texts.MARK in text or external_texts.BYTES in text
         spans = [(entry.offset, entry.length), *entry.more] if marked else entry.more
-        return external_texts.size([self._parse(*at) for at in spans], self._assets)
+        return external_texts.size([self._parse_record(*at) for at in spans], self._assets)
 
     def check(self, *, large: bool = True) -> None:
         """Parse every record whole, and restore what it holds. Raises the first CassetteError met.
@@ -293,14 +297,14 @@ class Book(CassetteIndex):
         with self._lock:
             if self.base is not None:
                 self.base.check(large=large)
-            references, known = Check(self.place, self._shape_below), set[str]()
-            for entry in self._own_entries():
+            references, known = Check(self.place, self._find_shape_below), set[str]()
+            for entry in self._list_own_entries():
                 try:
-                    self._check(entry, references, known, large=large)
+                    self._check_entry(entry, references, known, large=large)
                 except CassetteError as error:
                     raise self.at(error, entry.offset) from error
 
-    def _own_entries(self) -> list[Entry]:
+    def _list_own_entries(self) -> list[Entry]:
         """The calls and overrides of this very file, in its order."""
         if self.base is None:
             return list(self.calls)
@@ -308,11 +312,13 @@ class Book(CassetteIndex):
         own = {id(entry): entry for entry in (*self.calls, *replaced) if entry.book is self}
         return sorted(own.values(), key=lambda entry: entry.offset)
 
-    def _check(self, entry: Entry, references: Check, known: set[str], *, large: bool) -> None:
+    def _check_entry(
+        self, entry: Entry, references: Check, known: set[str], *, large: bool
+    ) -> None:
         """Texts and assets that many requests share are looked at once: a check takes time linear
         in the file.
         """
-        record = self._parse(entry.offset, entry.length)
+        record = self._parse_record(entry.offset, entry.length)
         if isinstance(entry, Overridden):
             self.reply(entry)
             return
@@ -339,7 +345,7 @@ class Book(CassetteIndex):
             if isinstance(reply, Reply):
                 self._cache_reply(entry, records.true_length(reply, edited), edited)
 
-    def _shape_below(self, name: tuple[str, str]) -> Shape:
+    def _find_shape_below(self, name: tuple[str, str]) -> Shape:
         """The shape of a body that a request of this take may refer to."""
         return shape(self.folded_body(name)) if name in self.by_name else {}
 

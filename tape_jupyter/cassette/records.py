@@ -143,9 +143,13 @@ def kit_whole(
     """A run's whole kit: what its own record says, its `kit:` record, and the kit that one is
     `like`.
     """
-    before = _mapping(base.get("kit", {}), "kit") if base is not None else {}
+    before = _require_mapping(base.get("kit", {}), "kit") if base is not None else {}
     like = {name: told for name, told in before.items() if name not in FAST}
-    kit = {**_mapping(own.get("kit", {}), "kit"), **like, **_mapping(record.get("has", {}), "has")}
+    kit = {
+        **_require_mapping(own.get("kit", {}), "kit"),
+        **like,
+        **_require_mapping(record.get("has", {}), "has"),
+    }
     return {name: told for name, told in kit.items() if told is not None}
 
 
@@ -215,8 +219,8 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
         }  # fmt: skip
         return {**section, **{name: told for name, told in more.items() if told}}
     if reply.status is not None:
-        section = _head_record(reply, secrets)
-        section |= _body_section(reply, parsed)
+        section = _build_head_section(reply, secrets)
+        section |= _build_body_section(reply, parsed)
     if len(reply.chunks) > 1:
         chunks = reply.chunks
         section["reads"] = (
@@ -231,7 +235,7 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
     return section
 
 
-def _body_section(reply: Reply, parsed: Any) -> dict[str, Any]:
+def _build_body_section(reply: Reply, parsed: Any) -> dict[str, Any]:
     if isinstance(reply.chunks, large_body.LargeChunks):
         return large_section(reply.chunks.body)
     return http_body.fold(
@@ -245,9 +249,9 @@ def large_section(body: large_body.LargeBody) -> dict[str, Any]:
     return {"sha256": body.sha256, "large": {external_texts.BYTES: body.sha256}, **masked}
 
 
-def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
+def _build_head_section(reply: Reply, secrets: Secrets) -> dict[str, Any]:
     _require_status(reply.status)
-    secrets.learn_cookies(reply.headers, lambda: _plain_body(reply))
+    secrets.learn_cookies(reply.headers, lambda: _decode_body(reply))
     headers, masked = secrets.scrub_reply_headers(reply.headers)
     section: dict[str, Any] = {"status": reply.status}
     if reply.version != "HTTP/1.1":
@@ -261,7 +265,7 @@ def _head_record(reply: Reply, secrets: Secrets) -> dict[str, Any]:
     return section
 
 
-def _plain_body(reply: Reply) -> bytes:
+def _decode_body(reply: Reply) -> bytes:
     coding = reply.header("content-encoding")
     try:
         return opened(reply.readable, coding) if coding else reply.readable
@@ -306,12 +310,13 @@ def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
         masked = {**masked, **fresh}
         if "reads" in masked:
             masked["reads"] = [
-                len(chunk) for chunk in http_body.cut(raw, masked["reads"], _content_type(masked))
+                len(chunk)
+                for chunk in http_body.cut(raw, masked["reads"], _read_content_type(masked))
             ]
     return {**masked, "scrubbed": True}
 
 
-def _content_type(section: Mapping[str, Any]) -> str:
+def _read_content_type(section: Mapping[str, Any]) -> str:
     return header(headers_of(section.get("headers")), "content-type")
 
 
@@ -325,24 +330,24 @@ def request_of(section: Mapping[str, Any], folder: Path | None = None) -> Reques
     """
     for kind in ("tool", "retrieval"):
         if kind in section:
-            arguments = _mapping(section.get("arguments", {}), "arguments")
+            arguments = _require_mapping(section.get("arguments", {}), "arguments")
             own = section.get("self")
             return FunctionCall(
                 str(section[kind]),
                 arguments,
                 kind,
-                own=None if own is None else _mapping(own, "self"),
+                own=None if own is None else _require_mapping(own, "self"),
             )
-    method, url = _method_and_url(section)
+    method, url = _read_method_and_url(section)
     if "large" in section:
         headers = headers_of(section.get("headers"))
-        return Request(method.upper(), url, headers, large=_large(section, folder))
+        return Request(method.upper(), url, headers, large=_read_large_body(section, folder))
     return Request(
         method.upper(), url, headers_of(section.get("headers")), http_body.restore(section)[0]
     )
 
 
-def _method_and_url(section: Mapping[str, Any]) -> tuple[str, str]:
+def _read_method_and_url(section: Mapping[str, Any]) -> tuple[str, str]:
     method = next(iter(section), "")
     url = section.get(method)
     if not isinstance(url, str) or "://" not in url:
@@ -357,7 +362,7 @@ def require_address(section: Mapping[str, Any]) -> None:
     if section.keys() & {"tool", "retrieval"}:
         return
     try:
-        _method_and_url(section)
+        _read_method_and_url(section)
     except CassetteError:
         first = next(iter(section), "")
         raise CassetteError(
@@ -374,7 +379,7 @@ def without_body(section: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _large(section: Mapping[str, Any], folder: Path | None) -> large_body.LargeBody:
+def _read_large_body(section: Mapping[str, Any], folder: Path | None) -> large_body.LargeBody:
     if folder is None:
         raise CassetteError("a large body lies beside its cassette, and is read with it only")
     return external_texts.body(section["large"], folder)
@@ -391,44 +396,48 @@ def reply_of(section: Mapping[str, Any], folder: Path | None = None) -> tuple[Re
         and ({"value", "error", "unkept"} & section.keys())
         and "end" not in section
     ):
-        effects = _mapping(section.get("effects", {}), "effects")
-        moved, did = (_mapping(section.get(name, {}), name) for name in ("moved", "did"))
+        effects = _require_mapping(section.get("effects", {}), "effects")
+        moved, did = (_require_mapping(section.get(name, {}), name) for name in ("moved", "did"))
         changed = section.get("changed", [])
         if not isinstance(changed, list):
             raise CassetteError("`changed` lists types, each on its line")
         unkept, types = str(section.get("unkept", "")), tuple(map(str, changed))
         return Value(
-            section.get("value"), _error(section), 0.0, unkept, effects, moved, did, types
+            section.get("value"), _read_error(section), 0.0, unkept, effects, moved, did, types
         ), False
     if "status" not in section:
-        return Reply(None, end=_end(section), error=_error(section), waits=_waits(section)), False
+        return Reply(
+            None, end=_read_end(section), error=_read_error(section), waits=_read_waits(section)
+        ), False
     status = section["status"]
     _require_status(status)
     headers = headers_of(section.get("headers"))
-    chunks, edited = _chunks(section, headers, folder)
-    waits = _waits(section)
+    chunks, edited = _read_chunks(section, headers, folder)
+    waits = _read_waits(section)
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
     version, reason = (
         str(section.get("version", "HTTP/1.1")),
         str(section.get("reason", phrase(status))),
     )
     return Reply(
-        status, headers, chunks, waits, _end(section), _error(section), version, reason
+        status, headers, chunks, waits, _read_end(section), _read_error(section), version, reason
     ), edited
 
 
-def _chunks(
+def _read_chunks(
     section: Mapping[str, Any], headers: Headers, folder: Path | None
 ) -> tuple[Sequence[bytes], bool]:
     if "large" in section:
-        body = _large(section, folder)
-        sizes = _reads(section) if "reads" in section else [body.size]
+        body = _read_large_body(section, folder)
+        sizes = _read_chunk_sizes(section) if "reads" in section else [body.size]
         if sum(sizes) >= 1 << 62:
             raise CassetteError("reads: more bytes than any body has")
         return large_body.LargeChunks(body, sizes), body.sha256 != section.get("sha256")
     raw, edited = http_body.restore(section)
     if "reads" in section:
-        return tuple(http_body.cut(raw, _reads(section), header(headers, "content-type"))), edited
+        return tuple(
+            http_body.cut(raw, _read_chunk_sizes(section), header(headers, "content-type"))
+        ), edited
     return ((raw,) if raw else ()), edited
 
 
@@ -479,14 +488,14 @@ def headers_of(section: Any) -> Headers:
     return pairs
 
 
-def _reads(section: Mapping[str, Any]) -> list[int]:
+def _read_chunk_sizes(section: Mapping[str, Any]) -> list[int]:
     reads = section["reads"]
     if not isinstance(reads, list) or not all(type(n) is int and n >= 0 for n in reads):
         raise CassetteError("reads is a list of byte counts")
     return reads
 
 
-def _waits(section: Mapping[str, Any]) -> tuple[float, ...]:
+def _read_waits(section: Mapping[str, Any]) -> tuple[float, ...]:
     waits = section.get("waits", [])
     if not isinstance(waits, list) or not all(
         type(n) in (int, float) and 0 <= n < _FOR_EVER for n in waits
@@ -501,19 +510,19 @@ _FOR_EVER = 1e9
 _ENDS = get_args(End)
 
 
-def _end(section: Mapping[str, Any]) -> End:
+def _read_end(section: Mapping[str, Any]) -> End:
     end = section.get("end", "complete")
     if end not in _ENDS:
         raise CassetteError(f"end is one of {', '.join(_ENDS)}, not {end!r}")
     return end  # type: ignore[no-any-return]  # just checked
 
 
-def _error(section: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _read_error(section: Mapping[str, Any]) -> Mapping[str, Any] | None:
     error = section.get("error")
-    return None if error is None else _mapping(error, "error")
+    return None if error is None else _require_mapping(error, "error")
 
 
-def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+def _require_mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise CassetteError(f"{name} holds `key: value` lines")
     return value
@@ -541,7 +550,7 @@ def with_late_steps(value: Value, parts: Sequence[Mapping[str, Any]]) -> Value:
     it), as one.
     """
     for part in parts:
-        effects = {**value.effects, **_mapping(part.get("effects", {}), "effects")}
+        effects = {**value.effects, **_require_mapping(part.get("effects", {}), "effects")}
         value = replace(
             value, value=generators.joined(value.value, part.get("value")), effects=effects
         )

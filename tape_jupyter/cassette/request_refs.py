@@ -67,7 +67,7 @@ def parse_ref(text: Any) -> Ref:
     )
 
 
-def _lone_ref(mark: dict[str, Any]) -> Ref:
+def _parse_lone_ref(mark: dict[str, Any]) -> Ref:
     if len(mark) > 1:
         raise CassetteError(
             f"beside the reference {str(mark[MARK])[:80]!r} stand other keys; take them out"
@@ -84,7 +84,7 @@ class _Item(NamedTuple):
     size: int
 
 
-def _item(value: Any) -> _Item:
+def _build_item(value: Any) -> _Item:
     if isinstance(value, int | float) or value is None:
         return _SCALAR
     data = marshal.dumps(value, _PLAIN)
@@ -129,32 +129,36 @@ each ending itself.
 _LONGEST_KEPT = 4 * 1024 * 1024
 
 
-def _listed(value: list[Any], earlier: Iterable[_Listed]) -> _Listed:
+def _build_listed(value: list[Any], earlier: Iterable[_Listed]) -> _Listed:
     """What is known of a list. Where it begins with all of an earlier one, only its new items are
     looked at: these are the same objects, or the same bytes.
     """
     for each in earlier:
         size = len(each.value)
-        if size <= len(value) and value[size - 1] is each.value[-1] and _same_objects(value, each):
-            return _grown(value, each, b"")
+        if (
+            size <= len(value)
+            and value[size - 1] is each.value[-1]
+            and _has_same_objects(value, each)
+        ):
+            return _grow_listed(value, each, b"")
     data = marshal.dumps(value, _PLAIN)
     kept = data[_LIST_HEAD:] if len(data) <= _LONGEST_KEPT else b""
     for each in earlier:
         if each.data and data.startswith(each.data, _LIST_HEAD):
-            return _grown(value, each, kept)
-    return _Listed(value, list(map(_item, value)), kept, None)
+            return _grow_listed(value, each, kept)
+    return _Listed(value, list(map(_build_item, value)), kept, None)
 
 
-def _same_objects(value: list[Any], earlier: _Listed) -> bool:
+def _has_same_objects(value: list[Any], earlier: _Listed) -> bool:
     return all(map(operator.is_, value, earlier.value))
 
 
-def _grown(value: list[Any], before: _Listed, data: bytes) -> _Listed:
-    items = [*before.items, *map(_item, value[len(before.value) :])]
+def _grow_listed(value: list[Any], before: _Listed, data: bytes) -> _Listed:
+    items = [*before.items, *map(_build_item, value[len(before.value) :])]
     return _Listed(value, items, data, before.sequence)
 
 
-def _places(
+def _find_foldable_values(
     body: dict[str, Any], prefix: str = "", depth: int = _DEPTH
 ) -> Iterator[tuple[str, Any]]:
     for key, value in body.items():
@@ -162,7 +166,7 @@ def _places(
             continue
         path = f"{prefix}{key}"
         if isinstance(value, dict) and depth > 1:
-            yield from _places(value, path + ".", depth - 1)
+            yield from _find_foldable_values(value, path + ".", depth - 1)
         elif (isinstance(value, list) and value) or (
             isinstance(value, str) and len(value) > LONG_TEXT
         ):
@@ -191,34 +195,36 @@ class RequestFolder:
         lists: dict[str, _Listed] = {}
         texts: dict[str, bytes] = {}
         folded = body
-        for path, value in _places(body):
+        for path, value in _find_foldable_values(body):
             if isinstance(value, list):
-                lists[path] = listed = _listed(value, self._lists.get(path, ()))
+                lists[path] = listed = _build_listed(value, self._lists.get(path, ()))
                 new = self._fold_list(run, path, value, listed)
             else:
-                texts[path] = _item(value).digest
+                texts[path] = _build_item(value).digest
                 new = self._fold_text(run, path, value, texts[path])
-            folded = folded if new is value else _with_value(folded, path.split("."), new)
-        return folded, lambda call: self._remember(run, call, lists, texts)
+            folded = folded if new is value else _replace_value(folded, path.split("."), new)
+        return folded, lambda call: self._remember_body(run, call, lists, texts)
 
     def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
         held = self._texts.get((path, digest))
-        return {MARK: f"{_name(run, *held)} {path}"} if held else value
+        return {MARK: f"{_format_owner(run, *held)} {path}"} if held else value
 
     def _fold_list(self, run: str, path: str, value: list[Any], listed: _Listed) -> list[Any]:
         out: list[Any] = []
         items, at = listed.items, 0
         while at < len(value):
-            length, sequence, start = self._same(path, items, at)
-            if sequence and _are_worth(items, at, length):
-                name = _name(run, *sequence.owner)
+            length, sequence, start = self._find_remembered_stretch(path, items, at)
+            if sequence and _is_worth_folding(items, at, length):
+                name = _format_owner(run, *sequence.owner)
                 out.append({MARK: f"{name} {path}[{start}:{start + length}]"})
             else:
                 out += value[at : at + length]
             at += length
         return value if out == value else out
 
-    def _same(self, path: str, items: list[_Item], at: int) -> tuple[int, _Sequence | None, int]:
+    def _find_remembered_stretch(
+        self, path: str, items: list[_Item], at: int
+    ) -> tuple[int, _Sequence | None, int]:
         """How many items from `at` on stand in one remembered list (at least 1: itself), in which,
         and where.
         """
@@ -236,12 +242,12 @@ class RequestFolder:
             length += 1
         return length, sequence, start
 
-    def _remember(
+    def _remember_body(
         self, run: str, call: str, lists: dict[str, _Listed], texts: dict[str, bytes]
     ) -> None:
         self.known += 1
         for path, listed in lists.items():
-            sequence = self._put(path, listed, (run, call))
+            sequence = self._remember_sequence(path, listed, (run, call))
             recent = tuple(
                 each for each in self._lists.get(path, ()) if each.sequence is not sequence
             )
@@ -251,13 +257,13 @@ class RequestFolder:
         while len(self._texts) > _TEXTS_KEPT:
             del self._texts[next(iter(self._texts))]
 
-    def _put(self, path: str, listed: _Listed, owner: tuple[str, str]) -> _Sequence:
+    def _remember_sequence(self, path: str, listed: _Listed, owner: tuple[str, str]) -> _Sequence:
         """The sequence that a committed list is from now on: the one that it goes on from, if
         nothing else went on from it meanwhile.
         """
         held = self._sequences.setdefault(path, OrderedDict())
         sequence, known = listed.sequence, 0
-        if sequence is not None and id(sequence) in held and _goes_on(listed, sequence):
+        if sequence is not None and id(sequence) in held and _is_continuation(listed, sequence):
             known = len(sequence.items)
             sequence.owner, sequence.items = owner, listed.items
         else:
@@ -268,21 +274,21 @@ class RequestFolder:
             if item.size:
                 self._items[path, item.digest] = (sequence, index)
         if len(held) > REMEMBERED:
-            self._drop(path, held.popitem(last=False)[1])
+            self._forget_sequence(path, held.popitem(last=False)[1])
         return sequence
 
-    def _drop(self, path: str, oldest: _Sequence) -> None:
+    def _forget_sequence(self, path: str, oldest: _Sequence) -> None:
         for item in oldest.items:
             if self._items.get((path, item.digest), (None, 0))[0] is oldest:
                 del self._items[path, item.digest]
 
 
-def _goes_on(listed: _Listed, sequence: _Sequence) -> bool:
+def _is_continuation(listed: _Listed, sequence: _Sequence) -> bool:
     size = len(sequence.items)
     return size <= len(listed.items) and all(map(operator.is_, listed.items, sequence.items))
 
 
-def _are_worth(items: list[_Item], at: int, length: int) -> bool:
+def _is_worth_folding(items: list[_Item], at: int, length: int) -> bool:
     """Whether so many items save enough to be referred to: most do by their first ones."""
     saved = 0
     for item in items[at : at + length]:
@@ -292,15 +298,18 @@ def _are_worth(items: list[_Item], at: int, length: int) -> bool:
     return False
 
 
-def _name(run: str, other: str, call: str) -> str:
+def _format_owner(run: str, other: str, call: str) -> str:
     return call if other == run else f"{other}/{call}"
 
 
-def _with_value(value: dict[str, Any], path: list[str], new: Any) -> dict[str, Any]:
-    return {**value, path[0]: new if len(path) == 1 else _with_value(value[path[0]], path[1:], new)}
+def _replace_value(value: dict[str, Any], path: list[str], new: Any) -> dict[str, Any]:
+    return {
+        **value,
+        path[0]: new if len(path) == 1 else _replace_value(value[path[0]], path[1:], new),
+    }
 
 
-def _get(value: Any, path: str) -> Any:
+def _get_at_path(value: Any, path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -314,7 +323,7 @@ def references(body: Any) -> list[Ref]:
         value = stack.pop()
         if isinstance(value, dict):
             if MARK in value:
-                found.append(_lone_ref(value))
+                found.append(_parse_lone_ref(value))
             else:
                 stack.extend(value.values())
         elif isinstance(value, list):
@@ -330,7 +339,7 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
         out: list[Any] = []
         for item in body:
             if isinstance(item, dict) and MARK in item:
-                out.extend(_slice(_lone_ref(item), held))
+                out.extend(_read_slice(_parse_lone_ref(item), held))
             else:
                 out.append(unfold(item, held))
             if len(out) > _MOST_NODES:
@@ -338,19 +347,19 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
         return out
     if isinstance(body, dict):
         if MARK in body:
-            return _text(_lone_ref(body), held)
+            return _read_text(_parse_lone_ref(body), held)
         return {key: unfold(value, held) for key, value in body.items()}
     return body
 
 
-def _slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
-    items = _get(held(ref), ref.path)
+def _read_slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
+    items = _get_at_path(held(ref), ref.path)
     fits(ref, {ref.path: len(items)} if isinstance(items, list) else {})
     return items[ref.start : ref.stop] if isinstance(items, list) else []
 
 
-def _text(ref: Ref, held: Callable[[Ref], Any]) -> str:
-    text = _get(held(ref), ref.path)
+def _read_text(ref: Ref, held: Callable[[Ref], Any]) -> str:
+    text = _get_at_path(held(ref), ref.path)
     fits(ref, {ref.path: None} if isinstance(text, str) else {})
     return str(text)
 
@@ -367,7 +376,7 @@ def shape(folded: Any) -> Shape:
     while stack:
         path, value = stack.pop()
         if isinstance(value, list):
-            found[path] = sum(_length(item) for item in value)
+            found[path] = sum(_count_items(item) for item in value)
         elif isinstance(value, str) or (
             isinstance(value, dict) and next(iter(value), "")[:1] == "<"
         ):
@@ -377,7 +386,7 @@ def shape(folded: Any) -> Shape:
     return found
 
 
-def _length(item: Any) -> int:
+def _count_items(item: Any) -> int:
     if not isinstance(item, dict) or MARK not in item:
         return 1
     ref = parse_ref(item[MARK])
@@ -445,7 +454,7 @@ class Histories:
 
     def body(self, key: Key, folded: Any) -> Any:
         """The body of a call with every reference replaced. Raises CassetteError naming both calls."""
-        bodies, whole = self._needed(key, folded)
+        bodies, whole = self._collect_needed_bodies(key, folded)
         uses = Counter(other for owner, body in bodies.items() for other in targets(owner, body))
         for owner in sorted(bodies, key=lambda k: self._place(k) or 0):
             # bound early on purpose
@@ -457,7 +466,9 @@ class Histories:
             whole[owner] = self._cache_body(owner, body)
         return bounded(whole[key]) if targets(key, folded) else folded
 
-    def _needed(self, key: Key, folded: Any) -> tuple[dict[Key, Any], dict[Key, Any]]:
+    def _collect_needed_bodies(
+        self, key: Key, folded: Any
+    ) -> tuple[dict[Key, Any], dict[Key, Any]]:
         """The folded bodies that must be unfolded for this one, and the whole ones that are at
         hand.
         """

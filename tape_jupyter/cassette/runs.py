@@ -103,7 +103,7 @@ class Current:
             if run.parent in self.kept:
                 self.kept[run.id] = run
             return
-        for old in self._replaced_by(run):
+        for old in self._find_replaced(run):
             for gone in (old, *self._additions.pop(old.id, ())):
                 self.kept.pop(gone.id, None)
                 self.newer[gone.id] = run.id
@@ -113,7 +113,7 @@ class Current:
         ):  # two branches' records may lie in any order
             self.kept[addition.id] = addition
 
-    def _replaced_by(self, run: RecordedRun) -> list[RecordedRun]:
+    def _find_replaced(self, run: RecordedRun) -> list[RecordedRun]:
         """The older recordings of the same cell, which are then no longer looked at."""
         gone: dict[str, RecordedRun] = {}
         for name in (("id", run.cell.cell_id), ("source", run.cell.source)):

@@ -41,7 +41,7 @@ class CopiedFolder:
     def as_recorded(self, call: Request | FunctionCall) -> Request | FunctionCall:
         """The call with the folder's path in the copy's place."""
         if isinstance(call, FunctionCall):
-            told = {name: self._value(value) for name, value in call.arguments.items()}
+            told = {name: self._restore_paths(value) for name, value in call.arguments.items()}
             same = all(told[name] is value for name, value in call.arguments.items())
             return call if same else replace(call, arguments=told)
         if self.copy not in call.url and os.fsencode(self.copy) not in call.body:
@@ -49,21 +49,21 @@ class CopiedFolder:
         body = call.body.replace(os.fsencode(self.copy), os.fsencode(self.folder))
         return replace(call, url=call.url.replace(self.copy, self.folder), body=body)
 
-    def _value(self, value: Any) -> Any:
+    def _restore_paths(self, value: Any) -> Any:
         """The same object where it does not name the copy."""
         if type(value) is str:
             return value.replace(self.copy, self.folder) if self.copy in value else value
         if isinstance(value, PurePath) and self.copy in str(value):
-            return type(value)(self._value(str(value)))
+            return type(value)(self._restore_paths(str(value)))
         if type(value) in (list, tuple):
-            told = [self._value(each) for each in value]
+            told = [self._restore_paths(each) for each in value]
             return (
                 value
                 if all(one is other for one, other in zip(told, value, strict=True))
                 else type(value)(told)
             )
         if type(value) is dict:
-            made = {key: self._value(each) for key, each in value.items()}
+            made = {key: self._restore_paths(each) for key, each in value.items()}
             return value if all(made[key] is each for key, each in value.items()) else made
         return value
 
@@ -72,13 +72,13 @@ class CopiedFolder:
         sys.addaudithook(self._check_event)
 
     def _check_event(self, event: str, args: tuple[Any, ...]) -> None:
-        if (event == "open" and _writes(args[1], args[2])) or event in _ONE:
-            self._check(args[0])
+        if (event == "open" and _is_writing(args[1], args[2])) or event in _ONE:
+            self._check_path(args[0])
         elif event in _TWO:
-            self._check(args[0])
-            self._check(args[1])
+            self._check_path(args[0])
+            self._check_path(args[1])
 
-    def _check(self, path: Any) -> None:
+    def _check_path(self, path: Any) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
             return
         place = Path(os.path.realpath(os.fsdecode(path)))
@@ -96,7 +96,7 @@ def of(environment: Mapping[str, str]) -> CopiedFolder | None:
     return CopiedFolder(*json.loads(told)) if told else None
 
 
-def _writes(mode: Any, flags: Any) -> bool:
+def _is_writing(mode: Any, flags: Any) -> bool:
     if isinstance(mode, str):
         return any(letter in mode for letter in "wax+")
     return isinstance(flags, int) and bool(flags & _WRITES)

@@ -27,16 +27,17 @@ def is_library_file(code: Any) -> bool:
 def is_library_path(file: str) -> bool:
     """The standard library, an installed package, or this package."""
     path = Path(file)
-    return any(path.is_relative_to(folder) for folder in _library_folders())
+    return any(path.is_relative_to(folder) for folder in _list_library_folders())
 
 
 @functools.cache
-def _library_folders() -> tuple[Path, ...]:
+def _list_library_folders() -> tuple[Path, ...]:
     paths = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     return tuple(
-        Path(p) for p in {*paths, *site.getsitepackages(), site.getusersitepackages(), _house()}
+        Path(p)
+        for p in {*paths, *site.getsitepackages(), site.getusersitepackages(), _find_own_package()}
     )
 
 
-def _house() -> str:
+def _find_own_package() -> str:
     return str(Path(__file__).parents[1])

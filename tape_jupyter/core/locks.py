@@ -28,19 +28,19 @@ def hold(file: int, path: Path, patience: float = PATIENCE) -> None:
     LockException where it cannot be locked at all.
     """
     waited, pause, said = 0.0, _SHORTEST, False
-    while not _locks(file):
+    while not _try_lock(file):
         if waited >= patience:
-            raise CassetteError(_lock_timeout_text(file, waited), path=str(path))
+            raise CassetteError(_format_lock_timeout(file, waited), path=str(path))
         if waited >= SAID and not said:
             said = True
-            _say(
-                f"{path.name} is locked by {_holder(file)}: waiting for it, {patience:.0f} s at most"
+            _print_note(
+                f"{path.name} is locked by {_describe_holder(file)}: waiting for it, {patience:.0f} s at most"
             )
-        _sleep(pause)
+        _wait_seconds(pause)
         waited, pause = waited + pause, min(2 * pause, _LONGEST)
 
 
-def _locks(file: int) -> bool:
+def _try_lock(file: int) -> bool:
     try:
         portalocker.lock(file, _EXCLUSIVE)
     except portalocker.AlreadyLocked:
@@ -48,25 +48,26 @@ def _locks(file: int) -> bool:
     return True
 
 
-def _sleep(seconds: float) -> None:
+def _wait_seconds(seconds: float) -> None:
     """Whatever the program, or our own pins, have made of `time.sleep`."""
     threading.Event().wait(seconds)
 
 
-def _say(text: str) -> None:
+def _print_note(text: str) -> None:
     # a note to a person, in a kernel below the cell
     print(f"tape: {text}", file=sys.stderr)  # noqa: T201
 
 
-def _lock_timeout_text(file: int, waited: float) -> str:
-    pid = _pid(file)
+def _format_lock_timeout(file: int, waited: float) -> str:
+    pid = _find_holder_pid(file)
     now = f"end it (kill {pid}), or let it go on" if pid else "find who has it open, and end that"
-    return f"is locked by {_holder(file)}, and was for {waited:.0f} s of waiting. Now: {now}; then run this again"
+    holder = _describe_holder(file)
+    return f"is locked by {holder}, and was for {waited:.0f} s of waiting. Now: {now}; then run this again"
 
 
-def _holder(file: int) -> str:
+def _describe_holder(file: int) -> str:
     """Who has the lock, as far as the system tells: `process 4242 (python3, stopped)`."""
-    pid = _pid(file)
+    pid = _find_holder_pid(file)
     if not pid:
         return "another process"
     try:
@@ -81,7 +82,7 @@ def _holder(file: int) -> str:
     return f"process {pid} ({name}{', stopped' if rest.split()[:1] in (['T'], ['t']) else ''})"
 
 
-def _pid(file: int) -> int:
+def _find_holder_pid(file: int) -> int:
     """The process that holds it, by Linux's table of locks; 0 where that does not tell."""
     try:
         about = os.fstat(file)

@@ -30,7 +30,7 @@ def wrong(data: bytes) -> str:
             return "it is no JSON object"
         if not _is_flat_enough(told):
             return f"it is nested deeper than {DEEPEST}"
-        validate = _validator(told.get("nbformat"), told.get("nbformat_minor"))
+        validate = _build_validator(told.get("nbformat"), told.get("nbformat_minor"))
         validate(told) if validate else by_nbformat(data.decode("utf-8"))
     except (
         Exception
@@ -52,7 +52,7 @@ def _is_flat_enough(told: Any) -> bool:
 
 
 @functools.cache
-def _validator(major: Any, minor: Any) -> Callable[[Any], Any] | None:
+def _build_validator(major: Any, minor: Any) -> Callable[[Any], Any] | None:
     """The check of a version whose schema is there; None for another."""
     found = importlib.util.find_spec("nbformat")
     if found is None or found.origin is None or type(major) is not int or type(minor) is not int:
@@ -60,21 +60,21 @@ def _validator(major: Any, minor: Any) -> Callable[[Any], Any] | None:
     path = Path(found.origin).with_name(f"v{major}") / f"nbformat.v{major}.{minor}.schema.json"
     if not path.is_file():
         return None
-    schema = _open(json.loads(path.read_text(encoding="utf-8")))
+    schema = _allow_further_keys(json.loads(path.read_text(encoding="utf-8")))
     check: Callable[[Any], Any] = importlib.import_module("fastjsonschema").compile(schema)
     return check
 
 
-def _open(schema: Any) -> Any:
+def _allow_further_keys(schema: Any) -> Any:
     """The schema without its bans of further keys: nbclient runs a notebook that has some (cell ids
     in version 4.0), so it is recorded and exported as well.
     """
     if isinstance(schema, list):
-        return [_open(each) for each in schema]
+        return [_allow_further_keys(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: _open(each)
+        key: _allow_further_keys(each)
         for key, each in schema.items()
         if (key, each) != ("additionalProperties", False)
     }

@@ -28,12 +28,12 @@ def parent_command() -> ParentCommand | None:
         told = Path(f"/proc/{pid}/cmdline").read_bytes()
         folder = Path(f"/proc/{pid}/cwd").resolve(strict=True)
     except OSError:
-        return _parent_by_ps(pid)
+        return _find_parent_by_ps(pid)
     words = told.rstrip(b"\0").split(b"\0")
     return ParentCommand(tuple(os.fsdecode(word) for word in words), folder)
 
 
-def _parent_by_ps(pid: int) -> ParentCommand | None:
+def _find_parent_by_ps(pid: int) -> ParentCommand | None:
     if os.name != "posix":
         return None
     command = ("/bin/ps", "-o", "args=", "-p", str(pid))

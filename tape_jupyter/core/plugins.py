@@ -19,7 +19,7 @@ _Kind = TypeVar("_Kind")
 @cache
 def entry_points_of(group: str) -> Mapping[str, EntryPoint]:
     """The entry points of a group, by name. Packages installed later count from the next start."""
-    return {point.name: point for point in _installed().select(group=group)}
+    return {point.name: point for point in _read_entry_points().select(group=group)}
 
 
 def load(point: EntryPoint, kind: type[_Kind]) -> _Kind:
@@ -46,7 +46,7 @@ def load_all(group: str, kind: type[_Kind]) -> dict[str, _Kind]:
 
 
 @cache
-def _installed() -> Any:
+def _read_entry_points() -> Any:
     """All entry points, of a class that differs between Python 3.11 and 3.12; both can `select`.
 
     Read once: it opens a file of every installed package.

@@ -26,7 +26,7 @@ def genuine() -> Iterator[None]:
     """
     replaced = [
         (owner, name, own)
-        for owner, name, own in _genuine_members()
+        for owner, name, own in _find_genuine_members()
         if not _is_genuine(owner, name, own)
     ]
     theirs = [getattr(owner, name, None) for owner, name, _ in replaced]
@@ -39,7 +39,7 @@ def genuine() -> Iterator[None]:
             setattr(owner, name, value)
 
 
-def _genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
+def _find_genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
     """The module, the name, and what Python itself has there. A second `time` shares its C
     functions with the first.
     """
@@ -59,12 +59,12 @@ def _genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
     ):
         if hasattr(second, name):
             yield time, name, getattr(second, name)
-    date = _static_class(object, "date")
+    date = _find_static_class(object, "date")
     yield dt, "date", date
-    yield dt, "datetime", _static_class(date, "datetime")
+    yield dt, "datetime", _find_static_class(date, "datetime")
 
 
-def _static_class(base: type, name: str) -> type:
+def _find_static_class(base: type, name: str) -> type:
     """The class of C of that name in `datetime`: the one that no Python code made."""
     each: type
     for each in type.__subclasses__(base):

@@ -52,13 +52,13 @@ class Chance:
         with self._lock:
             self._counts[key] += 1
             number = self._counts[key]
-        return self._digest((*key, number), count)
+        return self._compute_digest((*key, number), count)
 
     def fixed(self, count: int, name: str) -> bytes:
         """Bytes that stay the same through the cell: for what there is one of."""
-        return self._digest((name,), count)
+        return self._compute_digest((name,), count)
 
-    def _digest(self, key: tuple[str | int, ...], count: int) -> bytes:
+    def _compute_digest(self, key: tuple[str | int, ...], count: int) -> bytes:
         return hashlib.shake_256(self.seed + repr(key).encode("ascii", "backslashreplace")).digest(
             count
         )

@@ -14,15 +14,15 @@ from itertools import pairwise
 from pathlib import PurePath
 
 
-def _listed(text: str) -> frozenset[str]:
+def _split_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SYSTEM = _listed(
+_SYSTEM = _split_names(
     # asked for by libraries
     "uname ldconfig lscpu getconf lsb_release sysctl stty tput locale which clear"
 )
-_PLAIN = _listed(
+_PLAIN = _split_names(
     """[ arch awk base64 basename bunzip2 bzip2 cal cat cc chmod cksum cmp col column comm cp cut date df diff dir
     dirname dot du echo egrep expand expr factor false fc-list fc-match fgrep file find fmt fold free gawk gcc
     getopt git grep groups gunzip gzip head hexdump hostname iconv id join jq kpsewhich latex ld ln ls lsblk
@@ -32,16 +32,18 @@ _PLAIN = _listed(
     true truncate tsort tty uniq unlink unxz unzip uptime vmstat wc whereis whoami xelatex xxd xz xzcat yes zcat
     zip zipinfo"""
 )
-_BUILTINS = _listed(": cd exit export for pwd read return set shift type ulimit umask unset wait")
+_BUILTINS = _split_names(
+    ": cd exit export for pwd read return set shift type ulimit umask unset wait"
+)
 _HARMLESS = _SYSTEM | _PLAIN
-_KEYWORDS = _listed("if then elif else while until do ! { } fi done time")
-_WRAPPERS = _listed("sudo env nohup time timeout exec command nice")
-_GIT = _listed(
+_KEYWORDS = _split_names("if then elif else while until do ! { } fi done time")
+_WRAPPERS = _split_names("sudo env nohup time timeout exec command nice")
+_GIT = _split_names(
     """add apply blame branch cat-file check-ignore checkout commit config describe diff diff-files diff-index diff-tree
     for-each-ref hash-object help init log ls-files ls-tree merge-base mv name-rev reset restore rev-list rev-parse rm
     shortlog show show-ref stash status switch symbolic-ref tag var version"""
 )
-_FILES = _listed("/dev/null /dev/stdin /dev/stdout /dev/stderr")
+_FILES = _split_names("/dev/null /dev/stdin /dev/stdout /dev/stderr")
 # What makes a harmless program run another, or ask the network.
 _TEX = r"shell-escape|enable-write18"
 _AWK = r"system|getline|\||/inet|@load|^-(f|i|l|E|-file|-include|-load|-exec)"
@@ -69,9 +71,9 @@ _HIDDEN = re.compile(r"\$\(|`|[<>]\(|\$\{?!|/dev/(tcp|udp)")
 def harmless(words: Sequence[str]) -> bool:
     """True if everything that this command line runs is known to stay on the machine."""
     if is_script(words):
-        return _harmless_script(words[2])
-    command = _unwrapped(words)
-    return bool(command) and _harmless_command(command, _HARMLESS)
+        return _is_harmless_script(words[2])
+    command = _unwrap_command(words)
+    return bool(command) and _is_harmless_command(command, _HARMLESS)
 
 
 def silent(words: Sequence[str]) -> bool:
@@ -88,18 +90,18 @@ def is_script(words: Sequence[str]) -> bool:
     )
 
 
-def _harmless_script(text: str) -> bool:
+def _is_harmless_script(text: str) -> bool:
     """Each command of it is, and none is hidden."""
     if _HIDDEN.search(text):
         return False
-    tokens = _split(text.replace("\\\n", " ").replace("\n", " ; "))
-    if tokens is None or not _harmless_redirections(tokens):
+    tokens = _split_tokens(text.replace("\\\n", " ").replace("\n", " ; "))
+    if tokens is None or not _has_harmless_redirections(tokens):
         return False
-    commands = [command for command in map(_unwrapped, _commands(tokens)) if command]
-    return all(_harmless_command(command, _HARMLESS | _BUILTINS) for command in commands)
+    commands = [command for command in map(_unwrap_command, _split_commands(tokens)) if command]
+    return all(_is_harmless_command(command, _HARMLESS | _BUILTINS) for command in commands)
 
 
-def _harmless_redirections(tokens: Sequence[str]) -> bool:
+def _has_harmless_redirections(tokens: Sequence[str]) -> bool:
     targets = [
         after for token, after in pairwise(tokens) if re.fullmatch(r"[<>&|]*[<>][<>&|]*", token)
     ]
@@ -108,7 +110,7 @@ def _harmless_redirections(tokens: Sequence[str]) -> bool:
     )
 
 
-def _harmless_command(command: Sequence[str], known: frozenset[str]) -> bool:
+def _is_harmless_command(command: Sequence[str], known: frozenset[str]) -> bool:
     program = command[0].removesuffix(".exe")
     folder, slash, name = program.rpartition("/")
     if name not in known or (slash and PurePath(folder).name not in ("bin", "sbin")):
@@ -116,10 +118,10 @@ def _harmless_command(command: Sequence[str], known: frozenset[str]) -> bool:
     risky = _RISKY.get(name)
     if risky and any(re.search(risky, word) for word in command[1:]):
         return False
-    return name != "git" or _local_git(command[1:])
+    return name != "git" or _is_local_git(command[1:])
 
 
-def _local_git(words: Sequence[str]) -> bool:
+def _is_local_git(words: Sequence[str]) -> bool:
     left = list(words)
     while left and left[0].startswith("-"):
         option = left.pop(0)
@@ -130,7 +132,7 @@ def _local_git(words: Sequence[str]) -> bool:
     return bool(left) and left[0] in _GIT
 
 
-def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
+def _split_commands(tokens: Sequence[str]) -> Iterator[list[str]]:
     command: list[str] = []
     for token in tokens:
         if re.fullmatch(r"[;&|()]+", token):
@@ -141,7 +143,7 @@ def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
     yield command
 
 
-def _split(script: str) -> list[str] | None:
+def _split_tokens(script: str) -> list[str] | None:
     lexer = shlex.shlex(script, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -151,7 +153,7 @@ def _split(script: str) -> list[str] | None:
         return None
 
 
-def _unwrapped(words: Sequence[str]) -> list[str]:
+def _unwrap_command(words: Sequence[str]) -> list[str]:
     """`then FOO=1 timeout 5 curl x` -> `curl x`."""
     left = list(words)
     wrapped = False

@@ -73,7 +73,7 @@ def _is_stale(entry: os.DirEntry[str], pid: int) -> bool:
 def clean(folder: Path) -> None:
     """Remove a folder, whatever stands in it (files that may not be read or written too)."""
 
-    def again(function: Callable[[str], Any], path: str, _error: BaseException) -> None:
+    def retry_with_rights(function: Callable[[str], Any], path: str, _error: BaseException) -> None:
         with suppress(OSError):
             if Path(path) != folder:  # what the folder lies in is not ours
                 Path(path).parent.chmod(0o700)
@@ -82,6 +82,8 @@ def clean(folder: Path) -> None:
             function(path)
 
     if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=again)
+        shutil.rmtree(folder, onexc=retry_with_rights)
     else:
-        shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))
+        shutil.rmtree(
+            folder, onerror=lambda function, path, info: retry_with_rights(function, path, info[1])
+        )

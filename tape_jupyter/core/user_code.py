@@ -31,13 +31,13 @@ def bag(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-def _installed() -> tuple[str, ...]:
+def _find_installed_folders() -> tuple[str, ...]:
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     found = {str(Path(p)) for p in paths if p} | {str(Path(p).resolve()) for p in paths if p}
     return tuple(sorted(found))
 
 
-INSTALLED = _installed()
+INSTALLED = _find_installed_folders()
 
 
 _CELL_FILE = re.compile(r"ipykernel_\d+[/\\]|^<ipython-input-")

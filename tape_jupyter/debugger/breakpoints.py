@@ -52,7 +52,7 @@ class Breaks:
         condition.
         """
         made = cls(tuple(words))
-        made._tests = [made._test(word, conditions=conditions) for word in made.words]
+        made._tests = [made._build_test(word, conditions=conditions) for word in made.words]
         return made
 
     def __bool__(self) -> bool:
@@ -62,21 +62,21 @@ class Breaks:
         """Whether a breakpoint is met. One whose condition raises is met, and says so once."""
         return any(test(site, nth, strand) for test in self._tests)
 
-    def _test(self, word: str, *, conditions: bool) -> Test:
+    def _build_test(self, word: str, *, conditions: bool) -> Test:
         key, equals, told = (part.strip() for part in word.partition("="))
         if word == "error":
             return lambda site, _nth, _strand: site.failed
         if word in KINDS:
             key, equals, told = "kind", "=", word
         if equals and key in WORDS and told and not told.startswith("="):
-            return _keyed_test(key, told)
+            return _build_keyed_test(key, told)
         if not conditions:
             raise TapeUsageError(
                 f"--break {word[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}"
             )
-        return self._condition(word)
+        return self._build_condition(word)
 
-    def _condition(self, word: str) -> Test:
+    def _build_condition(self, word: str) -> Test:
         try:
             code = compile(word, "--break", "eval")
         except (SyntaxError, ValueError) as error:
@@ -85,9 +85,9 @@ class Breaks:
             ) from None
         if word.strip().isidentifier() and word.strip() not in NAMES:
             raise TapeUsageError(f"--break {word[:80]!r} is no breakpoint. Usage: {USAGE}")
-        return lambda site, nth, strand: self._condition_met(word, code, site, nth, strand)
+        return lambda site, nth, strand: self._is_condition_met(word, code, site, nth, strand)
 
-    def _condition_met(
+    def _is_condition_met(
         self, word: str, code: CodeType, site: CallSite, nth: int, strand: str
     ) -> bool:
         try:
@@ -109,7 +109,7 @@ def names_of(site: CallSite, nth: int, strand: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _keyed_test(key: str, told: str) -> Test:
+def _build_keyed_test(key: str, told: str) -> Test:
     if key == "nth":
         if not told.isdigit() or not int(told):
             raise TapeUsageError(

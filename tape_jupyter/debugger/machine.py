@@ -95,7 +95,7 @@ class Machine:
 
     def arrive(self, lineage: str, site: CallSite, name: str = "") -> ParkedStrand:
         """A strand is about to make a call. The caller asks `stays` next: whether it parks there."""
-        strand = self._unique_strand(lineage)
+        strand = self._choose_strand_name(lineage)
         self._counts[strand] = self._counts.get(strand, 0) + 1
         self._arrived += 1
         return ParkedStrand(strand, f"{strand}:{self._counts[strand]}", self._arrived, site, name)
@@ -105,17 +105,17 @@ class Machine:
         place by that.
         """
         phase = self.phase
-        if self._stops(at):
+        if self._is_stop(at):
             self.strands[at.strand] = at
             self._until.pop(at.strand, None)
-            self._changed()
+            self._note_change()
             return True
-        self._pass(at)
+        self._note_passed(at)
         if self.phase != phase:
-            self._changed()
+            self._note_change()
         return False
 
-    def _unique_strand(self, lineage: str) -> str:
+    def _choose_strand_name(self, lineage: str) -> str:
         """Threads that nobody numbered share a lineage: each that stands at a call has a name of
         its own.
         """
@@ -125,8 +125,8 @@ class Machine:
             strand = f"{lineage}'{number}"
         return strand
 
-    def _stops(self, at: ParkedStrand) -> bool:
-        if (told := self._stops_for_goal(at)) is not None:
+    def _is_stop(self, at: ParkedStrand) -> bool:
+        if (told := self._is_stop_for_goal(at)) is not None:
             return told
         if at.site.would == "refuse":
             return True
@@ -137,7 +137,7 @@ class Machine:
             return True
         return how in KINDS and at.site.kind == how
 
-    def _stops_for_goal(self, at: ParkedStrand) -> bool | None:
+    def _is_stop_for_goal(self, at: ParkedStrand) -> bool | None:
         """The same, as far as it follows from where the pass runs to; None: nothing does."""
         goal = self._goal
         if goal is None:
@@ -158,7 +158,7 @@ class Machine:
             self._goal = None
         return False
 
-    def _pass(self, at: ParkedStrand) -> None:
+    def _note_passed(self, at: ParkedStrand) -> None:
         site = at.site
         self.passed.append(Passed(at.place, site.span, site.title, site.kind, site.edited))
 
@@ -192,12 +192,12 @@ class Machine:
             Passed(at.place, site.span, site.title, site.kind, edited or site.edited)
         )
         self._until[strand] = until
-        self._changed()
+        self._note_change()
 
     def leave(self, strand: str) -> None:
         """The strand does not stand there any more, though nobody let it go."""
         if self.strands.pop(strand, None) is not None:
-            self._changed()
+            self._note_change()
 
     def go_on(self) -> list[str]:
         """Everybody goes on, to the next breakpoint; the strands that stood at a call."""
@@ -213,7 +213,7 @@ class Machine:
         """Run to a call, later (who goes on now) or earlier (the cell is run again). Raises
         TapeUsageError.
         """
-        place = place or self._place_of(span)
+        place = place or self._find_place(span)
         here = [at.place for at in self.strands.values()]
         if place in here or (span and any(at.site.span == span for at in self.strands.values())):
             return []
@@ -240,7 +240,7 @@ class Machine:
             raise TapeUsageError("this is the first call of the cell: there is none before it")
         return Rewind(self.passed[-1].place)
 
-    def _place_of(self, span: str) -> str:
+    def _find_place(self, span: str) -> str:
         return next((done.place for done in self.passed if span and done.span == span), "")
 
     # ------------------------------------------------------------ passes
@@ -252,7 +252,7 @@ class Machine:
         self._goal = _Goal(to.place, "", set(before), to.through)
         self.unwinding = True
         self.strands.clear()
-        self._changed()
+        self._note_change()
 
     def begin(self) -> None:
         """A pass begins: the cell's code is run from its start."""
@@ -263,7 +263,7 @@ class Machine:
         self._until.clear()
         self._counts.clear()
         self._arrived = 0
-        self._changed()
+        self._note_change()
 
     def missed(self) -> str:
         """The pass ended before the place it was to run to: where that was, "" where it was
@@ -276,13 +276,13 @@ class Machine:
         """The cell is over, or the person stopped."""
         self.over, self.note = True, note or self.note
         self.strands.clear()
-        self._changed()
+        self._note_change()
 
     def say(self, note: str) -> None:
         self.note = note
-        self._changed()
+        self._note_change()
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self.revision += 1
         now = {strand: self._since.get(strand, self.revision) for strand in self.strands}
         self._since = now

@@ -101,12 +101,14 @@ cell's.
 def stack(walked: Walked, cell_of: CellOf = lambda _: ("", "")) -> list[StackFrame]:
     """The user's frames as they are told."""
     return [
-        _stack_frame(index, frame, left_out, cell_of)
+        _build_stack_frame(index, frame, left_out, cell_of)
         for index, (frame, left_out) in enumerate(walked)
     ]
 
 
-def _stack_frame(index: int, frame: types.FrameType, left_out: int, cell_of: CellOf) -> StackFrame:
+def _build_stack_frame(
+    index: int, frame: types.FrameType, left_out: int, cell_of: CellOf
+) -> StackFrame:
     code = frame.f_code
     lines = linecache.getlines(code.co_filename, frame.f_globals)
     line = frame.f_lineno or code.co_firstlineno
@@ -156,7 +158,7 @@ class _Short(reprlib.Repr):
             return f"<function {x.__qualname__}>"
         if kind is type:
             return f"<class {x.__qualname__}>"
-        return f"<{kind.__qualname__}{_size(x)}>"
+        return f"<{kind.__qualname__}{_format_size(x)}>"
 
 
 _HIDDEN = "(hidden: a secret by its name)"
@@ -167,7 +169,7 @@ _SIZED = frozenset({"numpy", "pandas", "polars", "torch"})
 _short = _Short()
 
 
-def _size(value: Any) -> str:
+def _format_size(value: Any) -> str:
     """Rows and columns of an array or a table."""
     if type(value).__module__.partition(".")[0] not in _SIZED:
         return ""
@@ -177,12 +179,12 @@ def _size(value: Any) -> str:
 
 def text_of(value: Any) -> tuple[str, bool]:
     """A value as a line or a few, and whether that is all of it. Runs none of the user's code."""
-    text = _fields(value) or _short.repr(value)
+    text = _format_fields(value) or _short.repr(value)
     whole = len(text) <= MOST_TEXT and "..." not in text
     return text[:MOST_TEXT], whole
 
 
-def _fields(value: Any) -> str:
+def _format_fields(value: Any) -> str:
     """An instance of a plain class of the user's: its attributes, as they lie in its `__dict__`."""
     kind = type(value)
     if (

@@ -110,13 +110,13 @@ class TapeClock:
         self._mutex = threading.RLock()
         self._lock = threading.Condition(self._mutex)
         self._pump: threading.Thread | None = None
-        self._quiet = Quiet(self._running, lambda ident: self.files.get(ident, 1))
+        self._quiet = Quiet(self._list_running_threads, lambda ident: self.files.get(ident, 1))
         self._look_no_more = self._quiet.close
-        self.turns = Turns(self._active)
+        self.turns = Turns(self._find_active_thread)
         self.order = Handovers(self.turns, lambda loop: watch(loop, self)) if orders else None
         self.sequence = sequence
         self._started = time.monotonic()
-        self._children = _children() if sleeps else frozenset()
+        self._children = _list_children() if sleeps else frozenset()
 
     @property
     def waits(self) -> bool:
@@ -141,14 +141,14 @@ class TapeClock:
         with self._mutex:
             schedule = self._schedule
             if recorded is None:
-                recorded = max(schedule.now, self._elapsed() + TICK)
+                recorded = max(schedule.now, self._measure_elapsed() + TICK)
             schedule.now = max(schedule.now, recorded)
         return base + recorded
 
     def now(self) -> int:
         """Nanoseconds of tape time since the cell's start."""
         with self._mutex:
-            return self._elapsed()
+            return self._measure_elapsed()
 
     def loop_time(self) -> float:
         """Seconds, as an event loop counts them."""
@@ -158,7 +158,7 @@ class TapeClock:
         """Nanoseconds since the epoch, on the tape."""
         return self.base.wall + self.now()
 
-    def _elapsed(self) -> int:
+    def _measure_elapsed(self) -> int:
         if self.jumps:
             return self._schedule.now
         return max(self._schedule.now, int((time.monotonic() - self._started) * 1e9))
@@ -166,7 +166,7 @@ class TapeClock:
     def advance(self, by: int) -> None:
         """A reply that took so long was handed on at once."""
         with self._mutex:
-            self._schedule.advance(self._elapsed() + by)
+            self._schedule.advance(self._measure_elapsed() + by)
 
     def reach(self, when: int) -> None:
         """Something came at that time that nobody had to wait for."""
@@ -178,7 +178,7 @@ class TapeClock:
     def sleep(self, seconds: float, strand: str = "") -> None:
         """`time.sleep` of user code."""
         number = self.sequence.timer(strand) if self.sequence is not None else None
-        if _children() - self._children:  # it may be waiting for them
+        if _list_children() - self._children:  # it may be waiting for them
             time.sleep(seconds)
             return
         time.sleep(0)
@@ -197,19 +197,19 @@ class TapeClock:
         """
         number = self.sequence.timer(strand) if self.sequence is not None else None
         limit = time.monotonic() + seconds + (GRACE if number is not None else 0.0)
-        due = self._due(self.now() + int(seconds * 1e9), limit, None, number)
+        due = self._build_deadline(self.now() + int(seconds * 1e9), limit, None, number)
         rang: list[bool] = []
 
-        def wake() -> None:
+        def wake_sleeper() -> None:
             if not cancelled.is_set():
                 rang.append(True)
                 cancelled.set()
 
-        due.wake, due.dead = wake, cancelled.is_set
+        due.wake, due.dead = wake_sleeper, cancelled.is_set
         with self._lock:
             closed = self.closed
             if not closed:
-                self._add(due)
+                self._add_deadline(due)
         cancelled.wait(seconds if closed else None)
         released, due.gone = due.gone, True
         if rang and not released:  # the cell ended: the rest of the time is real
@@ -234,9 +234,9 @@ class TapeClock:
                 self._schedule.advance(when)
                 return True
             arrived = Signal()
-            due = self._due(when, limit, order, number)
+            due = self._build_deadline(when, limit, order, number)
             due.wake = arrived.set
-            self._add(due)
+            self._add_deadline(due)
         try:
             arrived.wait()
         finally:
@@ -252,19 +252,23 @@ class TapeClock:
         except RuntimeError:  # trio
             return self.wait(when, limit, order, number)
         future: asyncio.Future[None] = loop.create_future()
-        due = self._due(when, limit, order, number)
-        due.wake, due.dead = partial(_threadsafe, loop, _settle, future), future.done
-        self._put(due, loop)
+        due = self._build_deadline(when, limit, order, number)
+        due.wake, due.dead = partial(_call_threadsafe, loop, _resolve_future, future), future.done
+        self._schedule_deadline(due, loop)
         if not self.closed:
             await future
         return due.quiet
 
-    def _due(self, when: int, limit: float, order: Order | None, number: int | None) -> Deadline:
+    def _build_deadline(
+        self, when: int, limit: float, order: Order | None, number: int | None
+    ) -> Deadline:
         together = (
             number is not None and self.sequence is not None and self.sequence.is_together(number)
         )
         since = others_time() / 1e9
-        return Deadline(when, limit, _nothing, order, number=number, together=together, since=since)
+        return Deadline(
+            when, limit, _do_nothing, order, number=number, together=together, since=since
+        )
 
     def put(
         self,
@@ -278,28 +282,30 @@ class TapeClock:
     ) -> None:
         """A timer of an event loop (see schedule.Due); `late` is called in the loop."""
         number = self.sequence.timer(strand) if self.sequence is not None else None
-        due = self._due(when, limit + (GRACE if number is not None else 0.0), None, number)
-        due.wake, due.dead, due.late = (
-            partial(self._ring, due, wake),
-            dead,
-            partial(_threadsafe, loop, late),
+        due = self._build_deadline(
+            when, limit + (GRACE if number is not None else 0.0), None, number
         )
-        self._put(due, loop)
+        due.wake, due.dead, due.late = (
+            partial(self._wake_deadline, due, wake),
+            dead,
+            partial(_call_threadsafe, loop, late),
+        )
+        self._schedule_deadline(due, loop)
 
-    def _ring(self, due: Deadline, wake: Callable[[], None]) -> None:
+    def _wake_deadline(self, due: Deadline, wake: Callable[[], None]) -> None:
         if self.sequence is not None and due.number is not None:
             self.sequence.passed(due.number, quiet=due.quiet)
         wake()
 
-    def _put(self, due: Deadline, loop: Any) -> None:
+    def _schedule_deadline(self, due: Deadline, loop: Any) -> None:
         asks = self._watch(loop, self)
         with self._lock:
             if not self.closed:
-                self._add(due)
+                self._add_deadline(due)
                 if not asks:
                     self._start_pump()
 
-    def _add(self, due: Deadline) -> Deadline:
+    def _add_deadline(self, due: Deadline) -> Deadline:
         self._schedule.add(due)
         if not (self.jumps and self.is_alone()):
             self._start_pump()
@@ -308,20 +314,20 @@ class TapeClock:
     def is_alone(self) -> bool:
         """Whether this thread is the only one of the cell that lives."""
         with self._mutex:
-            self._forget_ended()
+            self._forget_ended_threads()
             self.threads.add(threading.current_thread())
-            return len(self.threads) == 1 and not self._strays()
+            return len(self.threads) == 1 and not self._list_stray_threads()
 
-    def _forget_ended(self) -> None:
+    def _forget_ended_threads(self) -> None:
         ended = [each for each in list(self.threads) if not each.is_alive()]
         self.threads.difference_update(ended)
 
-    def _running(self) -> list[threading.Thread] | None:
+    def _list_running_threads(self) -> list[threading.Thread] | None:
         """The threads that the cell's code may run in; None while one is being started."""
-        self._forget_ended()
-        return None if self.starting else [*self.threads, *self._strays()]
+        self._forget_ended_threads()
+        return None if self.starting else [*self.threads, *self._list_stray_threads()]
 
-    def _strays(self) -> list[threading.Thread]:
+    def _list_stray_threads(self) -> list[threading.Thread]:
         """Threads of earlier cells that run now: a library may have handed them work of this one
         (anyio's do).
         """
@@ -364,13 +370,15 @@ class TapeClock:
         """
         return self.order is not None and not self.closed and self.order.idle(selector)
 
-    def _active(self, looks: int, ignored: set[int], first: int | None = None) -> int | None:
+    def _find_active_thread(
+        self, looks: int, ignored: set[int], first: int | None = None
+    ) -> int | None:
         """Another thread of the cell that does not wait for something, if only for a reply; None
         where all do.
 
         `first`: the one that is looked at before the others, once.
         """
-        running, ignored = self._running(), {threading.get_ident(), *ignored}
+        running, ignored = self._list_running_threads(), {threading.get_ident(), *ignored}
         if running is None:
             return _STARTING
         others = [each for each in running if each.ident not in ignored]
@@ -393,18 +401,18 @@ class TapeClock:
     def _start_pump(self) -> None:
         self._lock.notify_all()
         if self._pump is None or not self._pump.is_alive():
-            self._pump = threading.Thread(target=self._run, name="tape clock", daemon=True)
+            self._pump = threading.Thread(target=self._run_pump, name="tape clock", daemon=True)
             contextvars.Context().run(
                 self._pump.start
             )  # a thread of ours takes no number among the program's
 
-    def _run(self) -> None:
+    def _run_pump(self) -> None:
         gap = _GAPS[0]
-        while (version := self._awaited()) is not None:
+        while (version := self._await_deadline()) is not None:
             quiet = self.jumps and self._quiet()
             with self._lock:
                 same = version == self._schedule.version
-                due = self._release(quiet=quiet and same)
+                due = self._release_deadline(quiet=quiet and same)
                 if due is None and same:
                     self._lock.wait(gap)
                     gap = min(gap * 1.5, _GAPS[1])
@@ -412,7 +420,7 @@ class TapeClock:
                 gap = _GAPS[0]
                 due.wake()
 
-    def _release(self, *, quiet: bool) -> Deadline | None:
+    def _release_deadline(self, *, quiet: bool) -> Deadline | None:
         if self.closed:
             return None
         return self._schedule.release(
@@ -422,7 +430,7 @@ class TapeClock:
             runs_on=getattr(self._quiet, "runs_on", False),
         )
 
-    def _awaited(self) -> int | None:
+    def _await_deadline(self) -> int | None:
         """The heap's version once something is on it; None when the pump is no longer needed."""
         with self._lock:
             self._lock.wait_for(lambda: self.closed or self._schedule.first() is not None, _IDLE)
@@ -449,7 +457,7 @@ class TapeClock:
             for due, since in held:
                 due.limit += time.monotonic() - since
                 if not self.closed:
-                    self._add(due)
+                    self._add_deadline(due)
 
     def close(self) -> None:
         """The cell is over: who still waits goes on in real time."""
@@ -471,16 +479,16 @@ class TapeClock:
                 due.late(max(0.0, (due.when - now) / 1e9))
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Replaced by what wakes who waits."""
 
 
-def _settle(future: asyncio.Future[None]) -> None:
+def _resolve_future(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args: Any) -> None:
+def _call_threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args: Any) -> None:
     """Run it in a loop, if there still is one."""
     try:
         loop.call_soon_threadsafe(call, *args, context=contextvars.Context())
@@ -489,7 +497,7 @@ def _threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[..., Any], *args
             raise
 
 
-def _children() -> frozenset[str]:
+def _list_children() -> frozenset[str]:
     """Child processes that run; empty where the system does not tell."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -498,19 +506,19 @@ def _children() -> frozenset[str]:
     return frozenset(
         pid
         for task in Path("/proc/self/task").glob("*/children")
-        for pid in _words(task)
-        if _runs(pid)
+        for pid in _read_words(task)
+        if _is_running(pid)
     )
 
 
-def _words(file: Path) -> list[str]:
+def _read_words(file: Path) -> list[str]:
     try:
         return file.read_text(encoding="ascii").split()
     except OSError:
         return []
 
 
-def _runs(pid: str) -> bool:
+def _is_running(pid: str) -> bool:
     try:
         return (
             Path(f"/proc/{pid}/stat")

@@ -48,7 +48,7 @@ class Readings:
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._streams: dict[str, Iterator[int]] = {
-            name: _readings(name, told) for name, told in record.items()
+            name: _parse_readings(name, told) for name, told in record.items()
         }
 
     def next(self, strand: str, module: str) -> int | None:
@@ -57,7 +57,7 @@ class Readings:
         return None if stream is None else next(stream, None)
 
 
-def _readings(name: str, told: Any) -> Iterator[int]:
+def _parse_readings(name: str, told: Any) -> Iterator[int]:
     if not isinstance(told, list) or not {int}.issuperset(map(type, told)):
         raise CassetteError(f"the clock readings of {name!r} are no list of nanoseconds")
     return accumulate(told)

@@ -41,29 +41,29 @@ class ReplyGate:
         self._passed = (-1.0, False)
 
     def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002 - it has no places for what is shown
-        if (until := self._until(seconds, last=last)) is not None:
+        if (until := self._find_deadline(seconds, last=last)) is not None:
             self._clock.wait(*until)
-            self._check()
+            self._require_open()
 
     async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002
-        if (until := self._until(seconds, last=last)) is not None:
+        if (until := self._find_deadline(seconds, last=last)) is not None:
             await self._clock.arrive(*until)
-            self._check()
+            self._require_open()
 
-    def _until(self, seconds: float, *, last: bool) -> tuple[int, float, Order] | None:
+    def _find_deadline(self, seconds: float, *, last: bool) -> tuple[int, float, Order] | None:
         last = last or self._in_one
         if self._passed >= (seconds, last) or self._passed[1]:
             return None
         self._passed = (seconds, last)
         seconds = max(seconds, self._timeline.seconds(self._call)) if last else seconds
         order = self._timeline.order(self._call, seconds, last=last)
-        return *self._when(seconds), order
+        return *self._compute_deadline(seconds), order
 
-    def _when(self, seconds: float) -> tuple[int, float]:
+    def _compute_deadline(self, seconds: float) -> tuple[int, float]:
         grace = GRACE if self._clock.jumps else 0.0
         return self._began + int(seconds * 1e9), self._real + seconds + grace
 
-    def _check(self) -> None:
+    def _require_open(self) -> None:
         if self._clock.closed:
             raise self._ended()
 
@@ -93,7 +93,7 @@ class NumberedGate(ReplyGate):
         self.ends = sequence.tells_end(call, parts)
 
     def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
-        when, limit, number = self._place(seconds, last=last, shown=shown)
+        when, limit, number = self._place_part(seconds, last=last, shown=shown)
         quiet = True
         if number is None:
             self._clock.wait(when, limit)
@@ -101,10 +101,10 @@ class NumberedGate(ReplyGate):
             self._clock.reach(when)
         else:
             quiet = self._clock.wait(when, limit, None, number)
-        self._pass(number, quiet=quiet)
+        self._pass_part(number, quiet=quiet)
 
     async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
-        when, limit, number = self._place(seconds, last=last, shown=shown)
+        when, limit, number = self._place_part(seconds, last=last, shown=shown)
         quiet = True
         if number is None:
             await self._clock.arrive(when, limit)
@@ -112,9 +112,11 @@ class NumberedGate(ReplyGate):
             self._clock.reach(when)
         else:
             quiet = await self._clock.arrive(when, limit, None, number)
-        self._pass(number, quiet=quiet)
+        self._pass_part(number, quiet=quiet)
 
-    def _place(self, seconds: float, *, last: bool, shown: bool) -> tuple[int, float, int | None]:
+    def _place_part(
+        self, seconds: float, *, last: bool, shown: bool
+    ) -> tuple[int, float, int | None]:
         """When this part comes, the second at which it comes at the latest, and its number.
 
         What a value's call tells before its end (an MCP server's progress) has no number.
@@ -122,11 +124,13 @@ class NumberedGate(ReplyGate):
         if last:
             seconds = max(seconds, self._timeline.seconds(self._call))
         if self._is_value and not (last or shown):
-            return *self._when(seconds), None
-        return *self._when(seconds), self._sequence.part(self._call, self._part, self._parts)
+            return *self._compute_deadline(seconds), None
+        return *self._compute_deadline(seconds), self._sequence.part(
+            self._call, self._part, self._parts
+        )
 
-    def _pass(self, number: int | None, *, quiet: bool) -> None:
-        self._check()
+    def _pass_part(self, number: int | None, *, quiet: bool) -> None:
+        self._require_open()
         if number is not None:
             self._part += 1
             self._sequence.passed(number, quiet=quiet)

@@ -55,14 +55,14 @@ class SystemCalls:
     one_file: frozenset[str]
 
 
-def _numbers(**calls: int) -> frozenset[str]:
+def _to_call_numbers(**calls: int) -> frozenset[str]:
     return frozenset(map(str, calls.values()))
 
 
 SYSTEM_CALLS = {
     "x86_64": SystemCalls(
-        threads=_numbers(futex=202, futex_waitv=449, futex_wait=455),
-        files=_numbers(
+        threads=_to_call_numbers(futex=202, futex_waitv=449, futex_wait=455),
+        files=_to_call_numbers(
             epoll_wait=232,
             epoll_pwait=281,
             epoll_pwait2=441,
@@ -71,7 +71,7 @@ SYSTEM_CALLS = {
             poll=7,
             ppoll=271,
         ),
-        others=_numbers(
+        others=_to_call_numbers(
             recvfrom=45,
             recvmsg=47,
             recvmmsg=299,
@@ -95,12 +95,12 @@ SYSTEM_CALLS = {
             io_getevents=208,
             io_uring_enter=426,
         ),
-        one_file=_numbers(read=0, readv=19, write=1, writev=20),
+        one_file=_to_call_numbers(read=0, readv=19, write=1, writev=20),
     ),
     "aarch64": SystemCalls(
-        threads=_numbers(futex=98, futex_waitv=449, futex_wait=455),
-        files=_numbers(epoll_pwait=22, epoll_pwait2=441, pselect6=72, ppoll=73),
-        others=_numbers(
+        threads=_to_call_numbers(futex=98, futex_waitv=449, futex_wait=455),
+        files=_to_call_numbers(epoll_pwait=22, epoll_pwait2=441, pselect6=72, ppoll=73),
+        others=_to_call_numbers(
             recvfrom=207,
             recvmsg=212,
             recvmmsg=243,
@@ -123,7 +123,7 @@ SYSTEM_CALLS = {
             io_getevents=4,
             io_uring_enter=426,
         ),
-        one_file=_numbers(read=63, readv=65, write=64, writev=66),
+        one_file=_to_call_numbers(read=63, readv=65, write=64, writev=66),
     ),
 }
 _BURNT = 150_000
@@ -140,7 +140,9 @@ class Quiet:
     ) -> None:
         self._threads, self._files = threads, files
         self._calls = (
-            SYSTEM_CALLS.get(platform.machine()) if sys.platform == "linux" and _is_told() else None
+            SYSTEM_CALLS.get(platform.machine())
+            if sys.platform == "linux" and _has_thread_files()
+            else None
         )
         self._gap = 0.0003 if self._calls else 0.004
         self._files_of = _Files()
@@ -151,13 +153,13 @@ class Quiet:
 
     def __call__(self, looks: int = 3) -> bool:
         self.runs_on = False
-        first = self._look()
+        first = self._observe_threads()
         for _ in range(looks - 1):
             if first is None:
                 return False
             burnt = others_time()
             sleep(self._gap)
-            if self._look() != first or others_time() - burnt > _BURNT:
+            if self._observe_threads() != first or others_time() - burnt > _BURNT:
                 self.runs_on = True
                 return False
         return first is not None
@@ -176,7 +178,7 @@ class Quiet:
             if look:
                 sleep(0)
             for thread in threads:
-                ident, now = thread.ident or 0, self._burnt(thread)
+                ident, now = thread.ident or 0, self._read_processor_time(thread)
                 if now is not None and (not now or burnt.setdefault(ident, now) != now):
                     return ident
         return None
@@ -184,11 +186,13 @@ class Quiet:
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
         try:
-            return bool(self._calls) and _read(_native_id(thread), "syscall").startswith("running")
+            return bool(self._calls) and _read_thread_file(
+                _find_native_id(thread), "syscall"
+            ).startswith("running")
         except OSError:
             return False
 
-    def _burnt(self, thread: threading.Thread) -> bytes | None:
+    def _read_processor_time(self, thread: threading.Thread) -> bytes | None:
         """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
         assert self._calls is not None
         try:
@@ -202,55 +206,59 @@ class Quiet:
         """Nobody is looked at any more."""
         self._files_of.close()
 
-    def _look(self) -> list[tuple[Any, ...]] | None:
+    def _observe_threads(self) -> list[tuple[Any, ...]] | None:
         frames: dict[int, FrameType] = {}
         seen = []
         threads = self._threads()
         for thread in threads or ():
             if not thread.is_alive():
                 continue
-            one = self._by_calls(thread, frames) if self._calls else self._by_frames(thread, frames)
+            one = (
+                self._observe_by_calls(thread, frames)
+                if self._calls
+                else self._observe_by_frames(thread, frames)
+            )
             if one is None:
                 return None
             seen.append(one)
         return None if threads is None else sorted(seen)
 
-    def _by_calls(
+    def _observe_by_calls(
         self, thread: threading.Thread, frames: dict[int, FrameType]
     ) -> tuple[Any, ...] | None:
         assert self._calls is not None
         try:
-            told = _read(_native_id(thread), "syscall")
+            told = _read_thread_file(_find_native_id(thread), "syscall")
             call = told.split(maxsplit=1)[0]
-            burnt = _read(_native_id(thread), "schedstat")
+            burnt = _read_thread_file(_find_native_id(thread), "schedstat")
         except (OSError, IndexError):
             return None
-        if _waits_to_run(told.encode("ascii")):
+        if _is_waiting_to_run(told.encode("ascii")):
             call = "running"
         self.runs_on = self.runs_on or call == "running"
         if call in self._calls.threads:
             return (thread.ident, burnt)
-        idles = call in self._calls.files and self._idles(thread, frames)
+        idles = call in self._calls.files and self._is_idle(thread, frames)
         return (thread.ident, burnt) if idles else None
 
-    def _by_frames(
+    def _observe_by_frames(
         self, thread: threading.Thread, frames: dict[int, FrameType]
     ) -> tuple[Any, ...] | None:
-        frame = _frame(thread, frames)
+        frame = _find_frame(thread, frames)
         if frame is None:
             return None
         waits = frame.f_code.co_filename.replace("\\", "/").endswith(_WAITS)
         return (
             (thread.ident, id(frame), frame.f_lasti)
-            if waits or self._idles(thread, frames)
+            if waits or self._is_idle(thread, frames)
             else None
         )
 
-    def _idles(self, thread: threading.Thread, frames: dict[int, FrameType]) -> bool:
+    def _is_idle(self, thread: threading.Thread, frames: dict[int, FrameType]) -> bool:
         """Whether the thread is an event loop without a file of the program's, or a server without
         a caller.
         """
-        frame = _frame(thread, frames)
+        frame = _find_frame(thread, frames)
         if frame is None or not frame.f_code.co_filename.endswith("selectors.py"):
             return False
         selector, above = frame.f_locals.get("self"), frame.f_back
@@ -281,7 +289,7 @@ def waits_for_others(line: bytes, calls: SystemCalls) -> bool:
     """
     call, _, arguments = line.decode("ascii").partition(" ")
     if call in calls.threads:
-        return not _waits_to_run(line)
+        return not _is_waiting_to_run(line)
     if call in calls.one_file:
         return not _is_regular(int(arguments.split(maxsplit=1)[0], 16))
     return call in calls.files or call in calls.others
@@ -299,16 +307,16 @@ _STATE = 1 << 20
 """Bytes of the interpreter's state at most."""
 
 
-def _waits_to_run(call: bytes) -> bool:
+def _is_waiting_to_run(call: bytes) -> bool:
     """Whether a thread waits for the interpreter's lock, by its line of /proc."""
     words = call.split(maxsplit=2)
     if len(words) < 2 or words[0] not in _FUTEX:
         return False
-    return 0 <= int(words[1], 16) - _interpreter() < _STATE
+    return 0 <= int(words[1], 16) - _find_interpreter_state() < _STATE
 
 
 @cache
-def _interpreter() -> int:
+def _find_interpreter_state() -> int:
     """Where the interpreter's state begins; 0 where it does not tell."""
     try:
         state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")
@@ -328,7 +336,7 @@ class _Files:
 
     def read(self, thread: threading.Thread, name: str) -> bytes:
         """Raises OSError where the thread has ended."""
-        what = _native_id(thread), name
+        what = _find_native_id(thread), name
         with self._lock:
             if (file := self._open.get(what)) is None:
                 path = f"/proc/self/task/{what[0]}/{name}"
@@ -348,35 +356,35 @@ class _Files:
 _PACKAGE = str(Path(__file__).parents[1])
 
 
-def _frame(thread: threading.Thread, frames: dict[int, FrameType]) -> FrameType | None:
+def _find_frame(thread: threading.Thread, frames: dict[int, FrameType]) -> FrameType | None:
     if not frames:
         # the one way to see what other threads do
         frames.update(sys._current_frames())  # noqa: SLF001
     return frames.get(thread.ident or 0)
 
 
-def _native_id(thread: threading.Thread) -> int | None:
+def _find_native_id(thread: threading.Thread) -> int | None:
     """The number by which Linux knows a thread; a process's first thread has the process's own. In
     a fork `native_id` is still the parent's (CPython 3.11).
     """
     return os.getpid() if thread is threading.main_thread() else thread.native_id
 
 
-def _read(native: int | None, name: str) -> str:
+def _read_thread_file(native: int | None, name: str) -> str:
     # in a hot loop
     with open(f"/proc/self/task/{native}/{name}", encoding="ascii") as file:  # noqa: PTH123
         return file.read()
 
 
 @cache
-def _is_told() -> bool:
+def _has_thread_files() -> bool:
     """Whether this machine shows system calls and processor times of threads (some sandboxes do
     not).
     """
     try:
         return bool(
-            _read(threading.get_native_id(), "syscall")
-            and _read(threading.get_native_id(), "schedstat")
+            _read_thread_file(threading.get_native_id(), "syscall")
+            and _read_thread_file(threading.get_native_id(), "schedstat")
         )
     except OSError:
         return False

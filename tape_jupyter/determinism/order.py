@@ -162,47 +162,47 @@ class Turns:
         """Hold this thread, which begins its work, until the others act on nothing any more; false
         where that took too long.
         """
-        return self._take_while_patient((_BEGINS, ticket), BEGIN)
+        return self._take_turn_while_patient((_BEGINS, ticket), BEGIN)
 
     def wake(self, ticket: int) -> bool:
         """The same, before all others, for a thread whose wait for another one is over: who ended
         it (set an event, a result) comes to rest first, or the machine would choose which of the two
         acts first.
         """
-        return self._take_while_patient((_WOKEN, ticket), HOLD)
+        return self._take_turn_while_patient((_WOKEN, ticket), HOLD)
 
     def go_on(self) -> bool:
         """The same for a thread that got a reply."""
-        return self._take((_GOES_ON, next(self._tickets)), HOLD)
+        return self._take_turn((_GOES_ON, next(self._tickets)), HOLD)
 
     def let_act(self) -> bool:
         """The same for a thread that gave something to another one, which may first have to begin:
         before those that got a reply.
         """
-        return self._take((_LETS_ACT, next(self._tickets)), HOLD)
+        return self._take_turn((_LETS_ACT, next(self._tickets)), HOLD)
 
-    def _take_while_patient(self, place: Place, patience: float) -> bool:
+    def _take_turn_while_patient(self, place: Place, patience: float) -> bool:
         if self._waited > BEGIN_IN_ALL:
             return False
         began = others_time()
         try:
-            return self._take(place, patience)
+            return self._take_turn(place, patience)
         finally:
             self._waited += (others_time() - began) / 1e9
 
-    def _take(self, place: Place, patience: float) -> bool:
+    def _take_turn(self, place: Place, patience: float) -> bool:
         own = (place, Signal())
         with self._lock:
             insort(self._waiting, own, key=itemgetter(0))
         try:
-            return self._held(own, patience)
+            return self._wait_for_turn(own, patience)
         finally:
             with self._lock:
                 self._waiting.remove(own)
                 if self._waiting:
                     self._waiting[0][1].set()
 
-    def _held(self, own: tuple[Place, Signal], patience: float) -> bool:
+    def _wait_for_turn(self, own: tuple[Place, Signal], patience: float) -> bool:
         """A thread that was waited for in vain is not waited for again until it was seen to wait
         itself.
         """
@@ -277,7 +277,7 @@ class Handovers:
                 self._runs[-1].count += 1
             elif self._count <= LIMIT:
                 self._runs.append(_Run(what, 1, together))
-        if (state := self._here()) is not None:
+        if (state := self._find_running_loop()) is not None:
             state.busy.add(strand)
         return count
 
@@ -314,37 +314,37 @@ class Handovers:
         if not self.is_busy(strand):
             return None
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.hold(partial(_settle, future))
+        self.hold(partial(_resolve_future, future))
         return future
 
     def is_busy(self, strand: str) -> bool:
         """Whether another strand acts on something in the loop that runs here, since that was last
         idle.
         """
-        state = self._here()
+        state = self._find_running_loop()
         return state is not None and bool(state.held or state.busy - {strand})
 
     def others_act(self, strand: str) -> bool:
         """The same, of those that act, without those that wait for their turn."""
-        state = self._here()
+        state = self._find_running_loop()
         return state is not None and bool(state.busy - {strand})
 
     @property
     def round(self) -> int | None:
         """The round of the loop that runs here; None where none does that can be watched."""
-        state = self._here()
+        state = self._find_running_loop()
         return None if state is None else state.rounds
 
     def runs_on(self) -> bool:
         """Whether the loop that runs here has more to run before it waits."""
-        state = self._here()
+        state = self._find_running_loop()
         return state is not None and bool(getattr(state.loop, "_ready", ()))
 
     def hold(self, go: Callable[[bool], bool]) -> None:
         """Have `go(True)` called when the loop that runs here is idle, `go(False)` where it never
         is; it gives whether anybody still wanted it.
         """
-        state = self._here()
+        state = self._find_running_loop()
         if state is not None:
             if not state.held:
                 state.spins, state.since = 0, time.thread_time()
@@ -372,12 +372,12 @@ class Handovers:
         state.busy.clear()
         return state.let_go()
 
-    def _here(self) -> _Loop | None:
+    def _find_running_loop(self) -> _Loop | None:
         """The loop that runs here; None where none does that can be watched."""
         loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
-        return None if loop is None else self._state(loop)
+        return None if loop is None else self._find_loop_state(loop)
 
-    def _state(self, loop: Any) -> _Loop | None:
+    def _find_loop_state(self, loop: Any) -> _Loop | None:
         selector = getattr(loop, "_selector", None)
         if id(selector) not in self._loops:
             self._loops[id(selector)] = _Loop(loop) if self._watch(loop) else None
@@ -395,16 +395,16 @@ class Handovers:
         with self._lock:
             if len(self._strands) <= 1 or self._begun == self._count or self._count > LIMIT:
                 return {}
-            told = {"order": " ".join(_written(run) for run in self._runs)}
+            told = {"order": " ".join(_format_run(run) for run in self._runs)}
             return {**told, "timers": dict(sorted(self._timers.items()))} if self._timers else told
 
 
-def _written(run: _Run) -> str:
+def _format_run(run: _Run) -> str:
     name = run.what if isinstance(run.what, str) else run.what.id
     return f"{'+' if run.together else ''}{name}{f'*{run.count}' if run.count > 1 else ''}"
 
 
-def _settle(future: asyncio.Future[bool], value: bool) -> bool:
+def _resolve_future(future: asyncio.Future[bool], value: bool) -> bool:
     if future.done():
         return False
     future.set_result(value)
@@ -445,9 +445,9 @@ class RecordedOrder:
         surely first. "" is what the cell did before anything else.
         """
         for number, word in enumerate(told.split()):
-            self._read(number, word)
+            self._parse_word(number, word)
 
-    def _read(self, run: int, word: str) -> None:
+    def _parse_word(self, run: int, word: str) -> None:
         name, _, count = word.removeprefix("+").partition("*")
         if not name or not (count or "1").isdigit():
             raise CassetteError(f"the order of hand-overs has {word[:40]!r}, which is no call")
@@ -495,7 +495,7 @@ class RecordedOrder:
         if known:
             self.passed(known[0], quiet=quiet)
         else:
-            self._went_on(name, quiet=quiet)
+            self._note_handover(name, quiet=quiet)
 
     def follows(self, number: int) -> bool:
         """Whether it comes with what was handed over last: nobody else stands between them."""
@@ -512,16 +512,16 @@ class RecordedOrder:
             name, self._last = self._names[number], number
             swapped, self._top = number < self._top, max(self._top, number)
         if swapped:
-            _say(self.swapped, self._names[self._top], name)
-        self._went_on(name, quiet=swapped or (quiet and number not in self._together))
+            _note_pair(self.swapped, self._names[self._top], name)
+        self._note_handover(name, quiet=swapped or (quiet and number not in self._together))
 
-    def _went_on(self, name: str, *, quiet: bool) -> None:
+    def _note_handover(self, name: str, *, quiet: bool) -> None:
         with self._lock:
             before, self._latest = self._latest, name
         if not quiet:
-            _say(self.untold, before, name)
+            _note_pair(self.untold, before, name)
 
 
-def _say(pairs: dict[tuple[str, str], None], first: str, second: str) -> None:
+def _note_pair(pairs: dict[tuple[str, str], None], first: str, second: str) -> None:
     if first != second:
         pairs[first, second] = None

@@ -59,16 +59,16 @@ class Generator:
         """Let it stand there. Raises ValueError, TypeError or KeyError where this is no state of
         its kind.
         """
-        self.set(_read(state, self.get()))
+        self.set(_read_state(state, self.get()))
 
 
 def standing() -> list[Generator]:
     """The process's own generators: `random`, and those of numpy and torch where they are imported."""
     found = [Generator("random", random.getstate, random.setstate, random.seed)]
     if (module := sys.modules.get("numpy.random")) is not None and hasattr(module, "set_state"):
-        found.append(_numpy("numpy", module))
+        found.append(_build_numpy_generator("numpy", module))
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "set_rng_state"):
-        found += _torches(torch)
+        found += _list_torch_generators(torch)
     return found
 
 
@@ -76,12 +76,15 @@ def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
     """Generators that variables of a notebook hold (`rng = numpy.random.default_rng()`), each once."""
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     kinds: list[tuple[Any, Callable[[str, Any], Generator]]] = [
-        (random.Random, _python),
-        (getattr(numpy, "RandomState", ()), _numpy),
-        (getattr(numpy, "Generator", ()), lambda name, found: _bits(name, found.bit_generator)),
+        (random.Random, _build_python_generator),
+        (getattr(numpy, "RandomState", ()), _build_numpy_generator),
+        (
+            getattr(numpy, "Generator", ()),
+            lambda name, found: _build_bit_generator(name, found.bit_generator),
+        ),
         (
             getattr(torch, "Generator", ()),
-            lambda name, found: _torch(name, found.get_state, found.set_state),
+            lambda name, found: _build_torch_generator(name, found.get_state, found.set_state),
         ),
     ]
     seen: set[int] = set()
@@ -96,12 +99,12 @@ def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
             yield made(name, value)
 
 
-def _python(name: str, found: random.Random) -> Generator:
+def _build_python_generator(name: str, found: random.Random) -> Generator:
     return Generator(name, found.getstate, found.setstate, found.seed)
 
 
-def _numpy(name: str, legacy: Any) -> Generator:
-    def begin(entropy: bytes) -> None:
+def _build_numpy_generator(name: str, legacy: Any) -> Generator:
+    def seed_legacy(entropy: bytes) -> None:
         legacy.seed(
             [
                 int.from_bytes(entropy[place : place + 4], "big")
@@ -109,14 +112,16 @@ def _numpy(name: str, legacy: Any) -> Generator:
             ]
         )
 
-    return Generator(name, lambda: legacy.get_state(legacy=False), legacy.set_state, begin)
+    return Generator(name, lambda: legacy.get_state(legacy=False), legacy.set_state, seed_legacy)
 
 
-def _bits(name: str, bits: Any) -> Generator:
+def _build_bit_generator(name: str, bits: Any) -> Generator:
     return Generator(name, lambda: bits.state, lambda state: setattr(bits, "state", state))
 
 
-def _torch(name: str, get: Callable[[], Any], put: Callable[[Any], Any]) -> Generator:
+def _build_torch_generator(
+    name: str, get: Callable[[], Any], put: Callable[[Any], Any]
+) -> Generator:
     torch = sys.modules["torch"]
     return Generator(
         name,
@@ -126,18 +131,18 @@ def _torch(name: str, get: Callable[[], Any], put: Callable[[Any], Any]) -> Gene
     )
 
 
-def _torches(torch: Any) -> list[Generator]:
+def _list_torch_generators(torch: Any) -> list[Generator]:
     """That of the processor, and of each graphics card in use."""
     cuda = getattr(torch, "cuda", None)
     cards = range(cuda.device_count()) if cuda is not None and cuda.is_initialized() else ()
     return [
-        _torch("torch", torch.get_rng_state, torch.set_rng_state),
-        *(_card(cuda, number) for number in cards),
+        _build_torch_generator("torch", torch.get_rng_state, torch.set_rng_state),
+        *(_build_card_generator(cuda, number) for number in cards),
     ]
 
 
-def _card(cuda: Any, number: int) -> Generator:
-    return _torch(
+def _build_card_generator(cuda: Any, number: int) -> Generator:
+    return _build_torch_generator(
         f"torch.cuda:{number}",
         lambda: cuda.get_rng_state(number),
         lambda state: cuda.set_rng_state(state, number),
@@ -200,13 +205,13 @@ def further(now: Raw, words: Any, gauss: float | None) -> Raw:
 def written(raw: Raw) -> GeneratorState:
     """A raw state as plain structure. Raises ValueError for one that cannot be written."""
     if isinstance(raw, bytes):
-        return GeneratorState(_packed(zlib.compress(raw)))
+        return GeneratorState(_encode_base64(zlib.compress(raw)))
     if isinstance(raw, dict) and raw.get("bit_generator") != "MT19937":
         return GeneratorState(json.dumps(raw, default=lambda array: array.tolist()))
     words, index, _ = mersenne(raw)
     if index == BLOCK:  # all used up: the block that comes next is the one that later runs stand in
-        words = _next_block(words)
-    return GeneratorState(_packed(_WORDS.pack(*words)), place(raw))
+        words = _compute_next_block(words)
+    return GeneratorState(_encode_base64(_WORDS.pack(*words)), place(raw))
 
 
 def place(raw: Raw) -> dict[str, int | float]:
@@ -217,7 +222,7 @@ def place(raw: Raw) -> dict[str, int | float]:
     return {"index": index % BLOCK, **({} if gauss is None else {"gauss": gauss})}
 
 
-def _next_block(words: list[int]) -> list[int]:
+def _compute_next_block(words: list[int]) -> list[int]:
     scratch = random.Random()  # noqa: S311  # walks the same numbers
     scratch.setstate((3, (*words, BLOCK), None))
     scratch.getrandbits(1)
@@ -240,15 +245,17 @@ def mersenne(raw: Raw) -> tuple[list[int], int, float | None]:
     return list(raw[1][:-1]), raw[1][-1], raw[2]
 
 
-def _read(state: GeneratorState, now: Raw) -> Raw:
+def _read_state(state: GeneratorState, now: Raw) -> Raw:
     """The raw state, of the same kind as the generator has now."""
     if len(state.words) > _TEXT:
         raise ValueError("longer than any generator's state")
     if isinstance(now, bytes):
-        return zlib.decompressobj().decompress(_unpacked(state.words), _BYTES)
+        return zlib.decompressobj().decompress(_decode_base64(state.words), _BYTES)
     if isinstance(now, dict) and now["bit_generator"] != "MT19937":
-        return _shaped(now, json.loads(state.words))
-    return like_mersenne(now, _unpack(state.words), state.at.get("index"), state.at.get("gauss"))
+        return _shape_like(now, json.loads(state.words))
+    return like_mersenne(
+        now, _unpack_words(state.words), state.at.get("index"), state.at.get("gauss")
+    )
 
 
 def like_mersenne(now: Raw, words: tuple[int, ...], index: Any, gauss: float | None) -> Raw:
@@ -262,34 +269,34 @@ def like_mersenne(now: Raw, words: tuple[int, ...], index: Any, gauss: float | N
     spare = (
         {"has_gauss": int(gauss is not None), "gauss": gauss or 0.0} if "has_gauss" in now else {}
     )
-    return {**now, "state": {"key": _like(now["state"]["key"], words), "pos": index}, **spare}
+    return {**now, "state": {"key": _fill_array(now["state"]["key"], words), "pos": index}, **spare}
 
 
-def _shaped(now: Any, told: Any) -> Any:
+def _shape_like(now: Any, told: Any) -> Any:
     """What was told, with arrays where there are arrays now."""
     if isinstance(now, Mapping):
-        return {key: _shaped(value, told[key]) for key, value in now.items()}
+        return {key: _shape_like(value, told[key]) for key, value in now.items()}
     if isinstance(now, str) and told != now:
         raise ValueError(f"a state of {told!r} for a generator of {now}")
-    return _like(now, told) if isinstance(told, list) else told
+    return _fill_array(now, told) if isinstance(told, list) else told
 
 
-def _like(array: Any, numbers: Any) -> Any:
+def _fill_array(array: Any, numbers: Any) -> Any:
     filled = array.copy()
     filled[:] = numbers
     return filled
 
 
-def _packed(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _unpacked(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
 
 
-def _unpack(text: str) -> tuple[int, ...]:
+def _unpack_words(text: str) -> tuple[int, ...]:
     try:
-        return _WORDS.unpack(_unpacked(text))
+        return _WORDS.unpack(_decode_base64(text))
     except struct.error as error:
         raise ValueError(str(error)) from error

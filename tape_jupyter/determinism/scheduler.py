@@ -105,13 +105,13 @@ class Schedule:
 
     def first(self) -> Deadline | None:
         """What goes first; None where nobody waits."""
-        numbered, other = _top(self._numbered), self._first_by_time()
+        numbered, other = _peek_top(self._numbered), self._find_first_by_time()
         if numbered is None or other is None:
             return numbered or other
         return other if other.when < numbered.when else numbered
 
-    def _first_by_time(self) -> Deadline | None:
-        timer, reply = _top(self._timers), _top(self._replies)
+    def _find_first_by_time(self) -> Deadline | None:
+        timer, reply = _peek_top(self._timers), _peek_top(self._replies)
         if timer is None or reply is None:
             return timer or reply
         return timer if self._timers[0][:2] < self._replies[0][:2] else reply
@@ -137,7 +137,7 @@ class Schedule:
         self.version += 1
         self._released = computed
         self.advance(first.when)
-        due = first if first.order is None else _first_of(self._in_order)
+        due = first if first.order is None else _pop_first(self._in_order)
         due.gone, due.quiet = True, quiet
         return due
 
@@ -149,13 +149,13 @@ class Schedule:
         return left
 
 
-def _top(heap: Heap) -> Deadline | None:
+def _peek_top(heap: Heap) -> Deadline | None:
     while heap and (heap[0][2].gone or heap[0][2].dead()):
         heapq.heappop(heap)
     return heap[0][2] if heap else None
 
 
-def _first_of(heap: list[tuple[Order, int, Deadline]]) -> Deadline:
+def _pop_first(heap: list[tuple[Order, int, Deadline]]) -> Deadline:
     while heap[0][2].gone or heap[0][2].dead():
         heapq.heappop(heap)
     return heapq.heappop(heap)[2]
@@ -183,7 +183,7 @@ class Timeline:
         self._spans: dict[str, CallTimes] = {}
         last = 0.0
         for call in sorted(calls, key=lambda call: call.place):
-            began, seconds = _moments(call.head())
+            began, seconds = _read_moments(call.head())
             last = max(last, began + seconds)
             self._spans[call.id] = CallTimes(began, seconds, last, call.place)
 
@@ -200,10 +200,10 @@ class Timeline:
         """
         span = self._spans[call]
         moment = span.completed if last else min(span.began + seconds, span.completed)
-        return (_drawn(self._seed, call) if self._seed else 0.0, moment, span.place)
+        return (_draw_number(self._seed, call) if self._seed else 0.0, moment, span.place)
 
 
-def _moments(head: Mapping[str, Any]) -> tuple[float, float]:
+def _read_moments(head: Mapping[str, Any]) -> tuple[float, float]:
     try:
         began = datetime.fromisoformat(str(head.get("at"))).timestamp()
     except ValueError:
@@ -212,5 +212,5 @@ def _moments(head: Mapping[str, Any]) -> tuple[float, float]:
     return began, float(seconds) if isinstance(seconds, int | float) else 0.0
 
 
-def _drawn(seed: str, call: str) -> float:
+def _draw_number(seed: str, call: str) -> float:
     return int.from_bytes(hashlib.sha256(f"{seed} {call}".encode()).digest()[:7], "big") / 2**56

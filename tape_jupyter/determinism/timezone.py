@@ -64,16 +64,16 @@ def hold(zone: str) -> Callable[[], None]:
     another since.
     """
     before = os.environ.get("TZ")
-    _set(zone)
+    _set_zone(zone)
 
-    def undo() -> None:
+    def restore_zone() -> None:
         if os.environ.get("TZ") == zone:
-            _set(before)
+            _set_zone(before)
 
-    return undo
+    return restore_zone
 
 
-def _set(zone: str | None) -> None:
+def _set_zone(zone: str | None) -> None:
     if zone is None:
         os.environ.pop("TZ", None)
     else:

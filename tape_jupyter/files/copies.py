@@ -47,7 +47,7 @@ def copied(notebook: Path, top: Path, goal: Path, tell: Tell, most: int = MOST_B
     """Copy `top` to `goal`, which is made; at most so many bytes. Raises BundleError where a file
     cannot be read.
     """
-    chosen, missing = _chosen(notebook, top, most)
+    chosen, missing = _choose_files(notebook, top, most)
     for number, name in enumerate(chosen):
         tell("copying the folder", number, len(chosen))
         lay(top / name, goal / name)
@@ -89,14 +89,16 @@ def lay(source: Path | bytes, goal: Path) -> None:
         ) from error
 
 
-def _chosen(notebook: Path, top: Path, most: int) -> tuple[list[str], list[str]]:
+def _choose_files(notebook: Path, top: Path, most: int) -> tuple[list[str], list[str]]:
     """Paths below the top to copy, and those that are too much."""
     near = notebook.parent.relative_to(top).parts
-    found = dict.fromkeys([*_walked(notebook, top, notebook.parent), *_of_git(notebook, top)])
+    found = dict.fromkeys(
+        [*_walk_folder(notebook, top, notebook.parent), *_list_git_files(notebook, top)]
+    )
     sized = [
-        (_distance(name, near), size, name)
+        (_measure_distance(name, near), size, name)
         for name in found
-        if (size := _size(top / name)) is not None
+        if (size := _read_size(top / name)) is not None
     ]
     chosen: list[str] = []
     missing: list[str] = []
@@ -110,7 +112,7 @@ def _chosen(notebook: Path, top: Path, most: int) -> tuple[list[str], list[str]]
     return sorted(chosen), sorted(missing)
 
 
-def _distance(name: str, near: tuple[str, ...]) -> int:
+def _measure_distance(name: str, near: tuple[str, ...]) -> int:
     parts = tuple(name.split("/"))[:-1]
     common = next(
         (at for at, pair in enumerate(zip(parts, near, strict=False)) if pair[0] != pair[1]),
@@ -119,7 +121,7 @@ def _distance(name: str, near: tuple[str, ...]) -> int:
     return len(near) - min(common, len(parts))
 
 
-def _size(path: Path) -> int | None:
+def _read_size(path: Path) -> int | None:
     """Bytes of a file; None for what is none that can be copied."""
     try:
         return path.stat().st_size if path.is_file() else None
@@ -127,7 +129,7 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def _walked(notebook: Path, top: Path, folder: Path) -> Iterator[str]:
+def _walk_folder(notebook: Path, top: Path, folder: Path) -> Iterator[str]:
     seen: set[str] = set()
     for root, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(root)
@@ -135,13 +137,13 @@ def _walked(notebook: Path, top: Path, folder: Path) -> Iterator[str]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = [each for each in folders if _wanted_folder(Path(root, each), notebook)]
+        folders[:] = [each for each in folders if _is_wanted_folder(Path(root, each), notebook)]
         yield from (
-            Path(root, each).relative_to(top).as_posix() for each in files if _wanted_file(each)
+            Path(root, each).relative_to(top).as_posix() for each in files if _is_wanted_file(each)
         )
 
 
-def _of_git(notebook: Path, top: Path) -> Iterator[str]:
+def _list_git_files(notebook: Path, top: Path) -> Iterator[str]:
     """What git holds or would take in of the work tree; nothing where there is none."""
     if not (top / ".git").exists():
         return
@@ -163,17 +165,17 @@ def _of_git(notebook: Path, top: Path) -> Iterator[str]:
         return
     for name in filter(None, os.fsdecode(done.stdout).split("\0")):
         path = Path(name)
-        if _wanted_file(path.name) and all(
-            _wanted_folder(top / each, notebook) for each in path.parents
+        if _is_wanted_file(path.name) and all(
+            _is_wanted_folder(top / each, notebook) for each in path.parents
         ):
             yield path.as_posix()
 
 
-def _wanted_file(name: str) -> bool:
+def _is_wanted_file(name: str) -> bool:
     return name not in _PASSED_BY and not name.endswith((".tape.zip", ".pyc", ".torn"))
 
 
-def _wanted_folder(path: Path, notebook: Path) -> bool:
+def _is_wanted_folder(path: Path, notebook: Path) -> bool:
     if path.name in _PASSED_BY or (path / "pyvenv.cfg").exists():
         return False
     return (

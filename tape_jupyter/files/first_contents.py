@@ -70,7 +70,7 @@ class Firsts:
             and path not in self._first
             and (is_regular(path) or not os.path.exists(path))  # noqa: PTH110
         ):
-            self._first[path] = self._now(path)
+            self._first[path] = self._read_first(path)
 
     def connected(self, path: str) -> None:
         """The database is about to be opened."""
@@ -80,17 +80,17 @@ class Firsts:
     def changed_by_others(self, path: str, before: bytes | None) -> None:
         """A process changed it; `before` are its bytes, None where there was no file."""
         self._first.setdefault(
-            path, First(there=False) if before is None else self._first_of(before)
+            path, First(there=False) if before is None else self._build_first(before)
         )
 
     def begin(self) -> None:
         """A cell begins."""
-        self._lay = self._listed() if self.wanted and not self._crowded else None
+        self._lay = self._list_files() if self.wanted and not self._crowded else None
 
     def end(self) -> None:
         """It ended."""
         was, self._lay = self._lay, None
-        now = self._listed() if was is not None else None
+        now = self._list_files() if was is not None else None
         if was is None or now is None:
             return
         for path, (_, size) in now.items():
@@ -109,10 +109,10 @@ class Firsts:
                 continue
             if not first.there and os.path.isdir(path):  # noqa: PTH112
                 made.append(path + os.sep)
-            if _differs(path, first):
+            if _is_different(path, first):
                 yield path, first
 
-    def _now(self, path: str) -> First:
+    def _read_first(self, path: str) -> First:
         try:
             size = os.stat(path).st_size  # noqa: PTH116
         except OSError:
@@ -122,18 +122,18 @@ class Firsts:
         if size > KEPT:
             return First(there=True, size=size, sha256=digest_of(path))
         try:
-            return self._first_of(Path(path).read_bytes())
+            return self._build_first(Path(path).read_bytes())
         except OSError:
             return First(there=True, size=size)
 
-    def _first_of(self, content: bytes) -> First:
+    def _build_first(self, content: bytes) -> First:
         sha256 = hashlib.sha256(content).hexdigest()
         if len(content) > KEPT or self._kept + len(content) > KEPT_ALL:
             return First(there=True, size=len(content), sha256=sha256)
         self._kept += len(content)
         return First(there=True, size=len(content), sha256=sha256, content=content)
 
-    def _listed(self) -> dict[str, tuple[int, int]] | None:
+    def _list_files(self) -> dict[str, tuple[int, int]] | None:
         """Time and size (-1 of a folder) by path; None where there is too much."""
         found: dict[str, tuple[int, int]] = {}
         waiting = [self._home]
@@ -188,7 +188,7 @@ def digest_of(path: str | Path) -> str:
         return ""
 
 
-def _differs(path: str, first: First) -> bool:
+def _is_different(path: str, first: First) -> bool:
     try:
         about = os.stat(path)  # noqa: PTH116
     except OSError:

@@ -60,7 +60,7 @@ def of(notebook: Path) -> Start:
     gone: list[Path] = []
     files: dict[Path, bytes] = {}
     notes: list[str] = []
-    for name, told in _first_told(notebook, tapes).items():
+    for name, told in _collect_firsts(notebook, tapes).items():
         path = Path(os.path.normpath(notebook.parent / name))
         if (
             not _is_inside(path, top)
@@ -73,31 +73,31 @@ def of(notebook: Path) -> Start:
             gone += [path] if os.path.lexists(path) else []
         elif told.get("sha256") == digest_of(path):
             continue
-        elif (content := _content(told, tapes / "assets")) is not None:
+        elif (content := _decode_content(told, tapes / "assets")) is not None:
             files[path] = content
         else:
-            notes.append(_otherwise(name, path, told))
+            notes.append(_describe_difference(name, path, told))
     return Start(tuple(gone), files, tuple(filter(None, notes)))
 
 
-def _otherwise(name: str, path: Path, told: Mapping[str, Any]) -> str:
+def _describe_difference(name: str, path: Path, told: Mapping[str, Any]) -> str:
     if "sha256" not in told and path.is_file() and path.stat().st_size == told.get("size"):
         return ""  # nothing says that it is another
     return f"{name} is not as it was before the recording, and that was not kept: the run starts from it as it is now"
 
 
-def _first_told(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]:
+def _collect_firsts(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]:
     """By path, what stands on the oldest run that counts and tells of it."""
     found: dict[str, Mapping[str, Any]] = {}
-    for _, told in sorted(_recorded_firsts(notebook, tapes), key=lambda each: each[0]):
+    for _, told in sorted(_read_recorded_firsts(notebook, tapes), key=lambda each: each[0]):
         for each in told:
             if isinstance(each, Mapping) and isinstance(each.get("path"), str):
                 found.setdefault(each["path"], each)
     return found
 
 
-def _recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
-    ids, sources = _cells(notebook)
+def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
+    ids, sources = _read_cell_identities(notebook)
     for path in sorted(tapes.glob(f"*{takes_files.SUFFIX}")):
         with suppress(TapeError, OSError):  # who runs the notebook is told of it
             tape = Cassette.open(path, check="marks")
@@ -111,7 +111,7 @@ def _recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterabl
                 )
 
 
-def _cells(notebook: Path) -> tuple[set[str], set[str]]:
+def _read_cell_identities(notebook: Path) -> tuple[set[str], set[str]]:
     """Ids and source hashes of a notebook's code cells."""
     ids, sources = set[str](), set[str]()
     with suppress(OSError, ValueError, AttributeError, TypeError):
@@ -129,7 +129,7 @@ def _is_inside(path: Path, top: Path) -> bool:
     return path != top and path.is_relative_to(top) and real.is_relative_to(os.path.realpath(top))
 
 
-def _content(told: Mapping[str, Any], folder: Path) -> bytes | None:
+def _decode_content(told: Mapping[str, Any], folder: Path) -> bytes | None:
     """What was kept of the file, if it is still that."""
     try:
         text = external_texts.bring_back({"text": told.get("base64")}, folder)["text"]

@@ -78,13 +78,15 @@ def target(event: str, args: tuple[Any, ...]) -> Target | None:
     `uname`).
     """
     if event == CLIENT:
-        return _client(*args[:4])
+        return _parse_client(*args[:4])
     if event in CONNECTIONS:
-        return _connection(*args[:2])
+        return _parse_connection(*args[:2])
     if event in LOOKUPS:
-        return _lookup(args[0], backwards=event in ("socket.gethostbyaddr", "socket.getnameinfo"))
+        return _parse_lookup(
+            args[0], backwards=event in ("socket.gethostbyaddr", "socket.getnameinfo")
+        )
     if event in CHILDREN:
-        return _child(event, args)
+        return _parse_child(event, args)
     if event == FORK:
         return Target("fork", command="a forked process", networked=False)
     return (
@@ -99,19 +101,21 @@ def is_address(host: str) -> bool:
     return bool(re.fullmatch(r"[0-9.]+|[0-9a-fA-F:]+:[0-9a-fA-F:.]*(?:%\w+)?", host))
 
 
-def _connection(sock: Any, address: Any = None) -> Target | None:
+def _parse_connection(sock: Any, address: Any = None) -> Target | None:
     if getattr(sock, "family", None) not in (socket.AF_INET, socket.AF_INET6) or not isinstance(
         address, tuple
     ):
         return None
-    return Target("connection", _text(address[0]), address[1] if len(address) > 1 else None)
+    return Target("connection", _decode_text(address[0]), address[1] if len(address) > 1 else None)
 
 
 _LOCAL = ("unix:", "unix-abstract:", "vsock:")
 _COLLECTOR = "/opentelemetry.proto.collector."
 
 
-def _client(library: str, address: str, method: str = "", taped: bool = False) -> Target | None:
+def _parse_client(
+    library: str, address: str, method: str = "", taped: bool = False
+) -> Target | None:
     """`address` as a URL has it, or gRPC: `host:443`, `dns:///host:443`, `ipv4:10.0.0.1:443`,
     `unix:/run/x`.
     """
@@ -134,8 +138,8 @@ def _client(library: str, address: str, method: str = "", taped: bool = False) -
     )
 
 
-def _lookup(asked: Any, *, backwards: bool) -> Target | None:
-    host = _text(asked[0] if isinstance(asked, tuple) else asked)
+def _parse_lookup(asked: Any, *, backwards: bool) -> Target | None:
+    host = _decode_text(asked[0] if isinstance(asked, tuple) else asked)
     if hosts.loopback(host) or (is_address(host) and not backwards):
         return None
     # socket.getfqdn does this wherever a server of the standard library listens; it takes an
@@ -143,7 +147,7 @@ def _lookup(asked: Any, *, backwards: bool) -> Target | None:
     return Target("lookup", host, expected=backwards and host == socket.gethostname())
 
 
-def _text(value: Any) -> str:
+def _decode_text(value: Any) -> str:
     return (
         value.decode("utf-8", "replace")
         if isinstance(value, (bytes, bytearray))
@@ -153,11 +157,11 @@ def _text(value: Any) -> str:
 
 def said(event: str, args: tuple[Any, ...]) -> str:
     """The command line of a child process."""
-    return shortened(" ".join(_command_words(event, args)))
+    return shortened(" ".join(_read_command_words(event, args)))
 
 
-def _child(event: str, args: tuple[Any, ...]) -> Target | None:
-    words = _command_words(event, args)
+def _parse_child(event: str, args: tuple[Any, ...]) -> Target | None:
+    words = _read_command_words(event, args)
     if shell_commands.silent(words):
         return None
     told = words[-1] if shell_commands.is_script(words) else " ".join(words)
@@ -169,20 +173,20 @@ def shortened(text: str) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _command_words(event: str, args: tuple[Any, ...]) -> list[str]:
+def _read_command_words(event: str, args: tuple[Any, ...]) -> list[str]:
     """The command line; it begins with the program that really runs, whatever the line says it is."""
     at = CHILDREN[event]
     told = args[at] if len(args) > at else ""
     if not isinstance(told, (list, tuple)):
-        return ["sh", "-c", _as_text(told)] if event == "os.system" else [_as_text(told)]
-    words = [_as_text(word) for word in told]
-    program = _as_text(args[at - 1]) if at and args[at - 1] is not None else ""
+        return ["sh", "-c", _to_text(told)] if event == "os.system" else [_to_text(told)]
+    words = [_to_text(word) for word in told]
+    program = _to_text(args[at - 1]) if at and args[at - 1] is not None else ""
     if program and words and PurePath(program).name != PurePath(words[0]).name:
         return [program, *words[1:]]
     return words
 
 
-def _as_text(word: Any) -> str:
+def _to_text(word: Any) -> str:
     return os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word)
 
 

@@ -151,19 +151,19 @@ class Sighting:
         return f"connection to {self.what} ({self.where}) was seen by no tap: it is not on the tape"
 
 
-def _never(_: Any) -> bool:
+def _return_false(_: Any) -> bool:
     return False
 
 
-def _ignore(_: Sighting) -> None:
+def _ignore_sighting(_: Sighting) -> None:
     pass
 
 
-def _ignored(_what: str, _cell: Any) -> None:
+def _ignore_allowed(_what: str, _cell: Any) -> None:
     pass
 
 
-def _no_reason(_: str) -> str:
+def _give_no_reason(_: str) -> str:
     return ""
 
 
@@ -181,12 +181,12 @@ class Policy:
     """
 
     mode: Literal["replay", "record", "off"]
-    replays: Callable[[Any], bool] = _never
+    replays: Callable[[Any], bool] = _return_false
     allow: frozenset[str] = frozenset()
-    on_event: Callable[[Sighting], None] = _ignore
-    on_allowed: Callable[[str, Any], None] = _ignored
-    withheld: Callable[[str], str] = _no_reason
-    starts: Callable[[Any], bool] = _never
+    on_event: Callable[[Sighting], None] = _ignore_sighting
+    on_allowed: Callable[[str, Any], None] = _ignore_allowed
+    withheld: Callable[[str], str] = _give_no_reason
+    starts: Callable[[Any], bool] = _return_false
 
 
 @dataclass(slots=True)
@@ -210,7 +210,7 @@ class Guard:
         self.policy = replace(
             policy, allow=frozenset(name.removeprefix("host:") for name in policy.allow)
         )
-        _install(self)
+        _install_guard(self)
 
     def disarm(self) -> None:
         """All is live again, for code of replay cells too."""
@@ -230,7 +230,7 @@ class Guard:
         self._notes.extend(take())
         own = [note for note in self._notes if note["cell"] in (0, id(cell))]
         self._notes = deque((note for note in self._notes if note not in own), maxlen=_REMEMBERED)
-        return [_sighting_of(note, cell) for note in own]
+        return [_build_sighting(note, cell) for note in own]
 
     def judge(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
         """Called by the hook. Raises BlockedConnection, or an OSError where that is what the caller
@@ -241,11 +241,11 @@ class Guard:
         refuse = policy.mode == "replay" or (cell is not None and policy.replays(cell))
         refuse = refuse and not (event in audit_events.CHILDREN and policy.starts(cell))
         if not refuse and event in audit_events.CHILDREN and (why := policy.withheld(repr(args))):
-            self._withhold(event, args, frame, cell, why)
+            self._withhold_child(event, args, frame, cell, why)
         if not refuse and policy.mode != "record":
             return
         try:
-            seen = self._sighted(event, args, frame, sure=refuse or origin is not None)
+            seen = self._find_target(event, args, frame, sure=refuse or origin is not None)
         except Exception as problem:
             if refuse:
                 raise BlockedConnection(
@@ -253,12 +253,12 @@ class Guard:
                 ) from problem
             return
         if seen is not None:
-            self._treat(*seen, cell, refuse=refuse, replaced=event == "os.exec")
+            self._refuse_or_report(*seen, cell, refuse=refuse, replaced=event == "os.exec")
 
-    def _withhold(
+    def _withhold_child(
         self, event: str, args: tuple[Any, ...], frame: FrameType, cell: Any, why: str
     ) -> None:
-        where = _place(_user_frame(frame))
+        where = _format_place(_find_user_frame(frame))
         refusal = BlockedConnection(f"the child process was not started ({where}): {why}")
         seen = Sighting("child", audit_events.said(event, args), where, cell, refusal)
         if in_child():
@@ -266,7 +266,7 @@ class Guard:
         self.policy.on_event(seen)
         raise refusal
 
-    def _sighted(
+    def _find_target(
         self, event: str, args: tuple[Any, ...], frame: FrameType, *, sure: bool
     ) -> tuple[Target, str] | None:
         """What is reached, and from where; None if this is the kernel's, or allowed, or not known
@@ -275,23 +275,23 @@ class Guard:
         target = audit_events.target(event, args)
         if target is None or _is_socketpair(frame):
             return None
-        if self._allowed(target):
-            self._tell_allowed(target, frame)
+        if self._is_allowed(target):
+            self._report_allowed(target, frame)
             return None
-        user = _user_frame(frame)
-        if user is None and (_in_kernel_thread() or not sure):
+        user = _find_user_frame(frame)
+        if user is None and (_is_in_kernel_thread() or not sure):
             return None
         if target.kind == "lookup":
-            _remember(target.host)
-        return target, _place(user)
+            _remember_lookup(target.host)
+        return target, _format_place(user)
 
-    def _treat(
+    def _refuse_or_report(
         self, target: Target, where: str, cell: Any, *, refuse: bool, replaced: bool
     ) -> None:
         if target.kind == "fork" and refuse:
             return
         if target.kind not in ("child", "fork") and (
-            target.telemetry or hosts.telemetry_host(_name(target))
+            target.telemetry or hosts.telemetry_host(_find_looked_up_name(target))
         ):
             if refuse:
                 raise ConnectionRefusedError(f"{target.what}: telemetry stays at home in a replay")
@@ -299,12 +299,12 @@ class Guard:
         if not refuse or not target.networked:
             in_taped_function = bool(PARENT.get())  # its body does not run in replay
             if target.kind != "lookup" and not target.taped and not in_taped_function:
-                self._report_once(Sighting(target.kind, _named(target), where, cell))
+                self._report_once(Sighting(target.kind, _format_target(target), where, cell))
             return
         if target.expected:
             raise socket.herror(1, f"{target.what} is not looked up in a replay")
         sighting = Sighting(
-            target.kind, target.what, where, cell, BlockedConnection(_refusal_text(target, where))
+            target.kind, target.what, where, cell, BlockedConnection(_format_refusal(target, where))
         )
         self.refusals.append(sighting)
         if in_child():
@@ -321,12 +321,14 @@ class Guard:
                 post("note", str(sighting), sighting.cell, refused=False)
             self.policy.on_event(sighting)
 
-    def _tell_allowed(self, target: Target, frame: FrameType) -> None:
+    def _report_allowed(self, target: Target, frame: FrameType) -> None:
         origin = ORIGIN.get()
-        if target.kind == "connection" and _user_frame(frame) is not None:
-            self.policy.on_allowed(_named(target), origin.cell if origin is not None else None)
+        if target.kind == "connection" and _find_user_frame(frame) is not None:
+            self.policy.on_allowed(
+                _format_target(target), origin.cell if origin is not None else None
+            )
 
-    def _allowed(self, target: Target) -> bool:
+    def _is_allowed(self, target: Target) -> bool:
         if target.kind in ("child", "fork") or not self.policy.allow:
             return False
         if target.host in self._addresses:
@@ -334,11 +336,11 @@ class Guard:
         if not any(hosts.fits(allowed, target.host, target.port) for allowed in self.policy.allow):
             return False
         if target.kind == "lookup":  # the connection that follows names its address only
-            self._addresses.update(_resolved(target.host))
+            self._addresses.update(_resolve_addresses(target.host))
         return True
 
 
-def _sighting_of(note: dict[str, Any], cell: Any) -> Sighting:
+def _build_sighting(note: dict[str, Any], cell: Any) -> Sighting:
     refusal = BlockedConnection(note["text"]) if note["refused"] else None
     return Sighting(note["kind"], note["text"], "", cell, refusal)
 
@@ -361,16 +363,16 @@ _installed: list[bool] = []
 _inside = threading.local()
 
 
-def _install(guard: Guard) -> None:
+def _install_guard(guard: Guard) -> None:
     if not any(guard is other for other in _armed):
         _armed.append(guard)
     if not _installed:
         _installed.append(True)
-        sys.addaudithook(_hook)
+        sys.addaudithook(_handle_audit_event)
 
 
 # Defaults instead of globals: the hook outlives this module when the interpreter shuts down.
-def _hook(
+def _handle_audit_event(
     event: str,
     args: tuple[Any, ...],
     events: frozenset[str] = _EVENTS,
@@ -406,11 +408,11 @@ _looked_up = threading.local()
 _lately: list[tuple[str, float]] = [("", 0.0)]
 
 
-def _remember(host: str) -> None:
+def _remember_lookup(host: str) -> None:
     _looked_up.last = _lately[0] = (host, time.monotonic())
 
 
-def _name(target: Target) -> str:
+def _find_looked_up_name(target: Target) -> str:
     """The name an address was looked up by just before: in this thread, or in asyncio's helper
     threads; or ''.
     """
@@ -422,12 +424,12 @@ def _name(target: Target) -> str:
     return name if time.monotonic() - at < _NAME_HOLDS and not hosts.loopback(target.host) else ""
 
 
-def _named(target: Target) -> str:
-    name = _name(target) if target.kind == "connection" else ""
+def _format_target(target: Target) -> str:
+    name = _find_looked_up_name(target) if target.kind == "connection" else ""
     return f"{target.what} ({name})" if name and name != target.host else target.what
 
 
-def _resolved(host: str) -> set[str]:
+def _resolve_addresses(host: str) -> set[str]:
     try:
         return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
     except OSError:
@@ -446,7 +448,7 @@ def _is_socketpair(frame: FrameType) -> bool:
     )
 
 
-def _user_frame(frame: FrameType | None) -> FrameType | None:
+def _find_user_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the person's own code: no library's, not ours."""
     while frame is not None and not is_user_code(frame):
         frame = frame.f_back
@@ -467,7 +469,7 @@ def is_user_code(frame: FrameType) -> bool:
     )
 
 
-def _place(frame: FrameType | None) -> str:
+def _format_place(frame: FrameType | None) -> str:
     if frame is None:
         return f"thread {threading.current_thread().name}"
     path, line = frame.f_code.co_filename, frame.f_lineno
@@ -477,12 +479,12 @@ def _place(frame: FrameType | None) -> str:
     return f"{place}: {audit_events.shortened(source)}" if source.strip() else place
 
 
-def _in_kernel_thread() -> bool:
+def _is_in_kernel_thread() -> bool:
     thread = threading.current_thread()
     return type(thread).__module__.partition(".")[0] in _PLUMBING or thread.name in _KERNEL_THREADS
 
 
-def _refusal_text(target: Target, where: str) -> str:
+def _format_refusal(target: Target, where: str) -> str:
     if target.kind == "child":
         return (
             f"replay: the child process `{target.command}` ({where}) was refused, since it may reach the network.\n"
@@ -490,7 +492,7 @@ def _refusal_text(target: Target, where: str) -> str:
         )
     verb = "looking up" if target.kind == "lookup" else "a connection to"
     return (
-        f"replay: {verb} {_named(target)} ({where}) was refused: no tap saw it, so it cannot be on the tape.\n"
+        f"replay: {verb} {_format_target(target)} ({where}) was refused: no tap saw it, so it cannot be on the tape.\n"
         f"Make what opens it a tool (@tape.tool), so that its result is on the tape; or let it through "
-        f"(%%tape replay --live host:{_name(target) or target.host}); or run the cell untaped."
+        f"(%%tape replay --live host:{_find_looked_up_name(target) or target.host}); or run the cell untaped."
     )

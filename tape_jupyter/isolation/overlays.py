@@ -66,14 +66,14 @@ class Overlay:
         where an older `unshare` cannot.
         """
         if os.getuid() == 0:
-            yield self._command(_MOUNTS, folder, "", ("", ""))
+            yield self._build_command(_MOUNTS, folder, "", ("", ""))
         else:
-            yield self._command(
+            yield self._build_command(
                 _OWN_MOUNTS, folder, ",userxattr", (str(os.getuid()), str(os.getgid()))
             )
-        yield self._command(_OWN_MOUNTS, folder, ",userxattr", ("", ""))
+        yield self._build_command(_OWN_MOUNTS, folder, ",userxattr", ("", ""))
 
-    def _command(
+    def _build_command(
         self, mounts: Sequence[str], folder: Path, options: str, user: tuple[str, str]
     ) -> list[str]:
         kept = str(self.kept) if self.kept else ""
@@ -115,12 +115,12 @@ def has_mounts(top: Path, but: Sequence[Path] = ()) -> bool:
     except OSError:
         return True
     encoded = (line.split(" ")[4].encode("utf-8", "surrogateescape") for line in lines)
-    places = (os.fsdecode(_unescaped(place)) for place in encoded)
+    places = (os.fsdecode(_unescape_octal(place)) for place in encoded)
     ours = set(map(str, but))
     return any(place.startswith(inside) and place not in ours for place in places)
 
 
-def _unescaped(place: bytes) -> bytes:
+def _unescape_octal(place: bytes) -> bytes:
     """The kernel writes blanks and backslashes as three octal digits."""
     head, *parts = place.split(b"\\")
     return head + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in parts)

@@ -53,7 +53,7 @@ def can_confine() -> bool:
     if not (true and sys.platform.startswith("linux") and namespaces.can_cut()):
         return False
     with tempfile.TemporaryDirectory(prefix="tape-layers-") as layers:
-        line = _confined([true], [Path(layers)])
+        line = _build_confined_command([true], [Path(layers)])
         try:
             done = subprocess.run(line, capture_output=True, check=False, timeout=_SECONDS)  # noqa: S603 - ours
         except (OSError, subprocess.SubprocessError):
@@ -66,11 +66,11 @@ def command(words: Sequence[str], layers: Path, kept: Iterable[Path]) -> list[st
     folder for what is thrown away; `kept`: the folders that it may change.
     """
     if can_confine():
-        return _confined(words, [layers, *kept])
-    return _confined(words, []) if namespaces.can_cut() else list(words)
+        return _build_confined_command(words, [layers, *kept])
+    return _build_confined_command(words, []) if namespaces.can_cut() else list(words)
 
 
-def _confined(words: Sequence[str], folders: Iterable[Path]) -> list[str]:
+def _build_confined_command(words: Sequence[str], folders: Iterable[Path]) -> list[str]:
     ours = [sys.executable, "-P", "-m", "tape_jupyter.isolation.sandbox"]
     return [*ours, *map(str, folders), "--", *words]
 
@@ -88,30 +88,30 @@ def main(words: Sequence[str]) -> None:
     at = words.index("--")
     if at:
         layers, *kept = map(Path, words[:at])
-        _confine(layers, kept)
+        _confine_process(layers, kept)
     else:
-        _unshare(_NETWORK)
+        _unshare_namespaces(_NETWORK)
         namespaces.loopback_up()
     os.execv(words[at + 1], list(words[at + 1 :]))  # noqa: S606 - it is what we were told
 
 
-def _confine(layers: Path, kept: Sequence[Path]) -> None:
-    sockets, tops, here = list(_listening()), list(_changeable()), Path.cwd()
+def _confine_process(layers: Path, kept: Sequence[Path]) -> None:
+    sockets, tops, here = list(_find_bound_sockets()), list(_find_writable_folders()), Path.cwd()
     layers = Path(tempfile.mkdtemp(dir=layers))
-    _unshare(_ALL)
-    _follow(os.fork())
-    _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _unshare_namespaces(_ALL)
+    _follow_child(os.fork())
+    _call_libc("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     namespaces.loopback_up()
     _mount_all(layers, kept, tops, sockets)
     os.chdir(here)  # as it is now, below a layer
     _drop_privileges()
-    _follow(os.fork())  # this one is process 1, which takes over whoever lost its parent
-    _follow(os.fork())  # a kernel whose parent is process 1 takes its parent for dead
+    _follow_child(os.fork())  # this one is process 1, which takes over whoever lost its parent
+    _follow_child(os.fork())  # a kernel whose parent is process 1 takes its parent for dead
 
 
-def _unshare(flags: int) -> None:
+def _unshare_namespaces(flags: int) -> None:
     user, group = os.getuid(), os.getgid()
-    _call("unshare", flags)
+    _call_libc("unshare", flags)
     for name, text in {
         "setgroups": "deny",
         "uid_map": f"0 {user} 1",
@@ -120,7 +120,7 @@ def _unshare(flags: int) -> None:
         Path("/proc/self", name).write_text(text, "ascii")
 
 
-def _follow(child: int) -> None:
+def _follow_child(child: int) -> None:
     """In the parent: wait for the child and end as it did. An interrupt is the command's own."""
     if child == 0:
         return
@@ -131,7 +131,7 @@ def _follow(child: int) -> None:
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
-def _listening() -> Iterator[str]:
+def _find_bound_sockets() -> Iterator[str]:
     """Paths of the Unix sockets that are bound on this machine."""
     with suppress(OSError):
         for line in Path("/proc/net/unix").read_bytes().splitlines()[1:]:
@@ -140,17 +140,17 @@ def _listening() -> Iterator[str]:
                 yield path
 
 
-def _changeable() -> Iterator[Path]:
+def _find_writable_folders() -> Iterator[Path]:
     """The folders that a notebook may well write to by an absolute path; none lies in another."""
     known = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path.cwd()}  # noqa: S108
     with suppress(KeyError):
         known.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
-    for each in _outermost(each.resolve() for each in known if each.resolve() != Path("/")):
+    for each in _select_outermost(each.resolve() for each in known if each.resolve() != Path("/")):
         if each.is_dir() and os.access(each, os.W_OK):
             yield each
 
 
-def _outermost(folders: Iterable[Path]) -> list[Path]:
+def _select_outermost(folders: Iterable[Path]) -> list[Path]:
     """Those that lie in none of the others."""
     found = sorted(set(folders))
     return [
@@ -163,11 +163,11 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
 def _mount_all(
     layers: Path, kept: Sequence[Path], tops: Sequence[Path], sockets: Sequence[str]
 ) -> None:
-    _mount("none", "/", flags=_REC | _PRIVATE)
-    _mount("proc", "/proc", "proc", _NOSUID_NODEV_NOEXEC)
-    ours = _outermost(each.resolve() for each in (layers, *kept))
+    _mount_filesystem("none", "/", flags=_REC | _PRIVATE)
+    _mount_filesystem("proc", "/proc", "proc", _NOSUID_NODEV_NOEXEC)
+    ours = _select_outermost(each.resolve() for each in (layers, *kept))
     for place in ours:
-        _mount(place, place, flags=_BIND)
+        _mount_filesystem(place, place, flags=_BIND)
     _set_read_only("/", recursive=True)
     for place in ours:
         _set_read_only(place, clear=True)
@@ -176,58 +176,58 @@ def _mount_all(
     opened = [Path(f"/proc/self/fd/{each}") for each in descriptors]
     for number, top in enumerate([each for each in tops if not overlays.has_mounts(each, ours)]):
         with suppress(OSError):  # it stays as it is: not to be written
-            _layer(top, opened[-1] / str(number))
+            _mount_layer(top, opened[-1] / str(number))
     for place, at in zip(ours, opened, strict=False):
-        _mount(at, place, flags=_BIND)
+        _mount_filesystem(at, place, flags=_BIND)
     for descriptor in descriptors:
         os.close(descriptor)
     if Path("/dev/shm").is_dir():  # noqa: S108
-        _mount("tmpfs", "/dev/shm", "tmpfs")  # noqa: S108
+        _mount_filesystem("tmpfs", "/dev/shm", "tmpfs")  # noqa: S108
     for path in sockets:
         with suppress(OSError):  # of another machine's root, or gone
             if stat.S_ISSOCK(Path(path).stat().st_mode):
-                _mount("/dev/null", path, flags=_BIND)
+                _mount_filesystem("/dev/null", path, flags=_BIND)
 
 
-def _layer(top: Path, layers: Path) -> None:
+def _mount_layer(top: Path, layers: Path) -> None:
     """What is written in a folder goes into layers."""
     parts = {name: layers / name for name in ("lowerdir", "upperdir", "workdir")}
     for folder in parts.values():
         folder.mkdir(parents=True)
-    _mount(top, parts["lowerdir"], flags=_BIND)
-    told = ",".join(f"{name}={_escaped(folder)}" for name, folder in parts.items())
-    _mount("overlay", top, "overlay", data=f"{told},userxattr")
+    _mount_filesystem(top, parts["lowerdir"], flags=_BIND)
+    told = ",".join(f"{name}={_escape_option(folder)}" for name, folder in parts.items())
+    _mount_filesystem("overlay", top, "overlay", data=f"{told},userxattr")
 
 
-def _escaped(folder: Path) -> str:
+def _escape_option(folder: Path) -> str:
     """As overlayfs reads its options."""
     return str(folder).replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
 
 
 def _drop_privileges() -> None:
     """What was mounted cannot be undone, neither by what the command starts."""
-    _call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    _call_libc("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text("ascii"))
     for capability in range(last + 1):
-        _call("prctl", _BOUNDING_DROP, capability, 0, 0, 0)
+        _call_libc("prctl", _BOUNDING_DROP, capability, 0, 0, 0)
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)
-    _call("capset", header, none)
+    _call_libc("capset", header, none)
 
 
-def _mount(
+def _mount_filesystem(
     source: str | Path, target: str | Path, kind: str | None = None, flags: int = 0, data: str = ""
 ) -> None:
     words = [os.fsencode(source), os.fsencode(target), kind.encode() if kind else None]
-    _call("mount", *words, ctypes.c_ulong(flags), os.fsencode(data) or None)
+    _call_libc("mount", *words, ctypes.c_ulong(flags), os.fsencode(data) or None)
 
 
 def _set_read_only(target: str | Path, *, recursive: bool = False, clear: bool = False) -> None:
     attributes = struct.pack("QQQQ", 0 if clear else _RDONLY, _RDONLY if clear else 0, 0, 0)
     words = (os.fsencode(target), _RECURSIVE if recursive else 0, attributes, len(attributes))
-    _call("syscall", ctypes.c_long(_MOUNT_SETATTR), _AT_FDCWD, *words)
+    _call_libc("syscall", ctypes.c_long(_MOUNT_SETATTR), _AT_FDCWD, *words)
 
 
-def _call(name: str, *words: object) -> None:
+def _call_libc(name: str, *words: object) -> None:
     """A function of the C library; raises OSError where it fails."""
     function: Callable[..., int] = getattr(ctypes.CDLL(None, use_errno=True), name)
     if function(*words) != 0:

@@ -77,11 +77,11 @@ def here(
         home = Path.home() if home is None else home
     except RuntimeError:
         home = folder
-    for path in _files(folder, home):
-        text = _read(path)
+    for path in _list_secret_files(folder, home):
+        text = _read_text(path)
         for name, value in credentials(text) if text else ():
             secrets.learn(name, value, explicit=False)
-    for name, value in _netrc(home):
+    for name, value in _read_netrc_passwords(home):
         secrets.learn(name, value, explicit=False)
     return secrets
 
@@ -144,7 +144,7 @@ def credentials(text: str) -> Iterator[tuple[str, str]]:
         yield found.kind, found.value
     for password in _IN_URL.findall(text):  # whatever it looks like: it stands where passwords do
         yield from (("url-password", each) for each in {password, unquote(password)})
-    for name, value in (*_LINE.findall(text), *_fields(text)):
+    for name, value in (*_LINE.findall(text), *_iterate_json_fields(text)):
         plain = value.strip().strip("\"'")
         if (
             (names_a_secret(name) or _CREDENTIAL.search(name))
@@ -160,7 +160,7 @@ def credentials(text: str) -> Iterator[tuple[str, str]]:
             yield "password", value
 
 
-def _fields(text: str) -> Iterable[tuple[str, str]]:
+def _iterate_json_fields(text: str) -> Iterable[tuple[str, str]]:
     try:
         stack: list[Any] = [json.loads(text)]
     except (ValueError, RecursionError):
@@ -174,7 +174,7 @@ def _fields(text: str) -> Iterable[tuple[str, str]]:
             stack.extend(each)
 
 
-def _files(folder: Path, home: Path) -> Iterator[Path]:
+def _list_secret_files(folder: Path, home: Path) -> Iterator[Path]:
     """Credentials below the home folder; `.env` files of the folder and of those above it, up to
     the home folder, where `load_dotenv` finds them; the configuration of the first repository on
     the way.
@@ -185,24 +185,24 @@ def _files(folder: Path, home: Path) -> Iterator[Path]:
         if not place.is_dir():
             return
         yield from sorted({*place.glob(".env"), *place.glob(".env.*"), *place.glob("*.env")})
-        if not in_repository and (config := _git_config(place)) is not None:
+        if not in_repository and (config := _find_git_config(place)) is not None:
             in_repository = True
             yield config
         if place == home:
             return
 
 
-def _git_config(place: Path) -> Path | None:
+def _find_git_config(place: Path) -> Path | None:
     """Git's configuration of the work tree whose root this is."""
     found = place / ".git"
     if found.is_file():  # a worktree or a submodule: the file says where
-        told = _read(found).partition("gitdir:")[2].strip()
+        told = _read_text(found).partition("gitdir:")[2].strip()
         found = (place / told).resolve() if told else found
         found = found.parent.parent if found.parent.name == "worktrees" else found
     return found / "config" if (found / "config").is_file() else None
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         if not path.is_file() or path.stat().st_size > MOST:
             return ""
@@ -211,8 +211,8 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _netrc(home: Path) -> Iterator[tuple[str, str]]:
-    for name in (".netrc", "_netrc"):
+def _read_netrc_passwords(home: Path) -> Iterator[tuple[str, str]]:
+    for name in (".netrc", "_read_netrc_passwords"):
         try:
             hosts = netrc.netrc(str(home / name)).hosts
         except (OSError, netrc.NetrcParseError, UnicodeDecodeError):

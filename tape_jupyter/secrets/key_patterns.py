@@ -63,12 +63,12 @@ class Shape:
         for needle in self.needles:
             at, size = text.find(needle), len(needle)
             while at >= 0:
-                found = self._at(text, at, size)
+                found = self._match_at(text, at, size)
                 if found is not None:
                     yield found
                 at = text.find(needle, max(at + 1, found.end() if found else 0))
 
-    def _at(self, text: str, at: int, size: int) -> re.Match[str] | None:
+    def _match_at(self, text: str, at: int, size: int) -> re.Match[str] | None:
         if not self.back:
             found = self.pattern.match(text, at)
         else:
@@ -103,13 +103,13 @@ def find(text: str) -> Iterator[FoundSecret]:
             if (
                 value not in _STOOD_IN
                 and shape.genuine(value)
-                and not _in_blob(text, found.start("value"))
+                and not _is_in_blob(text, found.start("value"))
             ):
                 yield FoundSecret(shape.kind, *found.span("value"), value)
     yield from discord(text)
 
 
-def _in_blob(text: str, at: int) -> bool:
+def _is_in_blob(text: str, at: int) -> bool:
     """Whether more than _BLOB letters of base64 lead up to a place: random letters spell anything
     now and then.
     """
@@ -164,25 +164,25 @@ def checksum(body: str) -> str:
     return out.rjust(6, "0")
 
 
-def _checked(value: str) -> bool:
+def _has_checksum(value: str) -> bool:
     """A token whose checksum holds is one whatever it looks like; older ones have none."""
     body = value.partition("_")[2]
     return checksum(body[:-6]) == body[-6:] or random_like(body)
 
 
 def _is_jwt(value: str) -> bool:
-    header = _json_of(value.partition(".")[0])
+    header = _decode_json_part(value.partition(".")[0])
     return isinstance(header, dict) and "alg" in header and not is_example(value.rpartition(".")[2])
 
 
-def _json_of(part: str) -> object:
+def _decode_json_part(part: str) -> object:
     try:
         return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (ValueError, RecursionError):
         return None
 
 
-def _is_discord(value: str) -> bool:
+def _is_discord_token(value: str) -> bool:
     """Its first part is the bot's number, in base64."""
     head = value.partition(".")[0]
     try:
@@ -192,7 +192,7 @@ def _is_discord(value: str) -> bool:
     return number.isdigit() and 17 <= len(number) <= 20 and random_like(value.rpartition(".")[2])
 
 
-def _is_basic(value: str) -> bool:
+def _is_basic_auth(value: str) -> bool:
     """`user:password` in base64."""
     try:
         user, colon, password = (
@@ -269,7 +269,7 @@ def is_strong(value: str) -> bool:
     return len(value) >= 8 and _is_assigned(value)
 
 
-def _always(_value: str) -> bool:
+def _return_true(_value: str) -> bool:
     return True
 
 
@@ -290,14 +290,14 @@ _NAMES = re.compile(
 )
 
 
-def _shape(
+def _build_shape(
     kind: str, needles: str, pattern: str, genuine: Callable[[str], bool] = random_like, back: int = 0,
     before: re.Pattern[str] | None = None,
 ) -> Shape:  # fmt: skip
     return Shape(kind, tuple(needles.split()), re.compile(pattern), genuine, back, before)
 
 
-def _token(
+def _build_token(
     kind: str, starts: str, body: str, genuine: Callable[[str], bool] = random_like, edge: str = ""
 ) -> Shape:
     """A token by what it begins with. With `edge` (of its issuer's letters) no such letter may
@@ -305,110 +305,122 @@ def _token(
     """
     any_start = "|".join(map(re.escape, starts.split()))
     before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
-    return _shape(kind, starts, f"{before}(?P<value>(?:{any_start}){body}){after}", genuine)
+    return _build_shape(kind, starts, f"{before}(?P<value>(?:{any_start}){body}){after}", genuine)
 
 
 _EDGE = "[A-Za-z0-9]"
 SHAPES: tuple[Shape, ...] = (
-    _token("anthropic-key", "sk-ant-", rf"[a-z]{{2,8}}\d{{2}}-{_W}{{20,}}"),
-    _token("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", rf"{_W}{{20,}}", mixed),
-    _token("openai-key", "sk-", r"[A-Za-z0-9]{32,64}", mixed, _EDGE),
-    _token("openrouter-key", "sk-or-v1-", f"{_HEX}{{64}}"),
-    _token("langfuse-key", "sk-lf-", f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"),
-    _token("google-api-key", "AIza", f"{_W}{{35}}"),
-    _token("google-oauth-secret", "GOCSPX-", f"{_W}{{28}}"),
-    _token("google-oauth-token", "ya29. 1//0", f"{_W}{{30,}}", mixed, _EDGE),
-    _token("aws-access-key-id", "AKIA ASIA ABIA ACCA", "[A-Z2-7]{16}"),
-    _shape(
+    _build_token("anthropic-key", "sk-ant-", rf"[a-z]{{2,8}}\d{{2}}-{_W}{{20,}}"),
+    _build_token("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", rf"{_W}{{20,}}", mixed),
+    _build_token("openai-key", "sk-", r"[A-Za-z0-9]{32,64}", mixed, _EDGE),
+    _build_token("openrouter-key", "sk-or-v1-", f"{_HEX}{{64}}"),
+    _build_token("langfuse-key", "sk-lf-", f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"),
+    _build_token("google-api-key", "AIza", f"{_W}{{35}}"),
+    _build_token("google-oauth-secret", "GOCSPX-", f"{_W}{{28}}"),
+    _build_token("google-oauth-token", "ya29. 1//0", f"{_W}{{30,}}", mixed, _EDGE),
+    _build_token("aws-access-key-id", "AKIA ASIA ABIA ACCA", "[A-Z2-7]{16}"),
+    _build_shape(
         "aws-secret-access-key", "ecret ECRET",
         r"(?i:ecret(?:_?access)?(?:_?key)?)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)?\s{0,8}[\"']?"
         r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", mixed,
     ),
-    _shape(  # in a path: the slash after it is none of its own
+    _build_shape(  # in a path: the slash after it is none of its own
         "aws-secret-access-key", "ecret ECRET",
         r"(?i:ecret(?:_?access)?_?key)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}[\"']?(?P<value>[A-Za-z0-9/+]{40})(?=/)",
         mixed,
     ),
-    _shape(
+    _build_shape(
         "aws-secret-access-key", "AKIA ASIA",
         r"[A-Z2-7]{20}[^A-Za-z0-9/+][^\0]{0,60}?(?<![A-Za-z0-9/+])(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         lambda value: mixed(value) and not re.fullmatch("[0-9a-f]+", value),
     ),
-    _token("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{36,251}", _checked),
-    _token("github-fine-grained-token", "github_pat_", "[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
-    _token(
+    _build_token("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", "[A-Za-z0-9]{36,251}", _has_checksum),
+    _build_token("github-fine-grained-token", "github_pat_", "[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
+    _build_token(
         "gitlab-token", "glpat- gldt- glrt- glptt- glcbt- glft- glsoat- glagent- glimt- gloas-", r"[\w.-]{20,64}"
     ),
-    _token(
+    _build_token(
         "slack-token", "xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xoxd-", r"[A-Za-z0-9.%-]{20,}", mixed
     ),
-    _token("slack-token", "xapp-", r"\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{20,}"),
-    _shape(
+    _build_token("slack-token", "xapp-", r"\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{20,}"),
+    _build_shape(
         "slack-webhook", "hooks.slack",
         r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
         r"(?P<value>[A-Z0-9]{6,16}/[A-Z0-9]{6,20}/[A-Za-z0-9/]{16,64})",
     ),
-    _token("stripe-key", "sk_live_ rk_live_", "[A-Za-z0-9]{16,}"),
-    _token("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/]{32,}={0,2}"),
-    _token("twilio-key", "SK", f"{_HEX}{{32}}", mixed, _EDGE),
-    _shape("twilio-auth-token", "wilio WILIO", rf"[^\n]{{5,45}}?(?<!{_HEX})(?P<value>{_HEX}{{32}})(?!{_HEX})", mixed),
-    _token("sendgrid-key", "SG.", rf"{_W}{{22}}\.{_W}{{43}}"),
-    _token("mailgun-key", "key-", f"{_HEX}{{32}}", mixed, _EDGE),
-    _token("huggingface-token", "hf_ api_org_", "[A-Za-z0-9]{30,40}", random_like, _EDGE),
-    _token("npm-token", "npm_", "[A-Za-z0-9]{36}", _checked),
-    _token("pypi-token", "pypi-AgE", f"{_W}{{50,}}"),
-    _token("docker-token", "dckr_pat_ dckr_oat_", f"{_W}{{20,}}"),
-    _shape("jwt", "eyJ", rf"(?P<value>eyJ{_W}{{8,}}\.eyJ{_W}{{8,}}\.{_W}{{16,}})", _is_jwt),
-    _shape("private-key", "-----BEGIN", rf"(?P<value>{_PEM}(?:(?!-----)[\s\S]){{40,20000}}?{_PEM_END})", _always),
-    _shape(
+    _build_token("stripe-key", "sk_live_ rk_live_", "[A-Za-z0-9]{16,}"),
+    _build_token("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/]{32,}={0,2}"),
+    _build_token("twilio-key", "SK", f"{_HEX}{{32}}", mixed, _EDGE),
+    _build_shape(
+        "twilio-auth-token", "wilio WILIO",
+        rf"[^\n]{{5,45}}?(?<!{_HEX})(?P<value>{_HEX}{{32}})(?!{_HEX})", mixed,
+    ),
+    _build_token("sendgrid-key", "SG.", rf"{_W}{{22}}\.{_W}{{43}}"),
+    _build_token("mailgun-key", "key-", f"{_HEX}{{32}}", mixed, _EDGE),
+    _build_token("huggingface-token", "hf_ api_org_", "[A-Za-z0-9]{30,40}", random_like, _EDGE),
+    _build_token("npm-token", "npm_", "[A-Za-z0-9]{36}", _has_checksum),
+    _build_token("pypi-token", "pypi-AgE", f"{_W}{{50,}}"),
+    _build_token("docker-token", "dckr_pat_ dckr_oat_", f"{_W}{{20,}}"),
+    _build_shape("jwt", "eyJ", rf"(?P<value>eyJ{_W}{{8,}}\.eyJ{_W}{{8,}}\.{_W}{{16,}})", _is_jwt),
+    _build_shape(
+        "private-key", "-----BEGIN",
+        rf"(?P<value>{_PEM}(?:(?!-----)[\s\S]){{40,20000}}?{_PEM_END})", _return_true,
+    ),
+    _build_shape(
         "private-key", "-----BEGIN",
         rf"{_PEM}(?:\s|\\+[rn]){{0,8}}(?P<value>[A-Za-z0-9+/]{{60,}}(?:(?:\s|\\+[rn])+[A-Za-z0-9+/=]{{20,}})*)",
     ),
-    _token("age-key", "AGE-SECRET-KEY-1", "[A-Z0-9]{58}"),
-    _shape("azure-storage-key", "AccountKey AccessKey", r"\w{9,10}\s?=\s?(?P<value>[A-Za-z0-9+/]{43,86}={0,2})"),
-    _shape("azure-signature", "sig=", r"sig=(?P<value>[A-Za-z0-9/+%]{43,80}(?:%3[Dd]|=))", mixed),
-    _shape("azure-client-secret", "Q~", r"(?<![\w~.-])(?P<value>[\w~.-]{3}\dQ~[\w~.-]{31,34})(?![\w~.-])", back=4),
-    _shape("azure-key", "JQQJ99", rf"{_B}(?P<value>[A-Za-z0-9]{{40,60}}JQQJ99[A-Za-z0-9]{{20,30}}){_A}", mixed, 60),
-    _shape("database-url", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,200})@", _is_password, 0, re.compile(
+    _build_token("age-key", "AGE-SECRET-KEY-1", "[A-Z0-9]{58}"),
+    _build_shape("azure-storage-key", "AccountKey AccessKey", r"\w{9,10}\s?=\s?(?P<value>[A-Za-z0-9+/]{43,86}={0,2})"),
+    _build_shape("azure-signature", "sig=", r"sig=(?P<value>[A-Za-z0-9/+%]{43,80}(?:%3[Dd]|=))", mixed),
+    _build_shape(
+        "azure-client-secret", "Q~",
+        r"(?<![\w~.-])(?P<value>[\w~.-]{3}\dQ~[\w~.-]{31,34})(?![\w~.-])", back=4,
+    ),
+    _build_shape(
+        "azure-key", "JQQJ99",
+        rf"{_B}(?P<value>[A-Za-z0-9]{{40,60}}JQQJ99[A-Za-z0-9]{{20,30}}){_A}", mixed, 60,
+    ),
+    _build_shape("database-url", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,200})@", _is_password, 0, re.compile(
         r"(?i:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|valkey|amqps?|mssql|oracle|clickhouse|snowflake|cockroachdb)"
         r"(?:\+\w{1,20})?://\Z"
     )),
-    _shape("url-password", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,300})@[\w\[]", _is_password),
-    _shape("url-token", "://", r"://(?P<value>[A-Za-z0-9_.-]{20,255})@[\w\[]", mixed),
-    _shape("bearer-header", "earer EARER", r"(?i:earer)[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{20,}=*)", mixed),
-    _shape(
+    _build_shape("url-password", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,300})@[\w\[]", _is_password),
+    _build_shape("url-token", "://", r"://(?P<value>[A-Za-z0-9_.-]{20,255})@[\w\[]", mixed),
+    _build_shape("bearer-header", "earer EARER", r"(?i:earer)[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{20,}=*)", mixed),
+    _build_shape(
         "authorization-header", "uthorization UTHORIZATION",
         r"(?i:uthorization)[\"'\]]{0,2}\s{0,4}[:=,]\s{0,4}[\"']?(?i:token|key|apikey|bot)[ \t]"
         r"(?P<value>[\w.~+/-]{16,}=*)", mixed,
     ),
-    _shape("basic-auth", "asic ASIC", r"(?i:asic)[ \t]{1,4}(?P<value>[A-Za-z0-9+/]{12,}={0,2})", _is_basic),
-    _shape("telegram-token", ":AA", rf"(?<!\w)(?P<value>\d{{8,10}}:AA{_W}{{33}}){_A}", back=10),
-    _shape("discord-webhook", "api/webhooks/", rf"api/webhooks/(?P<value>\d{{17,20}}/{_W}{{60,80}})"),
-    _token("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", f"{_HEX}{{64}}"),
-    _token("databricks-token", "dapi", rf"{_HEX}{{32}}(?:-\d)?", mixed),
-    _token("groq-key", "gsk_", "[A-Za-z0-9]{40,60}"),
-    _token("xai-key", "xai-", "[A-Za-z0-9]{60,90}"),
-    _token("perplexity-key", "pplx-", "[A-Za-z0-9]{40,60}"),
-    _token("replicate-token", "r8_", "[A-Za-z0-9]{37}", random_like, _EDGE),
-    _token("langsmith-key", "lsv2_pt_ lsv2_sk_", f"{_HEX}{{32}}_{_HEX}{{10}}"),
-    _token("tavily-key", "tvly-", f"{_W}{{24,}}", mixed),
-    _token("pinecone-key", "pcsk_", "[A-Za-z0-9_]{40,}"),
-    _token("nvidia-key", "nvapi-", f"{_W}{{60,}}"),
-    _token("jina-key", "jina_", f"{_W}{{40,}}"),
-    _token("notion-token", "ntn_ secret_", "[A-Za-z0-9]{43,46}", mixed, _EDGE),
-    _token("linear-key", "lin_api_", "[A-Za-z0-9]{40}"),
-    _token("shopify-token", "shpat_ shpca_ shppa_ shpss_", "[0-9a-fA-F]{32}"),
-    _token("grafana-token", "glsa_ glc_", r"[A-Za-z0-9_+/=]{32,}"),
-    _token("sentry-token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=-]{40,}"),
-    _token("new-relic-key", "NRAK-", "[A-Z0-9]{27}"),
-    _token("postman-key", "PMAK-", f"{_HEX}{{24}}-{_HEX}{{34}}"),
-    _token("vault-token", "hvs. hvb. hvr.", f"{_W}{{24,}}"),
-    _shape("terraform-token", ".atlasv1.", rf"{_B}(?P<value>[A-Za-z0-9]{{14}}\.atlasv1\.{_W}{{60,70}})", back=14),
-    _token("supabase-token", "sbp_", f"{_HEX}{{40}}"),
-    _token("supabase-token", "sb_secret_", f"{_W}{{30,}}"),
-    _token("figma-token", "figd_", f"{_W}{{40,}}"),
-    _token("airtable-token", "pat", rf"[A-Za-z0-9]{{14}}\.{_HEX}{{64}}", random_like, _EDGE),
-    _shape(
+    _build_shape("basic-auth", "asic ASIC", r"(?i:asic)[ \t]{1,4}(?P<value>[A-Za-z0-9+/]{12,}={0,2})", _is_basic_auth),
+    _build_shape("telegram-token", ":AA", rf"(?<!\w)(?P<value>\d{{8,10}}:AA{_W}{{33}}){_A}", back=10),
+    _build_shape("discord-webhook", "api/webhooks/", rf"api/webhooks/(?P<value>\d{{17,20}}/{_W}{{60,80}})"),
+    _build_token("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", f"{_HEX}{{64}}"),
+    _build_token("databricks-token", "dapi", rf"{_HEX}{{32}}(?:-\d)?", mixed),
+    _build_token("groq-key", "gsk_", "[A-Za-z0-9]{40,60}"),
+    _build_token("xai-key", "xai-", "[A-Za-z0-9]{60,90}"),
+    _build_token("perplexity-key", "pplx-", "[A-Za-z0-9]{40,60}"),
+    _build_token("replicate-token", "r8_", "[A-Za-z0-9]{37}", random_like, _EDGE),
+    _build_token("langsmith-key", "lsv2_pt_ lsv2_sk_", f"{_HEX}{{32}}_{_HEX}{{10}}"),
+    _build_token("tavily-key", "tvly-", f"{_W}{{24,}}", mixed),
+    _build_token("pinecone-key", "pcsk_", "[A-Za-z0-9_]{40,}"),
+    _build_token("nvidia-key", "nvapi-", f"{_W}{{60,}}"),
+    _build_token("jina-key", "jina_", f"{_W}{{40,}}"),
+    _build_token("notion-token", "ntn_ secret_", "[A-Za-z0-9]{43,46}", mixed, _EDGE),
+    _build_token("linear-key", "lin_api_", "[A-Za-z0-9]{40}"),
+    _build_token("shopify-token", "shpat_ shpca_ shppa_ shpss_", "[0-9a-fA-F]{32}"),
+    _build_token("grafana-token", "glsa_ glc_", r"[A-Za-z0-9_+/=]{32,}"),
+    _build_token("sentry-token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=-]{40,}"),
+    _build_token("new-relic-key", "NRAK-", "[A-Z0-9]{27}"),
+    _build_token("postman-key", "PMAK-", f"{_HEX}{{24}}-{_HEX}{{34}}"),
+    _build_token("vault-token", "hvs. hvb. hvr.", f"{_W}{{24,}}"),
+    _build_shape("terraform-token", ".atlasv1.", rf"{_B}(?P<value>[A-Za-z0-9]{{14}}\.atlasv1\.{_W}{{60,70}})", back=14),
+    _build_token("supabase-token", "sbp_", f"{_HEX}{{40}}"),
+    _build_token("supabase-token", "sb_secret_", f"{_W}{{30,}}"),
+    _build_token("figma-token", "figd_", f"{_W}{{40,}}"),
+    _build_token("airtable-token", "pat", rf"[A-Za-z0-9]{{14}}\.{_HEX}{{64}}", random_like, _EDGE),
+    _build_shape(
         "assigned-secret", "key Key KEY secret Secret SECRET token Token TOKEN password Password PASSWORD passwd PASSWD"
         " passphrase PASSPHRASE pass PASS",
         rf"(?i:key|secret|token|password|passwd|passphrase|pass){_GIVEN}(?P<value>[\w!#$%&*+./:=?@^~-]{{12,200}})(?![\w(\[])",
@@ -425,7 +437,7 @@ def discord(text: str) -> Iterator[FoundSecret]:
     for found in _DOTTED.finditer(text):
         head = _DISCORD.search(text, max(0, found.start() - 29), found.start())
         value = head[0] + found[0] if head else ""
-        if head and _is_discord(value):
+        if head and _is_discord_token(value):
             yield FoundSecret("discord-token", head.start(), found.end(), value)
 
 

@@ -61,11 +61,11 @@ def told(hits: Iterable[Hit]) -> list[Leak]:
     """Hits as people may see them: a place that itself spells a secret is told without it."""
     hits = list(hits)
     values = {hit.value for hit in hits}
-    counts = Counter((_safe(hit.where, values), hit.kind) for hit in hits)
+    counts = Counter((_remove_values(hit.where, values), hit.kind) for hit in hits)
     return sorted(Leak(where, kind, count) for (where, kind), count in counts.items())
 
 
-def _safe(where: str, values: Iterable[str]) -> str:
+def _remove_values(where: str, values: Iterable[str]) -> str:
     for value in values:
         where = where.replace(value, "...")
     return where
@@ -84,24 +84,24 @@ def hunt(
         said: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
         for passage in passages.of(path, data):
             said.setdefault(passage.text, passage)
-        hits = list(_in(path, list(said.values()), known))
+        hits = list(_find_in_passages(path, list(said.values()), known))
         yield from hits
-        yield from _missed(path, data, known, {hit.value for hit in hits})
+        yield from _find_missed_values(path, data, known, {hit.value for hit in hits})
 
 
-def _missed(path: str, data: bytes, known: Secrets, values: set[str]) -> Iterator[Hit]:
+def _find_missed_values(path: str, data: bytes, known: Secrets, values: set[str]) -> Iterator[Hit]:
     """Values that are secret here and stand in the bytes, whatever the file is: what no passage
     said.
     """
     if known.suspicious(data):
         text = data.decode("utf-8", "replace")
-        for start, end, kind in _known(text, known):
+        for start, end, kind in _find_known_values(text, known):
             value = text[start:end]
             if not any(value in other or other in value for other in values):
                 yield Hit(path, f"{path}, line {text.count(chr(10), 0, start) + 1}", kind, value)
 
 
-def _in(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
+def _find_in_passages(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
     """The secrets of passages, and of what is wrapped in them; of two that overlap the longer."""
     layer = [
         _Stretch(passage, None, 0, passage.text)
@@ -111,7 +111,7 @@ def _in(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
     seen: set[tuple[int, int, str]] = set()
     named: set[tuple[int, str]] = set()
     for level in range(nested_encodings.DEPTH + 1):
-        for stretch, offset, kind, value in _search(layer, known):
+        for stretch, offset, kind, value in _search_layer(layer, known):
             at = offset if stretch.offset is None else stretch.offset
             name, again = (id(stretch.passage), at, value), (id(stretch.passage), kind)
             if kind.startswith(_KNOWN) and level == 0:
@@ -122,7 +122,7 @@ def _in(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
                 seen.add(name)
                 yield Hit(path, stretch.passage.place(at), kind, value)
         if level < nested_encodings.DEPTH and layer:
-            layer = list(_within(layer))
+            layer = list(_unwrap_layer(layer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +137,27 @@ class _Stretch:
     text: str
 
 
-def _search(layer: list[_Stretch], known: Secrets) -> Iterator[tuple[_Stretch, int, str, str]]:
+def _search_layer(
+    layer: list[_Stretch], known: Secrets
+) -> Iterator[tuple[_Stretch, int, str, str]]:
     """Most texts hold nothing, and each search has its price: many are searched as one."""
-    starts, whole = _joined(layer)
+    starts, whole = _join_layer(layer)
     best: dict[int, list[tuple[int, int, str]]] = {}
     for found in key_patterns.find(whole):
         index = bisect.bisect_right(starts, found.start) - 1
         best.setdefault(index, []).append(
             (found.start - starts[index], found.end - starts[index], found.kind)
         )
-    for index in _suspicious(layer, starts, whole, known):
-        best.setdefault(index, []).extend(_known(layer[index].text, known))
+    for index in _find_suspicious_texts(layer, starts, whole, known):
+        best.setdefault(index, []).extend(_find_known_values(layer[index].text, known))
     for index, hits in sorted(best.items()):
         stretch = layer[index]
-        for start, end, kind in _widest(hits):
+        for start, end, kind in _select_widest(hits):
             if end > stretch.context:
                 yield stretch, start, kind, stretch.text[start:end]
 
 
-def _suspicious(
+def _find_suspicious_texts(
     layer: list[_Stretch], starts: list[int], whole: str, known: Secrets
 ) -> Iterator[int]:
     """Which texts may hold a known value; asked block by block."""
@@ -169,7 +171,7 @@ def _suspicious(
         first = last
 
 
-def _known(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
+def _find_known_values(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
     for start, end, name, by_field in known.found(text):
         value = text[start:end]
         plain = (nested_encodings.unescaped(value) or (value, []))[
@@ -181,7 +183,7 @@ def _known(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
             yield start, end, f"{_KNOWN}{name}"
 
 
-def _widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+def _select_widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
     last = -1
     for start, end, kind in sorted(hits, key=lambda hit: (hit[0], -hit[1])):
         if end > last:
@@ -189,7 +191,7 @@ def _widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
             yield start, end, kind
 
 
-def _joined(layer: list[_Stretch]) -> tuple[list[int], str]:
+def _join_layer(layer: list[_Stretch]) -> tuple[list[int], str]:
     """All texts as one, and where each begins in it; one more number is the end."""
     starts = list(
         itertools.accumulate((len(each.text) + len(_BETWEEN) for each in layer), initial=0)
@@ -197,14 +199,19 @@ def _joined(layer: list[_Stretch]) -> tuple[list[int], str]:
     return starts, _BETWEEN.join(each.text for each in layer)
 
 
-def _within(layer: list[_Stretch]) -> Iterator[_Stretch]:
+def _unwrap_layer(layer: list[_Stretch]) -> Iterator[_Stretch]:
     """What is wrapped in the texts of a layer."""
-    starts, whole = _joined(layer)
+    starts, whole = _join_layer(layer)
     for run in nested_encodings.runs(whole):
         index = bisect.bisect_right(starts, run.start) - 1
         stretch, at = layer[index], run.start - starts[index]
         before = stretch.text[max(0, at - _CONTEXT) : at]
-        yield _Stretch(stretch.passage, _first(stretch.offset, at), len(before), before + run.text)
+        yield _Stretch(
+            stretch.passage,
+            _choose_outer_offset(stretch.offset, at),
+            len(before),
+            before + run.text,
+        )
     for stretch in layer:
         if (plain := nested_encodings.unescaped(stretch.text)) is not None:
             yield _Stretch(stretch.passage, stretch.offset, 0, plain[0])
@@ -212,5 +219,5 @@ def _within(layer: list[_Stretch]) -> Iterator[_Stretch]:
             yield _Stretch(stretch.passage, stretch.offset, 0, bare)
 
 
-def _first(outer: int | None, inner: int) -> int:
+def _choose_outer_offset(outer: int | None, inner: int) -> int:
     return inner if outer is None else outer

@@ -45,10 +45,10 @@ def strength(value: str) -> float:
         return 0.0
     if _HEX.fullmatch(value) is not None:
         return len(value.replace("-", "")) * math.log2(10)
-    return sum(map(_bits, _PIECES.findall(value)))
+    return sum(map(_estimate_bits, _PIECES.findall(value)))
 
 
-def _bits(piece: str) -> float:
+def _estimate_bits(piece: str) -> float:
     if piece.isdecimal():
         return min(len(piece) * math.log2(10), _NUMBER)
     if not piece.isalpha():

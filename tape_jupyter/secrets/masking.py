@@ -49,7 +49,7 @@ class Masking(Secrets):
         self.learn_all((value, rank, marker(name)) for value, rank, name in known.held())
         self.learn_all((value, 9, mark) for value, mark in marks.items())
 
-    def _mark(self, name: str) -> str:
+    def _build_mark(self, name: str) -> str:
         return name
 
     def stands_in(self, data: bytes) -> bool:
@@ -61,10 +61,12 @@ class Masking(Secrets):
         Gives what a text must hold for that.
         """
         for told, mark in seen.items():
-            same = _alike(told, mark)
+            same = _count_common_prefix(told, mark)
             ends = range(max(_BEGINNING, same + SHORT), len(told))
             if (
-                end := next((end for end in ends if key_patterns.mixed(_plain(told[same:end]))), 0)
+                end := next(
+                    (end for end in ends if key_patterns.mixed(_unescape_text(told[same:end]))), 0
+                )
             ) and mark != told:
                 self._begun.append((told[:end], told, mark))
         return [beginning for beginning, _, _ in self._begun]
@@ -72,26 +74,26 @@ class Masking(Secrets):
     # ------------------------------------------------------------ texts
 
     def scrub(self, text: str) -> tuple[str, bool]:
-        clean = self._clean(text, nested_encodings.DEPTH)
+        clean = self._mask_text(text, nested_encodings.DEPTH)
         return clean, clean != text
 
-    def _clean(self, text: str, depth: int) -> str:
+    def _mask_text(self, text: str, depth: int) -> str:
         if text.startswith(_PNG):
             text = without_texts(text.encode("latin-1", "replace")).decode("latin-1")
-        clean = self._unwrapped(text, depth) if depth else text
-        spans = self._noted(clean, self._spans(clean))
+        clean = self._mask_wrapped(text, depth) if depth else text
+        spans = self._note_masked(clean, self._find_spans(clean))
         if "\0" in text:
-            return _same_length(clean, spans)
-        clean = _replaced(clean, spans)
-        return self._unescaped(clean, depth) if depth else clean
+            return _replace_at_same_length(clean, spans)
+        clean = _replace_spans(clean, spans)
+        return self._mask_escaped(clean, depth) if depth else clean
 
-    def _spans(self, text: str) -> Iterable[Span]:
+    def _find_spans(self, text: str) -> Iterable[Span]:
         """Where values stand in a text, plainly or in a usual spelling, and their marks."""
-        finder, found = self._current(), []
+        finder, found = self._get_finder(), []
         if finder.hits(text.encode("utf-8", "surrogatepass")):
             marks = tuple(finder.values.values())
             found = [(start, end, marks[which]) for start, end, which in finder.found(text)]
-        found += self._cut_off(text)
+        found += self._find_cut_off(text)
         for each in _MARKER.finditer(text) if self._again else ():
             if each[0] in self._again:
                 found.append((*each.span(), self._again[each[0]]))
@@ -100,30 +102,30 @@ class Masking(Secrets):
             found += [(*each.span(), marker(name)) for each in hits]
         return found
 
-    def _cut_off(self, text: str) -> Iterable[Span]:
+    def _find_cut_off(self, text: str) -> Iterable[Span]:
         """Where no more than a beginning stands of what was masked elsewhere."""
         for beginning, told, mark in self._begun:
             at = text.find(beginning)
             while at >= 0:
-                size = _alike(text[at : at + len(told)], told)
+                size = _count_common_prefix(text[at : at + len(told)], told)
                 yield at, at + size, mark if mark.startswith("<") else mark[:size]
                 at = text.find(beginning, at + size)
 
-    def _noted(self, text: str, spans: Iterable[Span]) -> list[Span]:
+    def _note_masked(self, text: str, spans: Iterable[Span]) -> list[Span]:
         spans = list(spans)
         self.seen.update((text[start:end], mark) for start, end, mark in spans)
         return spans
 
-    def _unwrapped(self, text: str, depth: int) -> str:
+    def _mask_wrapped(self, text: str, depth: int) -> str:
         """With what stands in base64 and hex masked inside."""
         spans = []
         for run in sorted(nested_encodings.runs(text), key=lambda run: run.start):
-            inner = self._clean(run.text, depth - 1)
+            inner = self._mask_text(run.text, depth - 1)
             if inner != run.text:
                 spans.append((run.start, run.end, run.wrap(inner)))
-        return _replaced(text, self._noted(text, spans))
+        return _replace_spans(text, self._note_masked(text, spans))
 
-    def _unescaped(self, text: str, depth: int) -> str:
+    def _mask_escaped(self, text: str, depth: int) -> str:
         """With values masked whose characters are escaped one by one, also several times over."""
         plain, starts = text, list(range(len(text) + 1))
         for _ in range(depth):
@@ -131,16 +133,16 @@ class Masking(Secrets):
             if found is None:
                 break
             plain, starts = found[0], [starts[at] for at in found[1]]
-            spans = [*self._spans(plain), *self._wrapped(plain, depth - 1)]
+            spans = [*self._find_spans(plain), *self._find_wrapped_spans(plain, depth - 1)]
             if spans:
-                spans = [_escaped(text, starts[a], starts[b], mark) for a, b, mark in spans]
-                text = _replaced(text, self._noted(text, spans))
-                return self._unescaped(text, depth - 1)
+                spans = [_escape_mark(text, starts[a], starts[b], mark) for a, b, mark in spans]
+                text = _replace_spans(text, self._note_masked(text, spans))
+                return self._mask_escaped(text, depth - 1)
         return text
 
-    def _wrapped(self, text: str, depth: int) -> Iterable[Span]:
+    def _find_wrapped_spans(self, text: str, depth: int) -> Iterable[Span]:
         for run in nested_encodings.runs(text) if depth else ():
-            inner = self._clean(run.text, depth - 1)
+            inner = self._mask_text(run.text, depth - 1)
             if inner != run.text:
                 yield run.start, run.end, run.wrap(inner)
 
@@ -153,7 +155,7 @@ class Masking(Secrets):
                 _STREAMS
             ):  # as a whole first: of what is cut, a part may look like a secret of its own
                 if isinstance(value.get(kind), list):
-                    entries, across = self._across(value[kind])
+                    entries, across = self._mask_stream_entries(value[kind])
                     value, moved = ({**value, kind: entries}, True) if across else (value, moved)
         clean, changed = super().scrub_structure(value)
         return clean, changed or moved
@@ -164,29 +166,34 @@ class Masking(Secrets):
 
     def shown(self, key: Any, value: Any) -> Any:
         """A masked part of an output: in HTML a mark in angle brackets would be a tag."""
-        return _in_html(value) if key in ("text/html", "image/svg+xml", "text/markdown") else value
+        return (
+            _escape_markers_in_html(value)
+            if key in ("text/html", "image/svg+xml", "text/markdown")
+            else value
+        )
 
-    def _across(self, entries: list[Any]) -> tuple[list[Any], bool]:
+    def _mask_stream_entries(self, entries: list[Any]) -> tuple[list[Any], bool]:
         """Entries of a stream without the values that are cut over several of them."""
         apart = [
-            (entry, [_copied(piece) for piece in passages.pieces([entry])]) for entry in entries
+            (entry, [_copy_structure(piece) for piece in passages.pieces([entry])])
+            for entry in entries
         ]
         changed = False
         groups: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
         for piece in (piece for _, pieces in apart for piece in pieces):
             which = passages.which(piece.get("data")) if isinstance(piece, dict) else ""
-            for at, holder, key in _holders(piece):
+            for at, holder, key in _find_text_holders(piece):
                 groups.setdefault((at, which), []).append((holder, key))
                 if which:
                     groups.setdefault((at, ""), []).append((holder, key))
         for holders in groups.values():
-            changed = (len(holders) > 1 and self._spread(holders)) or changed
+            changed = (len(holders) > 1 and self._mask_pieces_together(holders)) or changed
         whole = ((entry, pieces, passages.pieces([entry])) for entry, pieces in apart)
         return [
             each for entry, new, old in whole for each in ([entry] if new == old else new)
         ], changed
 
-    def _spread(self, pieces: list[tuple[Any, Any]]) -> bool:
+    def _mask_pieces_together(self, pieces: list[tuple[Any, Any]]) -> bool:
         """Mask what the pieces say together; what a mask takes the place of goes into the piece
         where it begins.
         """
@@ -222,11 +229,11 @@ def recut(texts: list[str], clean: str) -> list[str]:
     return out
 
 
-def _plain(text: str) -> str:
+def _unescape_text(text: str) -> str:
     return (nested_encodings.unescaped(text) or (text, []))[0]
 
 
-def _alike(one: str, other: str) -> int:
+def _count_common_prefix(one: str, other: str) -> int:
     """Characters that both begin with."""
     return next(
         (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
@@ -234,7 +241,7 @@ def _alike(one: str, other: str) -> int:
     )
 
 
-def _replaced(text: str, spans: Iterable[Span]) -> str:
+def _replace_spans(text: str, spans: Iterable[Span]) -> str:
     """Of spans that overlap the first, and of those that begin together the longest."""
     out, last = [], 0
     for start, end, mark in sorted(spans, key=lambda span: (span[0], -span[1])):
@@ -244,15 +251,15 @@ def _replaced(text: str, spans: Iterable[Span]) -> str:
     return "".join([*out, text[last:]])
 
 
-def _same_length(text: str, spans: Iterable[Span]) -> str:
+def _replace_at_same_length(text: str, spans: Iterable[Span]) -> str:
     """In bytes with offsets a mark takes as much room as what it stands for."""
-    return _replaced(
+    return _replace_spans(
         text,
         [(start, end, mark[: end - start].ljust(end - start, "-")) for start, end, mark in spans],
     )
 
 
-def _escaped(text: str, start: int, end: int, mark: str) -> Span:
+def _escape_mark(text: str, start: int, end: int, mark: str) -> Span:
     """A mark as a place spells its characters."""
     told = text[start:end]
     if "%" in told:
@@ -260,19 +267,19 @@ def _escaped(text: str, start: int, end: int, mark: str) -> Span:
     return start, end, html.escape(mark) if "&" in told else mark
 
 
-def _in_html(value: Any) -> Any:
+def _escape_markers_in_html(value: Any) -> Any:
     if isinstance(value, list):
-        return [_in_html(line) for line in value]
+        return [_escape_markers_in_html(line) for line in value]
     return _MARKER.sub(r"&lt;\1&gt;", value) if isinstance(value, str) else value
 
 
-def _copied(entry: Any) -> Any:
+def _copy_structure(entry: Any) -> Any:
     if isinstance(entry, dict):
-        return {key: _copied(value) for key, value in entry.items()}
-    return [_copied(item) for item in entry] if isinstance(entry, list) else entry
+        return {key: _copy_structure(value) for key, value in entry.items()}
+    return [_copy_structure(item) for item in entry] if isinstance(entry, list) else entry
 
 
-def _holders(entry: Any) -> Iterable[tuple[str, Any, Any]]:
+def _find_text_holders(entry: Any) -> Iterable[tuple[str, Any, Any]]:
     """Address, holder and key of each text that an entry of a stream says."""
     if not isinstance(entry, dict):
         return

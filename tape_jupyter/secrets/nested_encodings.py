@@ -62,21 +62,21 @@ def runs(text: str) -> Iterator[Wrapped]:
     if len(text) < LEAST:
         return
     for found in _BASE64.finditer(text):
-        yield from _base64(found.start(), found[0])
+        yield from _decode_base64(found.start(), found[0])
         if "/" in found[0][:_PATH] and len(found[0]) < _SHORT:
             for slash in _SLASH.finditer(found[0][:_PATH]):  # a path may lead up to it
-                yield from _base64(found.start() + slash.end(), found[0][slash.end() :])
+                yield from _decode_base64(found.start() + slash.end(), found[0][slash.end() :])
     for found in _HEX.finditer(text):
-        yield from _hex(found)
+        yield from _decode_hex(found)
     for found in _HEX_APART.finditer(text):
-        yield from _hex_apart(found)
+        yield from _decode_separated_hex(found)
     for found in _BASE32.finditer(text):
-        yield from _base32(found)
+        yield from _decode_base32(found)
     for found in _BASE85.finditer(text) if "<~" in text else ():
-        yield from _base85(found)
+        yield from _decode_base85(found)
 
 
-def _base64(start: int, whole: str) -> Iterator[Wrapped]:
+def _decode_base64(start: int, whole: str) -> Iterator[Wrapped]:
     """What it means read from each of its first four characters: letters before it may be glued to
     it.
     """
@@ -85,31 +85,36 @@ def _base64(start: int, whole: str) -> Iterator[Wrapped]:
         plain = letters.translate(_FROM_URL)
         for shift in range(4):
             data = base64.b64decode(
-                plain[shift : len(plain) - (len(plain) - shift) % 4] + _rest(plain, shift)
+                plain[shift : len(plain) - (len(plain) - shift) % 4] + _pad_last_group(plain, shift)
             )
             inner = legible(data)
             if inner is not None:
                 text, wrap = inner
                 yield Wrapped(
-                    start, start + len(whole), text, _in_base64(whole, letters[:shift], wrap)
+                    start,
+                    start + len(whole),
+                    text,
+                    _build_base64_encoder(whole, letters[:shift], wrap),
                 )
 
 
 _FROM_URL, _TO_URL = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
 
 
-def _rest(plain: str, shift: int) -> str:
+def _pad_last_group(plain: str, shift: int) -> str:
     """The last group of letters, padded; one letter alone means nothing."""
     left = (len(plain) - shift) % 4
     return plain[-left:] + "=" * (4 - left) if left > 1 else ""
 
 
-def _in_base64(whole: str, before: str, wrap: Callable[[str], bytes]) -> Callable[[str], str]:
+def _build_base64_encoder(
+    whole: str, before: str, wrap: Callable[[str], bytes]
+) -> Callable[[str], str]:
     is_url = bool(set(whole) & set("-_"))
     padded = whole.endswith("=") or len(_BREAKS.sub("", whole)) % 4 == 0
     broken = _BREAKS.search(whole)
 
-    def spelled(text: str) -> str:
+    def encode_text(text: str) -> str:
         letters = base64.b64encode(wrap(text)).decode()
         letters = letters.translate(_TO_URL) if is_url else letters
         letters = before + (letters if padded else letters.rstrip("="))
@@ -119,10 +124,10 @@ def _in_base64(whole: str, before: str, wrap: Callable[[str], bytes]) -> Callabl
             letters[i : i + broken.start()] for i in range(0, len(letters), broken.start())
         )
 
-    return spelled
+    return encode_text
 
 
-def _hex(found: re.Match[str]) -> Iterator[Wrapped]:
+def _decode_hex(found: re.Match[str]) -> Iterator[Wrapped]:
     whole = found[0]
     for shift in range(2):
         digits = whole[shift : len(whole) - (len(whole) - shift) % 2]
@@ -134,21 +139,21 @@ def _hex(found: re.Match[str]) -> Iterator[Wrapped]:
                 found.start(),
                 found.end(),
                 text,
-                _in_hex(whole[:shift], end, wrap, is_upper=whole.isupper()),
+                _build_hex_encoder(whole[:shift], end, wrap, is_upper=whole.isupper()),
             )
 
 
-def _in_hex(
+def _build_hex_encoder(
     before: str, after: str, wrap: Callable[[str], bytes], *, is_upper: bool
 ) -> Callable[[str], str]:
-    def spelled(text: str) -> str:
+    def encode_text(text: str) -> str:
         digits = wrap(text).hex()
         return before + (digits.upper() if is_upper else digits) + after
 
-    return spelled
+    return encode_text
 
 
-def _hex_apart(found: re.Match[str]) -> Iterator[Wrapped]:
+def _decode_separated_hex(found: re.Match[str]) -> Iterator[Wrapped]:
     """Bytes as two digits each, with a blank or a sign between them."""
     digits = [each[0] for each in _PAIR.finditer(found[0])]
     inner = legible(bytes.fromhex("".join(digits)))
@@ -159,19 +164,19 @@ def _hex_apart(found: re.Match[str]) -> Iterator[Wrapped]:
             found.start(),
             found.end(),
             text,
-            lambda told: _apart(wrap(told), sign, is_upper=is_upper),
+            lambda told: _encode_separated_hex(wrap(told), sign, is_upper=is_upper),
         )
 
 
 _PAIR = re.compile("[0-9A-Fa-f]{2}")
 
 
-def _apart(data: bytes, sign: str, *, is_upper: bool) -> str:
+def _encode_separated_hex(data: bytes, sign: str, *, is_upper: bool) -> str:
     digits = data.hex(" ").replace(" ", sign)
     return digits.upper() if is_upper else digits
 
 
-def _base32(found: re.Match[str]) -> Iterator[Wrapped]:
+def _decode_base32(found: re.Match[str]) -> Iterator[Wrapped]:
     letters = _BREAKS.sub("", found[0]).rstrip("=")
     if not _DIGIT.search(letters):
         return  # a word
@@ -184,17 +189,17 @@ def _base32(found: re.Match[str]) -> Iterator[Wrapped]:
             found.start(),
             found.end(),
             text,
-            lambda told: _in_base32(wrap(told), padded, is_lower=is_lower),
+            lambda told: _encode_base32(wrap(told), padded, is_lower=is_lower),
         )
 
 
-def _in_base32(data: bytes, padded: bool, *, is_lower: bool) -> str:
+def _encode_base32(data: bytes, padded: bool, *, is_lower: bool) -> str:
     letters = base64.b32encode(data).decode()
     letters = letters if padded else letters.rstrip("=")
     return letters.lower() if is_lower else letters
 
 
-def _base85(found: re.Match[str]) -> Iterator[Wrapped]:
+def _decode_base85(found: re.Match[str]) -> Iterator[Wrapped]:
     try:
         inner = legible(base64.a85decode(found[1]))
     except ValueError:
@@ -219,18 +224,18 @@ def legible(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     gzip and zlib are unpacked. Bytes that are not UTF-8 become characters one by one (latin-1).
     """
     if data.startswith(_GZIP):
-        return _packed(data, 31, lambda plain: gzip.compress(plain, mtime=0))
-    if data.startswith(ZLIB) and (found := _packed(data, 15, zlib.compress)):
+        return _decompress_text(data, 31, lambda plain: gzip.compress(plain, mtime=0))
+    if data.startswith(ZLIB) and (found := _decompress_text(data, 15, zlib.compress)):
         return found
     if not _LEGIBLE.search(data):
-        return _wide(data)
+        return _decode_utf16(data)
     try:
         return data.decode("utf-8"), lambda text: text.encode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("latin-1"), lambda text: text.encode("latin-1", "replace")
 
 
-def _wide(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
+def _decode_utf16(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     """UTF-16, which has a NUL beside each letter."""
     if data.count(0) * 3 < len(data) or len(data) < LEAST:
         return None
@@ -239,7 +244,7 @@ def _wide(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     return even.decode(coding, "replace"), lambda text: text.encode(coding, "replace")
 
 
-def _packed(
+def _decompress_text(
     data: bytes, wbits: int, pack: Callable[[bytes], bytes]
 ) -> tuple[str, Callable[[str], bytes]] | None:
     plain = unpacked(data, wbits)
@@ -305,7 +310,7 @@ def unescaped(text: str) -> tuple[str, list[int]] | None:
     for found in _ESCAPE.finditer(text):
         out.append(text[last : found.start()])
         starts.extend(range(last, found.start()))
-        out.append(_character(found))
+        out.append(_unescape_character(found))
         starts.extend([found.start()] * len(out[-1]))
         last = found.end()
     out.append(text[last:])
@@ -313,7 +318,7 @@ def unescaped(text: str) -> tuple[str, list[int]] | None:
     return "".join(out), starts
 
 
-def _character(found: re.Match[str]) -> str:
+def _unescape_character(found: re.Match[str]) -> str:
     told = found.groupdict()
     if told["plain"]:
         return _PLAIN.get(told["plain"], told["plain"])

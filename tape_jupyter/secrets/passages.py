@@ -49,35 +49,35 @@ class Passage(NamedTuple):
 def of(path: str, data: bytes) -> Iterator[Passage]:
     """The passages of one file of a bundle."""
     if path.endswith(".tape.yaml"):
-        yield from _cassette(path, data)
+        yield from _read_cassette_passages(path, data)
     elif path.endswith(".ipynb"):
-        yield from _notebook(path, data)
+        yield from _read_notebook_passages(path, data)
     else:
-        yield from _any(path, data, depth=1)
+        yield from _read_file_passages(path, data, depth=1)
 
 
-def _at(*parts: str) -> Callable[[], str]:
+def _format_place(*parts: str) -> Callable[[], str]:
     return lambda: ", ".join(part for part in parts if part)
 
 
-def _text(path: str, text: str) -> Passage:
-    return Passage(_at(path), text, numbered=True)
+def _build_text_passage(path: str, text: str) -> Passage:
+    return Passage(_format_place(path), text, numbered=True)
 
 
 # ---------------------------------------------------------------- cassettes
 
 
-def _cassette(path: str, data: bytes) -> Iterator[Passage]:
+def _read_cassette_passages(path: str, data: bytes) -> Iterator[Passage]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        yield from _any(path, data, depth=0)
+        yield from _read_file_passages(path, data, depth=0)
         return
     for line, record in records(text):
         if record is None or isinstance(record, str):
-            yield Passage(_at(path, f"from line {line}"), record or "")
+            yield Passage(_format_place(path, f"from line {line}"), record or "")
         else:
-            yield from _record(path, line, record)
+            yield from _read_record_passages(path, line, record)
 
 
 def records(text: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
@@ -94,21 +94,21 @@ def records(text: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
         yield line, text[start:]
 
 
-def _record(path: str, line: int, record: Mapping[str, Any]) -> Iterator[Passage]:
+def _read_record_passages(path: str, line: int, record: Mapping[str, Any]) -> Iterator[Passage]:
     kind = next(iter(record))
     name = f"{kind} {record[kind]}" + (
         f" of {record['run']}" if kind != "run" and "run" in record else ""
     )
     place = f"{name}, line {line}"
     for part, value in record.items():
-        yield from leaves(value, part, lambda at: _at(path, place, at))
+        yield from leaves(value, part, lambda at: _format_place(path, place, at))
         if part in ("request", "response") and isinstance(value, dict):
-            yield from _said(value, _at(path, place, f"{part} body"))
+            yield from _read_body_passages(value, _format_place(path, place, f"{part} body"))
     if kind == "more":
-        yield from _said(record, _at(path, place, "body"))
+        yield from _read_body_passages(record, _format_place(path, place, "body"))
 
 
-def _said(section: Mapping[str, Any], where: Callable[[], str]) -> Iterator[Passage]:
+def _read_body_passages(section: Mapping[str, Any], where: Callable[[], str]) -> Iterator[Passage]:
     """What a body says beyond the texts of its record: a stream in one piece, bytes without their
     encoding.
     """
@@ -116,12 +116,12 @@ def _said(section: Mapping[str, Any], where: Callable[[], str]) -> Iterator[Pass
         if isinstance(section.get(kind), list):
             yield from (Passage(where, text) for text in joined(section[kind]))
     if isinstance(section.get("text"), str) and "data:" in section["text"]:
-        yield from (Passage(where, text) for text in joined(_events(section["text"])))
+        yield from (Passage(where, text) for text in joined(_parse_events(section["text"])))
     for key in ("wire", "base64"):
         if isinstance(section.get(key), str):
             yield from (
                 Passage(where, text)
-                for text in _decoded(section[key], str(section.get("encoding", "")))
+                for text in _decode_body_texts(section[key], str(section.get("encoding", "")))
             )
 
 
@@ -134,7 +134,7 @@ def joined(entries: list[Any]) -> Iterator[str]:
         if not isinstance(entry, dict):
             continue
         of_part = which(entry.get("data"))
-        for at, text in _said_in(entry):
+        for at, text in _iterate_entry_texts(entry):
             said.setdefault((at, of_part), []).append(text)
             if of_part:
                 said.setdefault((at, ""), []).append(text)
@@ -147,18 +147,18 @@ def pieces(entries: list[Any]) -> list[Any]:
     return [
         piece
         for entry in entries
-        for piece in (_apart(entry) if isinstance(entry, dict) else (entry,))
+        for piece in (_split_folded_entry(entry) if isinstance(entry, dict) else (entry,))
     ]
 
 
-def _apart(entry: dict[str, Any]) -> list[dict[str, Any]]:
+def _split_folded_entry(entry: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         return event_folding.apart(entry)
     except (CassetteError, LookupError, TypeError, ValueError, AttributeError):  # edited by hand
         return [entry]
 
 
-def _said_in(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _iterate_entry_texts(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for column in (entry, *(each for each in entry.get("vary", ()) if isinstance(each, dict))):
         if isinstance(column.get("at"), str) and isinstance(column.get("text"), str):
             yield column["at"], column["text"]
@@ -181,7 +181,7 @@ def which(data: Any) -> str:
     return " ".join(found)
 
 
-def _events(text: str) -> list[dict[str, Any]]:
+def _parse_events(text: str) -> list[dict[str, Any]]:
     found = []
     for line in text.splitlines():
         name, _, value = line.partition(":")
@@ -193,7 +193,7 @@ def _events(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def _decoded(letters: str, encoding: str) -> Iterator[str]:
+def _decode_body_texts(letters: str, encoding: str) -> Iterator[str]:
     import base64
 
     try:
@@ -208,23 +208,23 @@ def _decoded(letters: str, encoding: str) -> Iterator[str]:
 # ---------------------------------------------------------------- notebooks and structures
 
 
-def _notebook(path: str, data: bytes) -> Iterator[Passage]:
+def _read_notebook_passages(path: str, data: bytes) -> Iterator[Passage]:
     try:
         loaded = json.loads(data)
     except (ValueError, RecursionError):
-        yield from _any(path, data, depth=0)
+        yield from _read_file_passages(path, data, depth=0)
         return
     if not isinstance(loaded, dict):
         loaded = {"notebook": loaded}
     cells = loaded.get("cells")
     for number, cell in enumerate(cells if isinstance(cells, list) else (), 1):
         if isinstance(cell, dict):
-            yield from _cell(path, number, cell)
+            yield from _read_cell_passages(path, number, cell)
     rest = {key: value for key, value in loaded.items() if key != "cells"}
-    yield from leaves(rest, "", lambda at: _at(path, at))
+    yield from leaves(rest, "", lambda at: _format_place(path, at))
 
 
-def _cell(path: str, number: int, cell: Mapping[str, Any]) -> Iterator[Passage]:
+def _read_cell_passages(path: str, number: int, cell: Mapping[str, Any]) -> Iterator[Passage]:
     place = f"cell {number}"
     for part, value in cell.items():
         if part == "source":
@@ -232,9 +232,13 @@ def _cell(path: str, number: int, cell: Mapping[str, Any]) -> Iterator[Passage]:
         elif part == "outputs" and isinstance(value, list):
             for index, output in enumerate(value, 1):
                 told = f"output {index}"
-                yield from leaves(output, "", lambda at, told=told: _at(path, place, told, at))  # type: ignore[misc]
+                yield from leaves(
+                    output,
+                    "",
+                    lambda at, told=told: _format_place(path, place, told, at),  # type: ignore[misc]
+                )
         else:
-            yield from leaves(value, part, lambda at: _at(path, place, at))
+            yield from leaves(value, part, lambda at: _format_place(path, place, at))
 
 
 def whole(value: Any) -> str:
@@ -278,29 +282,30 @@ def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
 # ---------------------------------------------------------------- anything else
 
 
-def _any(path: str, data: bytes, depth: int) -> Iterator[Passage]:
-    if depth and (members := _members(data)) is not None:
+def _read_file_passages(path: str, data: bytes, depth: int) -> Iterator[Passage]:
+    if depth and (members := _open_members(data)) is not None:
         for name, inner in members:
-            yield from _any(f"{path}!{name}" if name else path, inner, depth - 1)
+            yield from _read_file_passages(f"{path}!{name}" if name else path, inner, depth - 1)
         return
     if data[:8] == b"\x89PNG\r\n\x1a\n":
-        yield from (Passage(_at(path, "PNG metadata"), text) for text in png_texts(data))
+        yield from (Passage(_format_place(path, "PNG metadata"), text) for text in png_texts(data))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
     if text and "\0" not in text:
-        yield _text(path, text)
+        yield _build_text_passage(path, text)
         return
     seen = b"\n".join(_LETTERS.findall(data))
-    yield Passage(_at(path), seen.decode("latin-1"))
+    yield Passage(_format_place(path), seen.decode("latin-1"))
     if data.count(0) * 4 > len(data):
         yield Passage(
-            _at(path), b"\n".join(_LETTERS.findall(data.replace(b"\0", b""))).decode("latin-1")
+            _format_place(path),
+            b"\n".join(_LETTERS.findall(data.replace(b"\0", b""))).decode("latin-1"),
         )
 
 
-def _members(data: bytes) -> list[tuple[str, bytes]] | None:
+def _open_members(data: bytes) -> list[tuple[str, bytes]] | None:
     """The files of an archive, the one content of a packed file, a PDF and its streams; None for
     any other file.
     """
@@ -318,21 +323,23 @@ _UNSOUND = (
 )  # fmt: skip
 
 
-def _one(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], list[tuple[str, bytes]]]:
+def _open_single_member(
+    unpack: Callable[[bytes], bytes],
+) -> Callable[[bytes], list[tuple[str, bytes]]]:
     return lambda data: [("", plain)] if (plain := unpack(data)[:CAP]) else []
 
 
-def _small(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+def _limit_unpacked_size(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     """For what unpacks all at once."""
     return lambda data: unpack(data) if len(data) < CAP // 8 else b""
 
 
-def _pdf(data: bytes) -> list[tuple[str, bytes]]:
+def _open_pdf(data: bytes) -> list[tuple[str, bytes]]:
     streams = (unpacked(found[1], 15) for found in _PDF_STREAM.finditer(data))
     return [("", data), *(("stream", each) for each in streams if each)]
 
 
-def _zipped(data: bytes) -> list[tuple[str, bytes]]:
+def _open_zip(data: bytes) -> list[tuple[str, bytes]]:
     found, room = [], CAP
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
@@ -346,12 +353,12 @@ def _zipped(data: bytes) -> list[tuple[str, bytes]]:
 _OPENERS: tuple[
     tuple[bytes | tuple[bytes, ...], Callable[[bytes], list[tuple[str, bytes]]]], ...
 ] = (
-    (b"\x1f\x8b", _one(lambda data: unpacked(data, 31))),
-    (ZLIB, _one(lambda data: unpacked(data, 15))),
-    (b"BZh", _one(_small(bz2.decompress))),
-    (b"\xfd7z", _one(_small(lzma.decompress))),
-    (b"PK\x03\x04", _zipped),
-    (b"%PDF-", _pdf),
+    (b"\x1f\x8b", _open_single_member(lambda data: unpacked(data, 31))),
+    (ZLIB, _open_single_member(lambda data: unpacked(data, 15))),
+    (b"BZh", _open_single_member(_limit_unpacked_size(bz2.decompress))),
+    (b"\xfd7z", _open_single_member(_limit_unpacked_size(lzma.decompress))),
+    (b"PK\x03\x04", _open_zip),
+    (b"%PDF-", _open_pdf),
 )
 
 

@@ -263,7 +263,7 @@ class Secrets:
         `explicit`: a person named it, then 3 characters are enough (under 8, whole words only are
         masked).
         """
-        return self._learn(
+        return self._learn_value(
             0, name, value, least=3 if explicit else spellings.SHORT, obvious=explicit
         )
 
@@ -309,9 +309,9 @@ class Secrets:
         for name in sorted(environ, key=lambda n: (n not in _FIRST, n)):
             value = environ[name]
             if "://" in value:
-                self._learn(1, name, _password_of(value))
+                self._learn_value(1, name, _find_url_password(value))
             if names_a_secret(name) and not _PATH.match(value):
-                self._learn(1, name, value, obvious=value == placeholder(name))
+                self._learn_value(1, name, value, obvious=value == placeholder(name))
                 self._learn_parts(name, value)
 
     def learn_request(self, request: Request) -> None:
@@ -333,11 +333,13 @@ class Secrets:
         program sends them.
         """
         pairs = [value.partition(";")[0] for key, value in headers if key.lower() == "set-cookie"]
-        if strong := [value for pair in pairs if _strong(value := pair.partition("=")[2].strip())]:
+        if strong := [
+            value for pair in pairs if _is_strong_value(value := pair.partition("=")[2].strip())
+        ]:
             text = body()
             for value in strong:
                 if value.encode() in text:
-                    self._learn(3, "cookie", value)
+                    self._learn_value(3, "cookie", value)
 
     def pattern(self, regex: str, name: str) -> None:
         """Hold back whatever `regex` finds in any text, as `<secret:NAME>`. Raises TapeUsageError
@@ -354,7 +356,7 @@ class Secrets:
         with self._lock:
             self._patterns += ((compiled, name),)
 
-    def _learn(
+    def _learn_value(
         self,
         rank: int,
         name: str,
@@ -377,37 +379,37 @@ class Secrets:
                 self._learned += 1
         return True
 
-    def _current(self) -> spellings.Finder:
+    def _get_finder(self) -> spellings.Finder:
         found = self._finder
         if found is None:
             with self._lock:
                 values = sorted(self._known, key=len, reverse=True)
                 found = self._finder = spellings.finder(
-                    {value: self._mark(self._known[value][1]) for value in values}
+                    {value: self._build_mark(self._known[value][1]) for value in values}
                 )
         return found
 
-    def _mark(self, name: str) -> str:
+    def _build_mark(self, name: str) -> str:
         """What stands for the secret of this name."""
         return marker(name)
 
     def _learn_parts(self, name: str, value: str) -> None:
         """A credentials file in a variable: its secret fields; a key in several lines: each line."""
         if value.lstrip().startswith("{"):
-            for field, part in _texts(value):
+            for field, part in _parse_text_fields(value):
                 if _IS_FIELD.fullmatch(field) or field == "private_key":
-                    self._learn(1, name, part)
+                    self._learn_value(1, name, part)
                     self._learn_parts(name, part)
         elif "\n" in value:
             for line in value.splitlines():
                 if len(line) >= 24 and not line.startswith("-----"):
-                    self._learn(1, name, line)
+                    self._learn_value(1, name, line)
 
     def _learn_header(self, name: str, value: str) -> None:
         if name == "cookie":
             for pair in value.split(";"):
-                if _strong(part := pair.partition("=")[2].strip()):
-                    self._learn(3, name, part)
+                if _is_strong_value(part := pair.partition("=")[2].strip()):
+                    self._learn_value(3, name, part)
             return
         scheme, _, rest = value.strip().partition(" ")
         if scheme.upper().startswith(
@@ -415,22 +417,22 @@ class Secrets:
         ):  # the key's id and a signature that is good for this request only
             return
         if scheme.lower() == "basic":
-            pair = _decoded(rest)
-            self._learn(2, name, pair)
-            self._learn(2, name, pair.partition(":")[2])
-        self._learn(2, name, rest or scheme)
+            pair = _decode_base64_text(rest)
+            self._learn_value(2, name, pair)
+            self._learn_value(2, name, pair.partition(":")[2])
+        self._learn_value(2, name, rest or scheme)
 
     def _learn_url(self, url: str) -> None:
-        self._learn(3, "url-password", _password_of(url))
+        self._learn_value(3, "url-password", _find_url_password(url))
         for key, value in parse_qsl(urlsplit(url).query):
-            if _secret_query(key, value):
-                self._learn(3, key, value)
+            if _is_secret_query(key, value):
+                self._learn_value(3, key, value)
         self._seen.add(url)
 
     def learn_all(self, known: Iterable[tuple[str, int, str]]) -> None:
         """What another one holds (`held`)."""
         for value, rank, name in known:
-            self._learn(rank, name, value, least=1, obvious=True)
+            self._learn_value(rank, name, value, least=1, obvious=True)
 
     def held(self) -> tuple[tuple[str, int, str], ...]:
         """Every known value with its rank and name: for `learn_all` alone, never to be shown."""
@@ -453,11 +455,11 @@ class Secrets:
         for a pattern's.
         """
         rank, name = self._known.get(value.strip(), (3, ""))
-        return self._mark(name) if rank < 3 else ""
+        return self._build_mark(name) if rank < 3 else ""
 
     def masks_query(self, key: str, value: str) -> bool:
         """Whether a query value is masked for its key."""
-        return not _MARKER.search(value) and _secret_query(key, value)
+        return not _MARKER.search(value) and _is_secret_query(key, value)
 
     def is_login_field(self, name: Any) -> bool:
         """Whether a field of that name holds who is logged in (an OAuth token), which varies by
@@ -477,7 +479,7 @@ class Secrets:
         says so.
         """
         data = text.encode("utf-8", "surrogatepass")
-        finder = self._current()
+        finder = self._get_finder()
         if finder.hits(data):
             names = tuple(self._known[value][1] for value in finder.values)
             yield from (
@@ -486,12 +488,12 @@ class Secrets:
         for pattern, name in self._patterns:
             hits = (each for each in pattern.finditer(text) if not _MARKER.fullmatch(each[0]))
             yield from ((*each.span(), name, False) for each in hits)
-        if _holds_a_field(data):
+        if _may_have_masked_field(data):
             for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
                 named = (
                     each
                     for each in fields.finditer(text)
-                    if _masked(each["name"], unquote(each["value"]))
+                    if _is_masked_field(each["name"], unquote(each["value"]))
                 )
                 yield from ((*each.span("value"), each["name"], True) for each in named)
 
@@ -500,9 +502,9 @@ class Secrets:
         change nothing.
         """
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        if _holds_a_field(data) or self._current().hits(data):
+        if _may_have_masked_field(data) or self._get_finder().hits(data):
             return True
-        if b"base64: " in data and any(map(self.suspicious, _binary(data))):
+        if b"base64: " in data and any(map(self.suspicious, _decode_base64_blocks(data))):
             return True
         if not self._patterns:
             return False
@@ -513,18 +515,18 @@ class Secrets:
         """`suspicious` of bytes of which the first `start` were found clean at this `version`, and
         hold no `base64: `.
         """
-        return self.suspicious(data[max(0, start - self._current().reach) :])
+        return self.suspicious(data[max(0, start - self._get_finder().reach) :])
 
     def scrub(self, text: str) -> tuple[str, bool]:
         """The text with every secret replaced by its marker, and whether that changed anything."""
         data = text.encode("utf-8", "surrogatepass")
-        finder = self._current()
+        finder = self._get_finder()
         clean = finder.replace(text) if finder.hits(data) else text
         for pattern, name in self._patterns:
             clean = pattern.sub(marker(name), clean)
-        if _holds_a_field(data):
+        if _may_have_masked_field(data):
             for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
-                clean = fields.sub(_mask, clean)
+                clean = fields.sub(_mask_field, clean)
         return clean, clean != text
 
     def scrub_structure(self, value: Any) -> tuple[Any, bool]:
@@ -550,7 +552,7 @@ class Secrets:
         clean: dict[Any, Any] = {}
         for key, item in value.items():
             kept, key_changed = self.scrub(key) if isinstance(key, str) else (key, False)
-            kept = _numbered(kept, clean) if key_changed else kept
+            kept = _number_key(kept, clean) if key_changed else kept
             clean[kept], item_changed = self._scrub_field(key, item)
             changed = changed or item_changed or key_changed
         return (clean, True) if changed else (value, False)
@@ -571,14 +573,14 @@ class Secrets:
         if isinstance(item, str) and isinstance(key, str):
             if key in _BINARY:
                 return self._scrub_base64(item)
-            if _masked(key, item):
+            if _is_masked_field(key, item):
                 known = self._known.get(item.strip())
-                return self._mark(known[1]) if known else marker(key), True
+                return self._build_mark(known[1]) if known else marker(key), True
         clean, changed = self.scrub_structure(item)
         if (
             key == "client_secret"
             and isinstance(clean, dict)
-            and _masked(key, str(clean.get("value", "")))
+            and _is_masked_field(key, str(clean.get("value", "")))
         ):
             return {
                 **clean,
@@ -640,7 +642,7 @@ class Secrets:
         return self.scrub(value)[0] if known else value
 
 
-def _holds_a_field(data: bytes) -> bool:
+def _may_have_masked_field(data: bytes) -> bool:
     """Whether a text may hold a field that is masked by its name.
 
     Four searches for most texts; each `max_tokens` is looked at, since requests to models are full
@@ -665,7 +667,7 @@ _BINARY = frozenset({"base64", "got", "sent"})
 _IN_RECORD = re.compile(rb'\bbase64: (?:\|-?\r?\n)?((?: *"?[A-Za-z0-9+/]{4,}={0,2}"?\r?\n)+)')
 
 
-def _binary(record: bytes) -> Iterator[bytes]:
+def _decode_base64_blocks(record: bytes) -> Iterator[bytes]:
     """What stands in a record as base64, as the bytes that it is: there in lines that cut a secret
     in two.
     """
@@ -674,7 +676,7 @@ def _binary(record: bytes) -> Iterator[bytes]:
             yield base64.b64decode(b"".join(found[1].replace(b'"', b"").split()), validate=True)
 
 
-def _numbered(key: str, taken: Mapping[Any, Any]) -> str:
+def _number_key(key: str, taken: Mapping[Any, Any]) -> str:
     """The key, or where it is taken with the first number that makes it another:
     `<secret:email>-2`.
     """
@@ -682,7 +684,7 @@ def _numbered(key: str, taken: Mapping[Any, Any]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _strong(value: str) -> bool:
+def _is_strong_value(value: str) -> bool:
     """Looks made by a machine or chosen to be hard: 8 characters or more, with digits and letters,
     no spaces.
     """
@@ -691,23 +693,23 @@ def _strong(value: str) -> bool:
     return all(re.search(kind, value) for kind in kinds) and not obvious
 
 
-def _masked(name: str, value: str) -> bool:
+def _is_masked_field(name: str, value: str) -> bool:
     if not _IS_FIELD.fullmatch(name) or not value or _MARKER.search(value):
         return False
-    return _IS_ALWAYS.fullmatch(name) is not None or _strong(value)
+    return _IS_ALWAYS.fullmatch(name) is not None or _is_strong_value(value)
 
 
-def _mask(found: re.Match[str]) -> str:
+def _mask_field(found: re.Match[str]) -> str:
     return (
         found["head"] + marker(found["name"])
-        if _masked(found["name"], unquote(found["value"]))
+        if _is_masked_field(found["name"], unquote(found["value"]))
         else found[0]
     )
 
 
-def _secret_query(key: str, value: str) -> bool:
+def _is_secret_query(key: str, value: str) -> bool:
     plain = key.lower().replace("_", "").replace("-", "")
-    return plain in _QUERY or (plain in _QUERY_IF_STRONG and _strong(value))
+    return plain in _QUERY or (plain in _QUERY_IF_STRONG and _is_strong_value(value))
 
 
 def is_login_query(key: str) -> bool:
@@ -717,25 +719,25 @@ def is_login_query(key: str) -> bool:
 
 def _mask_query(found: re.Match[str]) -> str:
     start, key, value = found.groups()
-    if _MARKER.search(value) or not _secret_query(unquote(key), unquote(value)):
+    if _MARKER.search(value) or not _is_secret_query(unquote(key), unquote(value)):
         return found[0]
     return f"{start}{key}={marker(unquote(key))}"
 
 
-def _password_of(url: str) -> str:
+def _find_url_password(url: str) -> str:
     """The password in `scheme://user:password@host`, or ''."""
     found = re.match(r"[a-zA-Z][\w+.-]*://[^/?#@:]*:([^/?#@]+)@", url)
     return unquote(found[1]) if found else ""
 
 
-def _decoded(text: str) -> str:
+def _decode_base64_text(text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return ""
 
 
-def _texts(text: str) -> Iterable[tuple[str, str]]:
+def _parse_text_fields(text: str) -> Iterable[tuple[str, str]]:
     try:
         loaded = json.loads(text)
     except (ValueError, RecursionError):

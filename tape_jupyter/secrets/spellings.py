@@ -45,7 +45,7 @@ class Finder:
 
     def hits(self, data: bytes) -> bool:
         """May `data` (UTF-8) hold one of the values? False is certain."""
-        if any(needle in data for needle in self.short) or self._words_hit(data):
+        if any(needle in data for needle in self.short) or self._has_needle_word(data):
             return True
         return (
             self.odd is not None
@@ -56,7 +56,7 @@ class Finder:
         """The text with each value, in whatever spelling, replaced."""
         marks = tuple(self.values.values())
         return (
-            self._pattern.sub(lambda found: marks[(found.lastindex or 1) - 1], text)
+            self._compiled_pattern.sub(lambda found: marks[(found.lastindex or 1) - 1], text)
             if marks
             else text
         )
@@ -66,15 +66,15 @@ class Finder:
         if self.values:
             yield from (
                 (*found.span(), (found.lastindex or 1) - 1)
-                for found in self._pattern.finditer(text)
+                for found in self._compiled_pattern.finditer(text)
             )
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
+    def _compiled_pattern(self) -> re.Pattern[str]:
         """Compiled when first needed: it takes about 1 ms a value, and most runs never meet one."""
-        return re.compile("|".join(f"({_every_spelling(value)})" for value in self.values))
+        return re.compile("|".join(f"({_build_spelling_pattern(value)})" for value in self.values))
 
-    def _words_hit(self, data: bytes) -> bool:
+    def _has_needle_word(self, data: bytes) -> bool:
         """Wherever it lies, a needle of 8 * stride + 7 bytes covers one of every stride aligned
         words whole.
         """
@@ -85,32 +85,36 @@ class Finder:
 
 
 def finder(values: Mapping[str, str]) -> Finder:
-    odd = [value for value in values if len(_longest_run(value)) < min(_PLAIN_RUN, len(value))]
-    needles = {needle for value in values for needle in _needles(value, raw=value not in odd)}
-    stride = _stride([len(needle) for needle in needles])
+    odd = [value for value in values if len(_find_longest_run(value)) < min(_PLAIN_RUN, len(value))]
+    needles = {
+        needle for value in values for needle in _collect_needles(value, raw=value not in odd)
+    }
+    stride = _choose_stride([len(needle) for needle in needles])
     long = {needle for needle in needles if len(needle) >= 8 * stride + 7}
     return Finder(
         values=values,
-        odd=re.compile("|".join(_escaped(value) for value in odd)) if odd else None,
+        odd=re.compile("|".join(_build_escaped_pattern(value) for value in odd)) if odd else None,
         short=tuple(sorted(needles - long)),
-        words=frozenset(word for needle in long for word in _words(needle)),
+        words=frozenset(word for needle in long for word in _split_into_words(needle)),
         stride=stride,
         reach=max([_FIELD, *map(len, needles), *(_ESCAPED * len(value) for value in odd)]),
     )
 
 
-def _every_spelling(value: str) -> str:
+def _build_spelling_pattern(value: str) -> str:
     """A pattern that finds a value raw, URL-, JSON- and HTML-encoded (also mixed), in hex and in
     base64.
     """
     if len(value) < SHORT:
-        return rf"(?<![A-Za-z0-9]){_escaped(value)}(?![A-Za-z0-9])"
+        return rf"(?<![A-Za-z0-9]){_build_escaped_pattern(value)}(?![A-Za-z0-9])"
     data = value.encode("utf-8", "surrogatepass")
-    return "|".join((_escaped(value), f"(?i:{data.hex()})", *_in_base64(data)))
+    return "|".join(
+        (_build_escaped_pattern(value), f"(?i:{data.hex()})", *_build_base64_patterns(data))
+    )
 
 
-def _escaped(value: str) -> str:
-    return "".join(_character(c) for c in value)
+def _build_escaped_pattern(value: str) -> str:
+    return "".join(_build_character_pattern(c) for c in value)
 
 
 _NAMED = {
@@ -131,7 +135,7 @@ _NAMED = {
 
 
 @lru_cache(maxsize=512)
-def _character(c: str) -> str:
+def _build_character_pattern(c: str) -> str:
     """One character as JSON (also inside JSON), URLs and HTML spell it; letters and digits have one
     spelling.
     """
@@ -145,18 +149,20 @@ def _character(c: str) -> str:
     return f"(?:{'|'.join((*_NAMED.get(c, ()), f'(?i:%(?:25)?{octets[1:]})', f'(?i:{escapes})', re.escape(c)))})"
 
 
-def _in_base64(data: bytes) -> Iterable[str]:
+def _build_base64_patterns(data: bytes) -> Iterable[str]:
     """The three alignments, both alphabets. Characters that the value shares with its neighbours go
     as well.
     """
     for shift in range(3):
-        body = "".join({"+": "[+-]", "/": "[/_]"}.get(c, c) for c in _base64_inner(data, shift))
+        body = "".join(
+            {"+": "[+-]", "/": "[/_]"}.get(c, c) for c in _encode_base64_inner(data, shift)
+        )
         before = "[A-Za-z0-9+/_-]?" if shift else ""
         after = "[A-Za-z0-9+/_-]?" if (shift + len(data)) % 3 else ""
         yield before + body + after
 
 
-def _base64_inner(data: bytes, shift: int) -> str:
+def _encode_base64_inner(data: bytes, shift: int) -> str:
     """The characters that `data` alone decides when it begins `shift` bytes (mod 3) into what is
     encoded.
     """
@@ -164,26 +170,26 @@ def _base64_inner(data: bytes, shift: int) -> str:
     return whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
 
 
-def _needles(value: str, *, raw: bool) -> Iterable[bytes]:
+def _collect_needles(value: str, *, raw: bool) -> Iterable[bytes]:
     """Byte strings one of which is in every text that holds the value in some spelling (`raw`: also
     the plain ones).
     """
     if raw:
-        yield _longest_run(value).encode()
+        yield _find_longest_run(value).encode()
     if len(value) >= SHORT:
         data = value.encode("utf-8", "surrogatepass")
         yield data.hex().encode()
         yield data.hex().upper().encode()
         for shift in range(3):
-            yield _longest_run(_base64_inner(data, shift)).encode()
+            yield _find_longest_run(_encode_base64_inner(data, shift)).encode()
 
 
-def _longest_run(text: str) -> str:
+def _find_longest_run(text: str) -> str:
     """The longest stretch of ASCII letters and digits: every encoding of text leaves those alone."""
     return max(re.findall(r"[A-Za-z0-9]+", text), key=len, default="")
 
 
-def _stride(lengths: Sequence[int]) -> int:
+def _choose_stride(lengths: Sequence[int]) -> int:
     """How many words apart to look: the fewer the quicker, as long as few needles are too short for
     it.
     """
@@ -193,5 +199,5 @@ def _stride(lengths: Sequence[int]) -> int:
     return 1
 
 
-def _words(needle: bytes) -> Iterable[int]:
+def _split_into_words(needle: bytes) -> Iterable[int]:
     return (int.from_bytes(needle[i : i + 8], sys.byteorder) for i in range(len(needle) - 7))

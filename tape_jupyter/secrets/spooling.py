@@ -32,7 +32,7 @@ def unnamed(folder: Path | None) -> int:
     Raises OSError.
     """
     own = folder is not None
-    place = folder if folder is not None else _temporary()
+    place = folder if folder is not None else _find_temporary_folder()
     if own:
         place.mkdir(parents=True, exist_ok=True)
     mode = 0o666 if own else 0o600
@@ -45,7 +45,7 @@ def unnamed(folder: Path | None) -> int:
     return file
 
 
-def _temporary() -> Path:
+def _find_temporary_folder() -> Path:
     """On the disk: /tmp lies in memory on some machines."""
     lasting = Path("/var/tmp")  # noqa: S108 - files there have no name
     return (
@@ -82,11 +82,11 @@ class Spool:
         self._waiting.append(data)
         self._weight += len(data)
         if self._weight >= BLOCK:
-            self._pass_on(last=False)
+            self._write_waiting(last=False)
 
     def finish(self) -> LargeBody:
         """The body. Nothing may be written any more."""
-        self._pass_on(last=True)
+        self._write_waiting(last=True)
         sent = None
         if self._masked:
             sent = LargeBody(self._sent, self._passed, "")
@@ -102,35 +102,35 @@ class Spool:
             yield os.pread(file, min(BLOCK, self._passed - start), start)
         yield from (self._carried, *self._waiting)
 
-    def _pass_on(self, *, last: bool) -> None:
+    def _write_waiting(self, *, last: bool) -> None:
         """Write what came, but for its end, which is looked at again together with what follows."""
         data = b"".join((self._carried, *self._waiting))
         if self._secrets.suspicious(data):
-            at, kept = self._masked_part(data, last=last)
+            at, kept = self._mask_part(data, last=last)
         else:
             at = len(data) if last else max(0, len(data) - OVERLAP)
             kept = data[:at]
         if kept != data[:at] and not self._masked:
             self._begin_sent()
         if self._sent is not None:
-            _write(self._sent, data[:at], self._passed)
+            _write_at(self._sent, data[:at], self._passed)
         if self._file is not None:
-            _write(self._file, kept, self._size)
+            _write_at(self._file, kept, self._size)
         self._digest.update(kept)
         self._size += len(kept)
         self._passed += at
         self._carried, self._waiting, self._weight = data[at:], [], 0
 
-    def _masked_part(self, data: bytes, *, last: bool) -> tuple[int, bytes]:
+    def _mask_part(self, data: bytes, *, last: bool) -> tuple[int, bytes]:
         """How much of the data can be passed on now, and what is kept of that."""
         text = data.decode("utf-8", "surrogateescape")
-        at = len(text) if last else self._cut(text)
+        at = len(text) if last else self._find_safe_cut(text)
         clean = self._secrets.scrub(text[:at])[0]
         return len(text[:at].encode("utf-8", "surrogateescape")), clean.encode(
             "utf-8", "surrogateescape"
         )
 
-    def _cut(self, text: str) -> int:
+    def _find_safe_cut(self, text: str) -> int:
         """A place near the end where nothing that is masked is cut in two; the end itself where
         there is none.
         """
@@ -148,10 +148,12 @@ class Spool:
             return
         self._sent = unnamed(None)
         for start in range(0, self._size, BLOCK):
-            _write(self._sent, os.pread(self._file, min(BLOCK, self._size - start), start), start)
+            _write_at(
+                self._sent, os.pread(self._file, min(BLOCK, self._size - start), start), start
+            )
 
 
-def _write(file: int, data: bytes, start: int) -> None:
+def _write_at(file: int, data: bytes, start: int) -> None:
     view = memoryview(data)
     while view:
         done = os.pwrite(file, view, start)
@@ -194,9 +196,9 @@ class Upload:
             and self._size > LIMIT
             and self._size > limit(self._kind, self._parts[0])
         ):
-            self._spool, self._begin = self._begun(), None
+            self._spool, self._begin = self._begin_spool(), None
 
-    def _begun(self) -> Spool | None:
+    def _begin_spool(self) -> Spool | None:
         assert self._begin is not None
         try:
             spool = self._begin()
@@ -247,12 +249,12 @@ class Arrived:
             self._held.append(data)
             self._size += len(data)
             if self._size > self.limit and self._begin is not None:
-                self._grow()
+                self._begin_spool()
             return
         self._spool.write(data)
         self._sizes.append(len(data))
 
-    def _grow(self) -> None:
+    def _begin_spool(self) -> None:
         assert self._begin is not None
         self._spool = self._begin()
         if self._spool is None:

@@ -99,7 +99,7 @@ class Block:
         if self.report.misses:
             raise self.report.misses[0]
         if self.report.lost:
-            raise _lost(self.report)
+            raise _build_loss_error(self.report)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -128,23 +128,25 @@ class Block:
             )
             now = "Put it on the function itself (below @staticmethod, @classmethod, @property; above each method)"
             raise TapeUsageError(
-                f"{self._spelled()} goes on a function, not on {kind}. {now}, or use it in a `with`"
+                f"{self._format_api_name()} goes on a function, not on {kind}. {now}, or use it in a `with`"
             )
         code = (
             function
             if inspect.isroutine(function) or isinstance(function, functools.partial)
-            else _call(function)
+            else _find_call_method(function)
         )
         if inspect.isasyncgenfunction(code):
-            return cast("F", self._items_async(function))
+            return cast("F", self._wrap_async_generator_function(function))
         if inspect.isgeneratorfunction(code):
-            return cast("F", self._items(function))
+            return cast("F", self._wrap_generator_function(function))
         return cast(
             "F",
-            self._async(function) if inspect.iscoroutinefunction(code) else self._plain(function),
+            self._wrap_coroutine_function(function)
+            if inspect.iscoroutinefunction(code)
+            else self._wrap_function(function),
         )
 
-    def _plain(self, function: Callable[..., R]) -> Callable[..., R]:
+    def _wrap_function(self, function: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(function)
         def taped(*args: Any, **kwargs: Any) -> R:
             with Block(self._ask):
@@ -152,7 +154,7 @@ class Block:
 
         return taped
 
-    def _async(
+    def _wrap_coroutine_function(
         self, function: Callable[..., Coroutine[Any, Any, R]]
     ) -> Callable[..., Coroutine[Any, Any, R]]:
         @functools.wraps(function)
@@ -162,7 +164,7 @@ class Block:
 
         return taped
 
-    def _items(
+    def _wrap_generator_function(
         self, function: Callable[..., Generator[Any, Any, R]]
     ) -> Callable[..., Generator[Any, Any, R]]:
         @functools.wraps(function)
@@ -174,7 +176,7 @@ class Block:
 
         return taped
 
-    def _items_async(
+    def _wrap_async_generator_function(
         self, function: Callable[..., AsyncGenerator[Any, Any]]
     ) -> Callable[..., AsyncGenerator[Any, Any]]:
         @functools.wraps(function)
@@ -225,21 +227,22 @@ class Block:
             type(result).__name__.strip("_"),
         )
         raise TapeUsageError(
-            f"{self._spelled()}: {name} returned a {kind}, whose work would be done after the block and past the tape. "
-            "Decorate the function that does it (`async def`, or with `yield`), or put a `with` around where it is used"
+            f"{self._format_api_name()}: {name} returned a {kind}, whose work would be done after the block and "
+            "past the tape. Decorate the function that does it (`async def`, or with `yield`), or put a `with` "
+            "around where it is used"
         )
 
-    def _spelled(self) -> str:
+    def _format_api_name(self) -> str:
         return "tape.recording(...)" if self._ask.mode == "record" else "tape.replaying(...)"
 
 
-def _lost(report: CellReport) -> CassetteError:
+def _build_loss_error(report: CellReport) -> CassetteError:
     first, count = report.lost[0], len(report.lost)
     more = f", and {count - 1:,} more like it" if count > 1 else ""
     return CassetteError(f"{first}{more}. The block ran to its end; mend that, and record it again")
 
 
-def _call(anything: Any) -> Any:
+def _find_call_method(anything: Any) -> Any:
     """What runs when an object is called."""
     return type(anything).__call__
 
@@ -268,7 +271,7 @@ class _AsyncSteps(AsyncThrough):
             return await super()._step(go)
 
 
-def _block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
+def _build_block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
     # the caller's functions are what a request's tools name
     namespace = sys._getframe(2).f_globals  # noqa: SLF001
     path = Path(path)
@@ -284,7 +287,7 @@ def _block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
     )
 
 
-def _excepted(**told: Any) -> dict[str, Any]:
+def _collect_selection_options(**told: Any) -> dict[str, Any]:
     """Options of take, live, freeze and stub that were given; one word may stand for a list of one."""
     words = {
         name: [each] if isinstance(each, str) and name != "take" else each
@@ -322,7 +325,11 @@ def recording(
     """
     options = {"ignore": list(ignore), "tools": list(tools), "no_pin": check_pins(no_pin)}
     options["no_effects"] = check_effects(no_effects)
-    return _block("record", path, {**options, **_excepted(take=take, freeze=freeze, stub=stub)})
+    return _build_block(
+        "record",
+        path,
+        {**options, **_collect_selection_options(take=take, freeze=freeze, stub=stub)},
+    )
 
 
 def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
@@ -363,7 +370,7 @@ def replaying(  # noqa: PLR0913  # each is a word of the `%%tape` line
         "cut_short": cut_short,
     }
     options |= {"no_pin": check_pins(no_pin), "pace": check_pace(pace), "shuffle": shuffle}
-    options |= _excepted(take=take, live=live, freeze=freeze, stub=stub)
+    options |= _collect_selection_options(take=take, live=live, freeze=freeze, stub=stub)
     options |= {"no_effects": check_effects(no_effects), "on_divergence": on_divergence}
     partial_replay.policy_of(options, mode)
-    return _block(mode, path, options)
+    return _build_block(mode, path, options)

@@ -131,16 +131,18 @@ class Later(Sequence[T]):
     def extend(self, more: Iterable[T]) -> None:
         self._told.extend(more)
 
-    def _whole(self) -> list[T]:
+    def _collect_items(self) -> list[T]:
         if self._make is not None:
             self._told, self._make = [*self._told, *self._make()], None
         return self._told
 
     def __len__(self) -> int:
-        return len(self._whole())
+        return len(self._collect_items())
 
     def __eq__(self, other: object) -> bool:
-        return self._whole() == list(other) if isinstance(other, Sequence) else NotImplemented
+        return (
+            self._collect_items() == list(other) if isinstance(other, Sequence) else NotImplemented
+        )
 
     __hash__ = None  # type: ignore[assignment]  # as a list has none
 
@@ -149,7 +151,7 @@ class Later(Sequence[T]):
     @overload
     def __getitem__(self, index: slice) -> list[T]: ...
     def __getitem__(self, index: int | slice) -> T | list[T]:
-        return self._whole()[index]
+        return self._collect_items()[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +409,10 @@ class TapedCell:
         """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
         several = [same for same in self.plain.values() if len(same) > 1]
         named = [
-            (", ".join(_differing(same)), [call for calls in same.values() for call in calls])
+            (
+                ", ".join(_list_differing_names(same)),
+                [call for calls in same.values() for call in calls],
+            )
             for same in several
         ]
         return [(names, calls) for names, calls in named if names]
@@ -482,7 +487,7 @@ class TapedCell:
         return refusal
 
 
-def _differing(several: Iterable[tuple[tuple[str, Any], ...]]) -> list[str]:
+def _list_differing_names(several: Iterable[tuple[tuple[str, Any], ...]]) -> list[str]:
     """The names that have several values. To ask once more with a key, after once without, is no
     other call.
     """

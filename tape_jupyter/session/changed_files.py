@@ -45,14 +45,18 @@ class ChangedFiles:
             return
         own = cell.ask.cell_id or cell.ask.source
         found = [
-            each for each in self._changed(cell, firsts) if self._told.get(each[0], own) == own
+            each
+            for each in self._find_changed_files(cell, firsts)
+            if self._told.get(each[0], own) == own
         ]
         if not found:
             return
         try:
             if not cell.run:
                 start_run(cell)
-            records = [_record(cell, path, first, secrets) for path, first in found[:MOST]]
+            records = [
+                _build_file_record(cell, path, first, secrets) for path, first in found[:MOST]
+            ]
             cell.ends[originals.KEY] = external_texts.put_away(
                 records, cell.cassette.path.parent / "assets"
             )
@@ -65,7 +69,7 @@ class ChangedFiles:
                 f"{len(found)} files were changed; what {len(found) - MOST} of them were before is not on the tape"
             )
 
-    def _changed(self, cell: TapedCell, firsts: Firsts) -> Iterator[tuple[str, First]]:
+    def _find_changed_files(self, cell: TapedCell, firsts: Firsts) -> Iterator[tuple[str, First]]:
         notebook = cell.ask.notebook
         assert notebook is not None
         for path, first in firsts.changed(str(originals.top_of(notebook))):
@@ -73,10 +77,12 @@ class ChangedFiles:
                 yield path, first
 
 
-def _record(cell: TapedCell, path: str, first: First, secrets: Secrets) -> dict[str, Any]:
+def _build_file_record(
+    cell: TapedCell, path: str, first: First, secrets: Secrets
+) -> dict[str, Any]:
     assert cell.ask.notebook is not None
     told = first.record()
-    if first.content is not None and _holds_secrets(first.content, secrets):
+    if first.content is not None and _has_secrets(first.content, secrets):
         told.pop("base64")
         cell.warn(
             f"{os.path.basename(path)} holds a secret: what it was before this cell is not kept"  # noqa: PTH119
@@ -84,6 +90,6 @@ def _record(cell: TapedCell, path: str, first: First, secrets: Secrets) -> dict[
     return {"path": os.path.relpath(path, cell.ask.notebook.parent).replace(os.sep, "/"), **told}
 
 
-def _holds_secrets(content: bytes, secrets: Secrets) -> bool:
+def _has_secrets(content: bytes, secrets: Secrets) -> bool:
     text = content.decode("latin-1")
     return secrets.scrub(text)[0] != text

@@ -108,7 +108,7 @@ class RecorderBase:
             cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
         )
         if isinstance(self._asking, MatchedRequest):
-            self._name()
+            self._name_call()
         cell.going[self] = None
         cell.changed()
 
@@ -120,7 +120,7 @@ class RecorderBase:
 
     @property
     def asked(self) -> MatchedRequest:
-        return (self._named or self._name())[0]
+        return (self._named or self._name_call())[0]
 
     @property
     def match(self) -> str:
@@ -128,9 +128,9 @@ class RecorderBase:
 
     @property
     def id(self) -> str:
-        return (self._named or self._name())[1]
+        return (self._named or self._name_call())[1]
 
-    def _name(self) -> tuple[MatchedRequest, str]:
+    def _name_call(self) -> tuple[MatchedRequest, str]:
         """Any thread may ask: one that shows what runs, too."""
         with self.cell.lock:
             if self._named is None:
@@ -144,7 +144,7 @@ class RecorderBase:
                 self._named = asked, self.cell.next_name(asked.match)
             return self._named
 
-    def _elapsed(self) -> float:
+    def _measure_elapsed(self) -> float:
         return perf_counter() - self.started
 
     def turn(self) -> Awaitable[bool] | None:
@@ -200,18 +200,18 @@ class RecorderBase:
         self.out_of_turn = self._order is not None and self._order.is_busy(self.where.lineage)
         self.handed(held=False)
 
-    def _of_the_cells_end(self, error: BaseException | None) -> bool:
+    def _is_decided_at_cell_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel
         interrupt.
         """
         own = not self.where.lineage or self.cell.cancelling()
         return isinstance(error, asyncio.CancelledError) and own and not self.cell.closed
 
-    def _say_if_late(self) -> None:
+    def _report_if_late(self) -> None:
         if self.cell.closed:
             self.cell.say_late(LATE[0])
 
-    def _commit(
+    def _commit_call(
         self,
         call: Request | FunctionCall,
         reply: Reply | Value,
@@ -224,7 +224,7 @@ class RecorderBase:
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run and self.match:
-            self._append(self.cell.cassette, call, reply, kit, row)
+            self._append_call(self.cell.cassette, call, reply, kit, row)
             plain = self.asked.plain
             if isinstance(call, Request):
                 plain = (*plain, *asked_as(call))
@@ -235,7 +235,7 @@ class RecorderBase:
             self.cell.going.pop(self, None)
         self.cell.changed()
 
-    def _append(
+    def _append_call(
         self,
         cassette: Cassette,
         call: Request | FunctionCall,
@@ -245,8 +245,8 @@ class RecorderBase:
     ) -> None:
         name = "" if kit.get("model") else row.name
         head = Head(
-            self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._elapsed(), kit, name,
-            row.error,
+            self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._measure_elapsed(),
+            kit, name, row.error,
             self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
             self.asked.apart,
         )  # fmt: skip
@@ -286,7 +286,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         super().__init__(cell, secrets, asked, kind, where)
         self.request = request
         self._head: tuple[int, Headers, str, str] | None = None
-        self._chunks = Arrived(self._spool if hasattr(os, "pread") else None)
+        self._chunks = Arrived(self._create_spool if hasattr(os, "pread") else None)
         self._waits: list[float] = []
         self._kept: tuple[int, End] | None = None
         self._pending: tuple[End, BaseException | None] | None = None
@@ -321,7 +321,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         )
         self.handed()
 
-    def _spool(self) -> Spool:
+    def _create_spool(self) -> Spool:
         return Spool(self.cell.large_bodies(), self.secrets, keep_sent=False)
 
     def chunk(self, data: bytes) -> None:
@@ -333,15 +333,15 @@ class HttpCapture(RecorderBase, NullRecorder):
             )
             self._done = True
             self._chunks.drop()
-        self._waits.append(self._elapsed())
+        self._waits.append(self._measure_elapsed())
         ends = self._watch is not None and self._watch.feed(data)
         if ends and not self._done and (self._kept is None or self._kept[1] != "complete"):
-            self._keep("complete")
-            self._say_if_late()
+            self._commit_rest("complete")
+            self._report_if_late()
         self.handed()
 
     def finish(self) -> None:
-        self._end("complete")
+        self._end_capture("complete")
 
     def close(self) -> None:
         """An interrupt that strikes between two chunks closes the reply on its way out of the
@@ -349,47 +349,47 @@ class HttpCapture(RecorderBase, NullRecorder):
         """
         error = sys.exc_info()[1]
         if isinstance(error, KeyboardInterrupt):
-            self._end("cut short")
-        elif self._of_the_cells_end(error):
-            self._put_off("closed", None)
+            self._end_capture("cut short")
+        elif self._is_decided_at_cell_end(error):
+            self._postpone_end("closed", None)
         else:
-            self._end("closed")
+            self._end_capture("closed")
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, KeyboardInterrupt):
-            self._end("cut short")
-        elif self._of_the_cells_end(error):
-            self._put_off("error", error)
+            self._end_capture("cut short")
+        elif self._is_decided_at_cell_end(error):
+            self._postpone_end("error", error)
         else:
-            self._end("error", error)
+            self._end_capture("error", error)
             if not isinstance(error, asyncio.CancelledError):
                 self.handed()
 
     def cell_ended(self, *, interrupted: bool) -> None:
         """The cell is over and this is not: keep what has come, since it may be all that ever will."""
         if self._torn:
-            self._mend("cut short" if interrupted else "closed")
+            self._finish_torn_commit("cut short" if interrupted else "closed")
         elif self._pending is not None:
             end, error = self._pending
             self._done = True
-            self._keep("cut short" if interrupted else end, error)
+            self._commit_rest("cut short" if interrupted else end, error)
         elif self._head is not None and not self._done:
-            self._keep("cut short" if interrupted else "closed")
+            self._commit_rest("cut short" if interrupted else "closed")
 
-    def _put_off(self, end: End, error: BaseException | None) -> None:
+    def _postpone_end(self, end: End, error: BaseException | None) -> None:
         if not self._done and self._pending is None:
             self._pending = (end, error)
 
-    def _end(self, end: End, error: BaseException | None = None) -> None:
+    def _end_capture(self, end: End, error: BaseException | None = None) -> None:
         if self._done or self._pending is not None:
             return
         self._done = True
-        if self._keep(end, error):
-            self._say_if_late()
+        if self._commit_rest(end, error):
+            self._report_if_late()
         if not self._torn:
             self.cell.running.pop(self, None)
 
-    def _keep(self, end: End, error: BaseException | None = None) -> bool:
+    def _commit_rest(self, end: End, error: BaseException | None = None) -> bool:
         """Commit what is not on the tape yet; an end that says less than what is known changes
         nothing.
         """
@@ -408,13 +408,13 @@ class HttpCapture(RecorderBase, NullRecorder):
         self._kept = (len(self._chunks), end)
         self._torn = True
         if known is None:
-            self._settle(end, error)
+            self._commit_reply(end, error)
         else:
-            self._add(self._reply(end, error, kept))
+            self._append_late_reply(self._build_reply(end, error, kept))
         self._torn = False
         return True
 
-    def _mend(self, end: End) -> None:
+    def _finish_torn_commit(self, end: End) -> None:
         """An interrupt struck amid a commit: what it kept from the tape is committed now."""
         self._torn = False
         if self.cell.cassette is None or self.entry is not None:
@@ -425,32 +425,32 @@ class HttpCapture(RecorderBase, NullRecorder):
             self.cell.lose(f"call {self.id} is perhaps NOT on the tape: {error}")
         else:
             if self.entry is None:
-                self._settle(end)
+                self._commit_reply(end)
 
-    def _reply(self, end: End, error: BaseException | None, start: int = 0) -> Reply:
+    def _build_reply(self, end: End, error: BaseException | None, start: int = 0) -> Reply:
         frozen = freeze_error(error) if error is not None else None
         waits, chunks = tuple(self._waits[start:]), self._chunks.since(start)
         if self._head is None:
-            return Reply(None, end=end, error=frozen, waits=waits or (self._elapsed(),))
+            return Reply(None, end=end, error=frozen, waits=waits or (self._measure_elapsed(),))
         status, headers, version, reason = self._head
         return Reply(status, headers, chunks, waits, end, frozen, version, reason)
 
-    def _settle(self, end: End, error: BaseException | None = None) -> None:
-        reply = self._reply(end, error)
+    def _commit_reply(self, end: End, error: BaseException | None = None) -> None:
+        reply = self._build_reply(end, error)
         self._json = registry.said_json(reply)
         told = registry.facts(self.request, reply, parsed=self.asked.json, said=self._json)
-        self._name_gaps(told)
+        self._warn_of_untaped_tools(told)
         self.tags = self.cell.tags.with_user(self.tags, told.user)
         self.cell.tools.ask(told, self.moment)
         url = self.secrets.scrub_url(
             self.request.url
         )  # before it is cut: half a secret is known by nobody
         row = row_of(
-            self.id, self.kind, told, self._elapsed(), name=url, error=failure(reply, error)
+            self.id, self.kind, told, self._measure_elapsed(), name=url, error=failure(reply, error)
         )
-        self._commit(self.request, reply, told.record(), row)
+        self._commit_call(self.request, reply, told.record(), row)
 
-    def _name_gaps(self, told: registry.Facts) -> None:
+    def _warn_of_untaped_tools(self, told: registry.Facts) -> None:
         for name in self.cell.tools.untaped(told, self.cell.ask.namespace):
             self.cell.warn(
                 f"the result of tool {name} was not taped: no function of the notebook goes by that name, so in replay "
@@ -458,7 +458,7 @@ class HttpCapture(RecorderBase, NullRecorder):
                 cold=True,
             )
 
-    def _add(self, late: Reply) -> None:
+    def _append_late_reply(self, late: Reply) -> None:
         """Bytes, or an end, that came after the call was committed."""
         if self.entry is None or self.cell.cassette is None:
             return

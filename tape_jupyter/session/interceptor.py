@@ -96,7 +96,7 @@ class InterceptorHost(Protocol):
     def calling(self) -> None: ...
 
 
-def _runs_here(call: FunctionCall) -> bool:
+def _has_local_body(call: FunctionCall) -> bool:
     """Whether its body is Python of this process: no prompt, and no server."""
     return call.discreet == "no" and (call.scope is not None or call.kind == "retrieval")
 
@@ -118,7 +118,7 @@ class Interceptor(Tape):
         """
 
     def begin(self, call: Request | FunctionCall) -> Play | Capture | None:
-        decided = self._begin(call)
+        decided = self._begin_call(call)
         return decided.wait() if isinstance(decided, PendingCall) else decided
 
     def continue_in_fork(self) -> None:
@@ -127,13 +127,13 @@ class Interceptor(Tape):
 
     def wants(self) -> bool:
         """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
-        return isinstance(self._cell(), TapedCell) or self.desk.sealed
+        return isinstance(self._find_current_cell(), TapedCell) or self.desk.sealed
 
     def spool(self, request: Request) -> Spool | None:
         """Where a large body goes that the program is about to send with this request; None: it is
         held.
         """
-        cell = self._cell()
+        cell = self._find_current_cell()
         if not isinstance(cell, TapedCell) or os.getpid() != self._pid or not hasattr(os, "pread"):
             return None
         self.desk.secrets.learn_request(request)
@@ -151,14 +151,14 @@ class Interceptor(Tape):
 
     def answers(self) -> bool:
         """Whether it may be answered without being sent (taps.answers)."""
-        cell = self._cell()
-        return _chosen(cell) if isinstance(cell, TapedCell) else self.desk.sealed
+        cell = self._find_current_cell()
+        return _is_decided_per_call(cell) if isinstance(cell, TapedCell) else self.desk.sealed
 
     def replays(self) -> bool:
         """Whether the tape answers all that is asked here, so that no credential is of use
         (taps.replays).
         """
-        cell = self._cell()
+        cell = self._find_current_cell()
         return (
             isinstance(cell, TapedCell)
             and cell.replaying
@@ -168,7 +168,7 @@ class Interceptor(Tape):
 
     def stand_in(self, name: str, told: str) -> str | None:
         """A placeholder for a credential that is nowhere to be found (taps.stand_in)."""
-        cell = self._cell()
+        cell = self._find_current_cell()
         replaying = isinstance(cell, TapedCell) and cell.replaying and not cell.closed
         return (
             self.desk.secrets.stand_in(name, told) if replaying or self.desk.lending.lends else None
@@ -176,7 +176,7 @@ class Interceptor(Tape):
 
     def setting(self, name: str) -> str | None:
         """What the recorded calls tell of a setting (taps.setting)."""
-        cell = self._cell()
+        cell = self._find_current_cell()
         if self.replays() and cell.cassette is not None:
             return settings([cell.cassette]).get(name)
         return settings(self.desk.lending.cassettes).get(name) if self.desk.lending.lends else None
@@ -195,38 +195,38 @@ class Interceptor(Tape):
             bool(told.selection.live) or told.on_divergence == "live" or cell.stepping is not None
         )
 
-    def _cell(self) -> Any:
+    def _find_current_cell(self) -> Any:
         origin = ORIGIN.get()
         return origin.cell if origin is not None else self.desk.active
 
     def hold(self, call: Request | FunctionCall) -> Hold | None:
         """For a door that can await: the call, where it is to wait for a person; None: ask `begin`."""
-        cell = self._cell()
+        cell = self._find_current_cell()
         if not isinstance(cell, TapedCell) or cell.stepping is None:
             return None
-        decided = self._begin(call)
+        decided = self._begin_call(call)
         return decided if isinstance(decided, PendingCall) else Decided(decided)
 
-    def _begin(self, call: Request | FunctionCall) -> Play | Capture | PendingCall | None:
+    def _begin_call(self, call: Request | FunctionCall) -> Play | Capture | PendingCall | None:
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
         if not isinstance(cell, TapedCell):
-            return self._outside(call)
+            return self._answer_outside_cell(call)
         if os.getpid() != self._pid:
-            return self._forked(cell, call)
-        if cell.runs_tools and isinstance(call, FunctionCall) and _runs_here(call):
+            return self._answer_forked_call(cell, call)
+        if cell.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
         if self._copied is not None:
             call = self._copied.as_recorded(call)
         try:
             return (
-                self._http(cell, origin, call)
+                self._begin_http_call(cell, origin, call)
                 if isinstance(call, Request)
-                else self._function(cell, origin, call)
+                else self._begin_function_call(cell, origin, call)
             )
         except Exception as error:
-            return _failed(cell, call, error)
+            return _handle_own_failure(cell, call, error)
 
     def note(self, text: str) -> None:
         """What a tap saw and the tape cannot hold (taps.note)."""
@@ -237,12 +237,12 @@ class Interceptor(Tape):
         """A feature flag was evaluated (instrumentation/openfeature.py): it stands on the run's end
         mark.
         """
-        cell = self._cell()
+        cell = self._find_current_cell()
         if isinstance(cell, TapedCell) and not cell.closed:
             cell.tags.flag(key, value)
             cell.ends["flags"] = cell.tags.flags
 
-    def _outside(self, call: Request | FunctionCall) -> Play | None:
+    def _answer_outside_cell(self, call: Request | FunctionCall) -> Play | None:
         """A call while no taped cell runs: nothing of ours, unless the whole session replays, or a
         key is missing.
         """
@@ -261,7 +261,7 @@ class Interceptor(Tape):
             f"{title(call)}: the session replays, and no taped cell is running. Nothing was sent."
         )
 
-    def _forked(self, cell: TapedCell, call: Request | FunctionCall) -> Play | Capture:
+    def _answer_forked_call(self, cell: TapedCell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
             return self.telemetry.unsent(call, cell) if cell.replaying else NullRecorder()
@@ -274,7 +274,7 @@ class Interceptor(Tape):
         network_guard.post("note", text, cell, refused=True)
         raise cell.refuse(BlockedConnection(text))
 
-    def _http(
+    def _begin_http_call(
         self, cell: TapedCell, origin: Origin | None, request: Request
     ) -> Play | Capture | PendingCall:
         kind = hosts.class_of(request)
@@ -284,27 +284,30 @@ class Interceptor(Tape):
                 return telemetry.unsent(request, cell)
             return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
-        if self._goes_live(cell, request):
+        if self._is_certainly_live(cell, request):
             self._require_key(cell, request)
             self._open_run(cell, request)
-            matching, where = partial(self._match, cell, request), self._where(cell, origin)
+            matching, where = (
+                partial(self._match_request, cell, request),
+                self._locate_call(cell, origin),
+            )
             return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
-        matched = self._match(cell, request)
-        self._tools(cell, request, matched.json)
-        answered = partial(self._http_answered, cell, origin, request, kind, matched)
-        return self._settled(cell, origin, matched, request, kind, answered)
+        matched = self._match_request(cell, request)
+        self._tape_offered_tools(cell, request, matched.json)
+        answered = partial(self._answer_http_call, cell, origin, request, kind, matched)
+        return self._decide_and_answer(cell, origin, matched, request, kind, answered)
 
-    def _goes_live(self, cell: TapedCell, request: Request) -> bool:
+    def _is_certainly_live(self, cell: TapedCell, request: Request) -> bool:
         """Whether it goes out whatever it asks, and nothing else hangs on what that is: it need not
         be known yet.
         """
         return (
-            not _chosen(cell)
+            not _is_decided_per_call(cell)
             and not self._may_offer_tools(cell, request)
             and not opens_dialogue(request)
         )
 
-    def _http_answered(
+    def _answer_http_call(
         self,
         cell: TapedCell,
         origin: Origin | None,
@@ -316,22 +319,24 @@ class Interceptor(Tape):
     ) -> Play | Capture:
         """What was decided, done. `sent` goes live in place of the program's request."""
         if not isinstance(decided, GoLive):
-            entry = _entry(decided.recorded if isinstance(decided, Frozen | Stub) else decided)
-            reply = self._reply(cell, entry, request)
-            self._tools_asked(cell, request, kind, reply)
-            self._hold(cell, origin, matched, request, kind, decided)
+            entry = _require_entry(
+                decided.recorded if isinstance(decided, Frozen | Stub) else decided
+            )
+            reply = self._read_reply(cell, entry, request)
+            self._tape_requested_tools(cell, request, kind, reply)
+            self._record_substitute_answer(cell, origin, matched, request, kind, decided)
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
                 reply, Reply
             ):
                 cell.tools.ask(registry.facts(request, reply), cell.tools.moment())
             return Play(
                 reply,
-                self._gate(cell, entry, reply),
+                self._build_gate(cell, entry, reply),
                 dialogue=played_dialogue(self.desk, cell, entry, reply, request),
             )
         self._require_key(cell, request)
         self._open_run(cell, request)
-        where = self._where(cell, origin)
+        where = self._locate_call(cell, origin)
         if sent is not None:  # it is found by what the program asks
             request, matched = sent, MatchedRequest(matched.match, apart=matched.apart)
         capture: HttpCapture
@@ -342,12 +347,14 @@ class Interceptor(Tape):
             )
         else:
             capture = HttpCapture(cell, self.desk.secrets, matched, kind, where, request)
-        capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        capture.takes_place_of(
+            _require_entry(decided.recorded) if decided.recorded is not None else None
+        )
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
         capture.instead = sent
         return capture
 
-    def _match(self, cell: TapedCell, request: Request) -> MatchedRequest:
+    def _match_request(self, cell: TapedCell, request: Request) -> MatchedRequest:
         growing = self._history.of(request.body)
         exact = exact_digest(request, growing)
         known = (
@@ -359,7 +366,7 @@ class Interceptor(Tape):
             return MatchedRequest(known, exact)
         return asked(request, self.desk.secrets, cell.ignore, exact, growing)
 
-    def _function(
+    def _begin_function_call(
         self, cell: TapedCell, origin: Origin | None, call: FunctionCall
     ) -> Play | Capture | PendingCall:
         cell.tools.ran(call.name)
@@ -371,10 +378,10 @@ class Interceptor(Tape):
             and not cell.player.times(cell.execution, matched.match)
         ):
             return Play(answers.unrecorded(call, self.desk.secrets))
-        answered = partial(self._function_answered, cell, origin, call, matched, arguments)
-        return self._settled(cell, origin, matched, call, call.kind, answered)
+        answered = partial(self._answer_function_call, cell, origin, call, matched, arguments)
+        return self._decide_and_answer(cell, origin, matched, call, call.kind, answered)
 
-    def _function_answered(
+    def _answer_function_call(
         self,
         cell: TapedCell,
         origin: Origin | None,
@@ -384,30 +391,32 @@ class Interceptor(Tape):
         decided: Recorded | GoLive | Frozen | Stub,
         sent: FunctionCall | None = None,
     ) -> Play | Capture:
-        self._hold(cell, origin, matched, call, call.kind, decided)
+        self._record_substitute_answer(cell, origin, matched, call, call.kind, decided)
         if isinstance(decided, Stub):
             return Play(Value(decided.value))
         if not isinstance(decided, GoLive):
-            entry = _entry(decided.recorded if isinstance(decided, Frozen) else decided)
-            if cell.replaying and self._body_runs_again(cell, entry, call):
+            entry = _require_entry(decided.recorded if isinstance(decided, Frozen) else decided)
+            if cell.replaying and self._has_override_inside(cell, entry, call):
                 return BodyAgain(entry)
-            value = self._value(cell, entry, call)
+            value = self._read_value(cell, entry, call)
             effects = None
             if isinstance(value, Value):
                 random.follow(cell, value.moved)
                 self._changed.update(value.changed)
                 effects = RecordedEffects(cell, call, entry.name, value)
-            return Play(value, self._gate(cell, entry, value), effects=effects)
+            return Play(value, self._build_gate(cell, entry, value), effects=effects)
         self._open_run(cell, call)
         capture = FunctionCapture(
-            cell, self.desk.secrets, matched, self._where(cell, origin), call, arguments
+            cell, self.desk.secrets, matched, self._locate_call(cell, origin), call, arguments
         )
-        capture.takes_place_of(_entry(decided.recorded) if decided.recorded is not None else None)
+        capture.takes_place_of(
+            _require_entry(decided.recorded) if decided.recorded is not None else None
+        )
         capture.diverged = "live" if _is_divergence(cell, decided) else ""
         capture.instead = sent
         return capture
 
-    def _body_runs_again(self, cell: TapedCell, entry: Entry, call: FunctionCall) -> bool:
+    def _has_override_inside(self, cell: TapedCell, entry: Entry, call: FunctionCall) -> bool:
         """Whether a person overrode a call inside it: then what its body gives is found out, not
         played.
         """
@@ -419,7 +428,7 @@ class Interceptor(Tape):
         )
         return True
 
-    def _settled(
+    def _decide_and_answer(
         self,
         cell: TapedCell,
         origin: Origin | None,
@@ -434,29 +443,33 @@ class Interceptor(Tape):
         lineage = origin.lineage if origin is not None else ""
         near = (
             near_matches.chosen(cell, call, matched, self._changed)
-            if matched.hidden and _chosen(cell)
+            if matched.hidden and _is_decided_per_call(cell)
             else None
         )
         if near is not None and near.changed and cell.ask.options.get("rerun"):
             # everything that came out as it did is as it was: this is another call now
             near = NearMatch(matched.apart, why=near.said)
-        decided = self._decided(cell, lineage, matched, call, kind, near)
+        decided = self._decide_call(cell, lineage, matched, call, kind, near)
         if cell.stepping is None:
-            return answered(self._accepted(cell, matched, lineage, call, decided, near))
+            return answered(self._accept_decision(cell, matched, lineage, call, decided, near))
 
-        def settle(
+        def answer_decision(
             decided: Settled | Written, sent: Request | FunctionCall | None = None
         ) -> Play | Capture:
             try:
                 if isinstance(decided, Written):
-                    return self._written(cell, origin, matched, call, kind, decided.reply)
-                return answered(self._accepted(cell, matched, lineage, call, decided, near), sent)
+                    return self._record_written_reply(
+                        cell, origin, matched, call, kind, decided.reply
+                    )
+                return answered(
+                    self._accept_decision(cell, matched, lineage, call, decided, near), sent
+                )
             except Exception as error:
-                return _failed(cell, call, error)
+                return _handle_own_failure(cell, call, error)
 
-        return PendingCall(cell, call, kind, matched.match, lineage, decided, settle)
+        return PendingCall(cell, call, kind, matched.match, lineage, decided, answer_decision)
 
-    def _written(
+    def _record_written_reply(
         self,
         cell: TapedCell,
         origin: Origin | None,
@@ -467,13 +480,17 @@ class Interceptor(Tape):
     ) -> Play:
         self._open_run(cell, call)
         held = HeldAnswer(
-            cell, self.desk.secrets, _found_by(matched), kind, self._where(cell, origin)
+            cell,
+            self.desk.secrets,
+            _reduce_to_match_key(matched),
+            kind,
+            self._locate_call(cell, origin),
         )
         held.diverged = "hand"
         held.keep(call, reply, "")
         return Play(reply)
 
-    def _decided(
+    def _decide_call(
         self,
         cell: TapedCell,
         lineage: str,
@@ -502,7 +519,7 @@ class Interceptor(Tape):
             decided = found or Refuse(decided.times)
         return decided
 
-    def _accepted(
+    def _accept_decision(
         self,
         cell: TapedCell,
         matched: MatchedRequest,
@@ -521,14 +538,14 @@ class Interceptor(Tape):
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
             if decided.id in decided.book.ended.get(decided.run, {}).get("alike", ()):
-                self._told_by_order(cell, call, decided, matched)
+                self._report_match_by_order(cell, call, decided, matched)
             elif near is not None:
-                self._told_by_less(cell, call, decided, near)
+                self._report_match_by_less(cell, call, decided, near)
             cell.served.append(decided)
             cell.changed()
         return decided
 
-    def _told_by_order(
+    def _report_match_by_order(
         self, cell: TapedCell, call: Request | FunctionCall, entry: Entry, matched: MatchedRequest
     ) -> None:
         """Of calls that differ only in what is not on the tape, nothing there says which is which."""
@@ -546,7 +563,7 @@ class Interceptor(Tape):
             f"{title(call)}: calls {calls} of run {entry.run} differ only in {what}: told apart by their order"
         )
 
-    def _told_by_less(
+    def _report_match_by_less(
         self, cell: TapedCell, call: Request | FunctionCall, entry: Entry, near: NearMatch
     ) -> None:
         """The recorded call is the same as far as it can be compared."""
@@ -561,7 +578,7 @@ class Interceptor(Tape):
         if near.said:
             cell.warn(near.said)
 
-    def _hold(
+    def _record_substitute_answer(
         self,
         cell: TapedCell,
         origin: Origin | None,
@@ -577,9 +594,13 @@ class Interceptor(Tape):
             return
         self._open_run(cell, call)
         held = HeldAnswer(
-            cell, self.desk.secrets, _found_by(matched), kind, self._where(cell, origin)
+            cell,
+            self.desk.secrets,
+            _reduce_to_match_key(matched),
+            kind,
+            self._locate_call(cell, origin),
         )
-        recorded = _entry(decided.recorded) if decided.recorded is not None else None
+        recorded = _require_entry(decided.recorded) if decided.recorded is not None else None
         if isinstance(decided, Stub):
             held.keep(call, Value(decided.value), "stub", recorded)
         elif recorded is not None:
@@ -596,19 +617,19 @@ class Interceptor(Tape):
                 )
             )
 
-    def _reply(self, cell: TapedCell, entry: Entry, request: Request) -> Reply | Value:
+    def _read_reply(self, cell: TapedCell, entry: Entry, request: Request) -> Reply | Value:
         reply, edited = entry.book.reply(entry)
-        self._require_sound(reply)
+        self._require_sound_bodies(reply)
         if edited:
             cell.edited.append(entry.id)
         if edited and cell.ask.options.get("strict"):
             text = f"call {entry.id} was edited by hand ({entry.book.path.name}:{entry.line}); --strict refuses it"
             raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}"))
         if isinstance(reply, Reply) and reply.end == "cut short":
-            return self._cut_short(cell, entry, reply, request)
+            return self._build_interrupted_reply(cell, entry, reply, request)
         return reply
 
-    def _value(self, cell: TapedCell, entry: Entry, call: FunctionCall) -> Reply | Value:
+    def _read_value(self, cell: TapedCell, entry: Entry, call: FunctionCall) -> Reply | Value:
         value = entry.reply()
         if isinstance(value, Value) and value.unkept:
             raise cell.refuse(
@@ -618,7 +639,7 @@ class Interceptor(Tape):
             )
         return answers.given(value, self.desk.secrets) if isinstance(value, Value) else value
 
-    def _require_sound(self, reply: Reply | Value) -> None:
+    def _require_sound_bodies(self, reply: Reply | Value) -> None:
         """A large body is compared with its digest before anything of it is handed on. Raises
         CassetteError.
         """
@@ -626,10 +647,12 @@ class Interceptor(Tape):
             for body in large_bodies(reply.chunks):
                 external_texts.require_sound(body)
 
-    def _gate(self, cell: TapedCell, entry: Entry, reply: Reply | Value) -> Gate | None:
+    def _build_gate(self, cell: TapedCell, entry: Entry, reply: Reply | Value) -> Gate | None:
         return cell.pacing.gate(entry, reply) if cell.pacing is not None else None
 
-    def _cut_short(self, cell: TapedCell, entry: Entry, reply: Reply, request: Request) -> Reply:
+    def _build_interrupted_reply(
+        self, cell: TapedCell, entry: Entry, reply: Reply, request: Request
+    ) -> Reply:
         if not cell.ask.options.get("cut_short"):
             text = f"call {entry.id} was cut short by an interrupt when recorded ({entry.book.path.name}:{entry.line})"
             now = "Record the cell again, or replay with --cut-short to get the partial reply and the interrupt."
@@ -650,7 +673,7 @@ class Interceptor(Tape):
             reply.reason,
         )
 
-    def _where(self, cell: TapedCell, origin: Origin | None) -> Where:
+    def _locate_call(self, cell: TapedCell, origin: Origin | None) -> Where:
         return Where(
             cell.run, origin.lineage if origin is not None else "", SPAN.get(), PARENT.get()
         )
@@ -667,7 +690,7 @@ class Interceptor(Tape):
             text = f"{title(call)} was not sent, since it could not be recorded: {error}"
             raise cell.refuse(BlockedConnection(text)) from error
 
-    def _tools(self, cell: TapedCell, request: Request, body: Any) -> None:
+    def _tape_offered_tools(self, cell: TapedCell, request: Request, body: Any) -> None:
         """Tape the functions that this request offers as tools."""
         if not self._may_offer_tools(cell, request):
             return
@@ -676,7 +699,7 @@ class Interceptor(Tape):
         else:
             self.desk.look_again(cell)
 
-    def _tools_asked(
+    def _tape_requested_tools(
         self, cell: TapedCell, request: Request, kind: HostClass, reply: Reply | Value
     ) -> None:
         """Before a reply is handed on that asks for tools its request did not declare: the provider
@@ -687,7 +710,7 @@ class Interceptor(Tape):
             recorded
             and isinstance(reply, Reply)
             and not self._may_offer_tools(cell, request)
-            and _may_ask(reply)
+            and _may_ask_for_tools(reply)
         ):
             self.desk.look_again(cell)
 
@@ -712,13 +735,13 @@ class PendingCall:
     settle: Callable[..., Play | Capture]
 
     def wait(self) -> Play | Capture:
-        return self._stepping.held(self).wait()
+        return self._cell_stepping.held(self).wait()
 
     async def arrive(self) -> Play | Capture:
-        return await self._stepping.held(self).arrive()
+        return await self._cell_stepping.held(self).arrive()
 
     @property
-    def _stepping(self) -> Stepping:
+    def _cell_stepping(self) -> Stepping:
         assert self.cell.stepping is not None
         return self.cell.stepping
 
@@ -733,7 +756,7 @@ class Decided:
         return self.decision
 
 
-def _failed(cell: TapedCell, call: Request | FunctionCall, error: Exception) -> Capture:
+def _handle_own_failure(cell: TapedCell, call: Request | FunctionCall, error: Exception) -> Capture:
     """A call went wrong in our own hands. Raises UnmatchedCall in replay.
 
     As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure.
@@ -745,12 +768,12 @@ def _failed(cell: TapedCell, call: Request | FunctionCall, error: Exception) -> 
     raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
 
 
-def _found_by(matched: MatchedRequest) -> MatchedRequest:
+def _reduce_to_match_key(matched: MatchedRequest) -> MatchedRequest:
     """What a call that did not go out is found by."""
     return matched._replace(exact="", json=None, clean=0)
 
 
-def _may_ask(reply: Reply) -> bool:
+def _may_ask_for_tools(reply: Reply) -> bool:
     """Whether a model's reply could ask for tools, without reading it."""
     return bool(reply.header("content-encoding")) or any(word in reply.readable for word in _ASKING)
 
@@ -762,7 +785,7 @@ def _is_divergence(cell: TapedCell, decided: GoLive) -> bool:
     return cell.replaying and decided.recorded is None and not cell.execution.selection.live
 
 
-def _chosen(cell: TapedCell) -> bool:
+def _is_decided_per_call(cell: TapedCell) -> bool:
     """Whether it is decided call by call what goes out."""
     return (
         cell.mode not in ("record", "live")
@@ -771,6 +794,6 @@ def _chosen(cell: TapedCell) -> bool:
     )
 
 
-def _entry(recorded: Recorded | None) -> Entry:
+def _require_entry(recorded: Recorded | None) -> Entry:
     assert isinstance(recorded, Entry)  # the players of this room are over cassettes
     return recorded

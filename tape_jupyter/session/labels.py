@@ -93,7 +93,7 @@ class CellTags:
     def flag(self, key: str, value: Any) -> None:
         """A feature flag was evaluated."""
         if len(self.flags) < _FLAGS:
-            self.flags[key] = _plain(value)
+            self.flags[key] = _to_plain_value(value)
 
 
 def baggage() -> dict[str, Any]:
@@ -108,7 +108,9 @@ def baggage() -> dict[str, Any]:
     known = {
         _NAMES[key.lower()]: str(value) for key, value in told.items() if key.lower() in _NAMES
     }
-    others = {str(key): _plain(value) for key, value in told.items() if key.lower() not in _NAMES}
+    others = {
+        str(key): _to_plain_value(value) for key, value in told.items() if key.lower() not in _NAMES
+    }
     return {**known, **({"baggage": others} if others else {})}
 
 
@@ -119,12 +121,12 @@ def flags_of(text: str) -> dict[str, Any]:
             told = json.loads(text)
         except ValueError as error:
             raise TapeUsageError(f"flags={text[:80]}: it is no JSON ({error})") from None
-        return {str(key): _plain(value) for key, value in told.items()}
+        return {str(key): _to_plain_value(value) for key, value in told.items()}
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return {key.strip(): value.strip() if is_pair else True for key, is_pair, value in pairs}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     return value[:_LONGEST] if isinstance(value, str) else json.dumps(value, default=str)[:_LONGEST]

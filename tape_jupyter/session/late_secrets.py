@@ -18,7 +18,7 @@ def told_before(cassette: Cassette, runs: Collection[str], secrets: Secrets) -> 
         if (
             entry.run in runs
             and entry.book is cassette
-            and (names := _held(cassette, entry, secrets))
+            and (names := _find_secret_names(cassette, entry, secrets))
         ):
             place = f"{cassette.path.name}:{entry.line}"
             yield (
@@ -27,7 +27,7 @@ def told_before(cassette: Cassette, runs: Collection[str], secrets: Secrets) -> 
             )
 
 
-def _held(cassette: Cassette, entry: Entry, secrets: Secrets) -> str:
+def _find_secret_names(cassette: Cassette, entry: Entry, secrets: Secrets) -> str:
     text = cassette.text(entry.offset, entry.length)
     if not secrets.suspicious(text):
         return ""

@@ -73,7 +73,7 @@ class Lending:
         self._secrets, self._busy = secrets, busy
         self._folder: Path | None = None
         self._cassettes: Callable[[], Iterable[Cassette]] = tuple
-        self._undo: Callable[[], None] = _nothing
+        self._undo: Callable[[], None] = _do_nothing
         self._addresses: dict[str, str] = {}  # that were lent
         self._read: tuple[list[tuple[Path, int]], dict[str, str]] = (
             [],
@@ -125,56 +125,60 @@ class Lending:
         for.
         """
         if self._folder is None:
-            self._undo = environment.patch(self._lent, self._stays)
+            self._undo = environment.patch(self._lend_value, self._is_own_placeholder)
         self._folder, self._cassettes = folder, cassettes
 
     def stop(self) -> None:
         """The environment is as without us."""
         self._undo()
-        self._undo, self._folder, self._cassettes = _nothing, None, tuple
+        self._undo, self._folder, self._cassettes = _do_nothing, None, tuple
 
-    def _stays(self, name: str, value: str) -> bool:
+    def _is_own_placeholder(self, name: str, value: str) -> bool:
         """Whether what a program sets is a placeholder, and that variable has one of its own."""
-        return self.lends and self._secrets.is_stand_in(value) and self._wanted(name) is not None
+        return (
+            self.lends
+            and self._secrets.is_stand_in(value)
+            and self._find_recorded_value(name) is not None
+        )
 
-    def _lent(self, name: str, frame: FrameType) -> str | None:
+    def _lend_value(self, name: str, frame: FrameType) -> str | None:
         if (
             not self.lends
             or not (names_a_secret(name) or name.endswith(placeholders.SETTINGS))
-            or not _may_have_it(frame)
+            or not _may_receive_key(frame)
         ):
             return None
-        value = self._wanted(name)
+        value = self._find_recorded_value(name)
         if value is not None:
-            self._give(name, value)
+            self._register_lent_value(name, value)
         return value
 
-    def _give(self, name: str, value: str) -> None:
+    def _register_lent_value(self, name: str, value: str) -> None:
         if value == placeholder(name):
             self._secrets.stand_in(name)
-        elif placeholders.is_address(value) and not _is_safe(name, value):
+        elif placeholders.is_address(value) and not _is_safe_address(name, value):
             self._addresses[name] = value
 
-    def _wanted(self, name: str) -> str | None:
+    def _find_recorded_value(self, name: str) -> str | None:
         """What the recordings have for a variable that is not set; None where another takes its
         place.
         """
         if names_a_secret(name):
-            return None if _stood_for(name) else self._recorded().get(name)
+            return None if _has_alternative(name) else self._read_recorded_values().get(name)
         own = not name.endswith("_API_VERSION") and (
             placeholders.is_kept_by_a_key(name) or (name in audit_environment.CLOUD and _has_adc())
         )
-        return None if own else self._recorded().get(name)
+        return None if own else self._read_recorded_values().get(name)
 
-    def _recorded(self) -> dict[str, str]:
+    def _read_recorded_values(self) -> dict[str, str]:
         cassettes = list(self._cassettes())
         state = [(cassette.path, cassette.size) for cassette in cassettes]
         if state != self._read[0]:
-            self._read = state, _recorded(cassettes)
+            self._read = state, _collect_recorded_values(cassettes)
         return self._read[1]
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing is lent."""
 
 
@@ -183,20 +187,20 @@ def cassettes_of(
 ) -> Callable[[], Iterable[Cassette]]:
     """The notebook's cassettes as they are when asked; one that cannot be read lends nothing."""
 
-    def read() -> Iterable[Cassette]:
+    def read_cassettes() -> Iterable[Cassette]:
         for path in sorted(folder.glob("*.tape.yaml")):
             try:
                 yield opened(path)
             except (CassetteError, OSError):
                 continue
 
-    return read
+    return read_cassettes
 
 
 # ---- who looks
 
 
-def _may_have_it(frame: FrameType) -> bool:
+def _may_receive_key(frame: FrameType) -> bool:
     """Whether the code of this frame only wants to use what it looks up."""
     module = str(frame.f_globals.get("__name__", ""))
     if any(module == reader or module.startswith(f"{reader}.") for reader in READERS):
@@ -224,7 +228,7 @@ def provides(code: CodeType) -> bool:
 # ---- what is here
 
 
-def _stood_for(name: str) -> bool:
+def _has_alternative(name: str) -> bool:
     """Whether another variable is set that is as good, or a profile of this machine is."""
     if any(environment.is_set(other) for same in SAME if name in same for other in same):
         return True
@@ -246,7 +250,7 @@ def _has_adc() -> bool:
     return any(path.expanduser().is_file() for path in ([Path(named)] if named else [usual]))
 
 
-def _is_safe(name: str, address: str) -> bool:
+def _is_safe_address(name: str, address: str) -> bool:
     """Whether a real key may go there: to this machine, or where the client goes in any case
     (ANTHROPIC_BASE_URL=https://api.anthropic.com).
     """
@@ -260,7 +264,7 @@ def _is_safe(name: str, address: str) -> bool:
 # ---- what recordings tell
 
 
-def _recorded(cassettes: Iterable[Cassette]) -> dict[str, str]:
+def _collect_recorded_values(cassettes: Iterable[Cassette]) -> dict[str, str]:
     told: dict[str, str] = {}
     for cassette in cassettes:
         for run in cassette.runs:
@@ -273,12 +277,12 @@ def settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
     requests name them, where a profile or a file told the client.
     """
     cassettes = list(cassettes)
-    told = _recorded(cassettes)
+    told = _collect_recorded_values(cassettes)
     if region := told.get("AWS_DEFAULT_REGION"):
         told.setdefault("AWS_REGION", region)
     if {"AWS_REGION", "GOOGLE_CLOUD_PROJECT"} <= told.keys():
         return told
-    for url in _urls(cassettes):
+    for url in _read_recorded_urls(cassettes):
         host = urlsplit(url).hostname or ""
         if host.endswith((".amazonaws.com", ".api.aws")) and (region := hosts.region(url)):
             told.setdefault("AWS_REGION", region)
@@ -287,7 +291,7 @@ def settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
     return told
 
 
-def _urls(cassettes: Iterable[Cassette]) -> Iterable[str]:
+def _read_recorded_urls(cassettes: Iterable[Cassette]) -> Iterable[str]:
     for cassette in cassettes:
         for entry in cassette.calls[:_LOOKED_AT]:
             try:

@@ -53,7 +53,7 @@ def miss(
         )
     where = shown(cell)
     if refused.frozen:
-        return UnmatchedCall(_frozen(cell, call, refused, where, secrets))
+        return UnmatchedCall(_describe_frozen_call(cell, call, refused, where, secrets))
     if refused.times and not refused.why:
         return UnmatchedCall(
             f"{title(call)}: recorded {times(refused.times)} in {where}, and this cell now makes it once more. "
@@ -63,7 +63,7 @@ def miss(
     lines += [refused.why] if refused.why else []
     reordered = False
     if isinstance(call, FunctionCall) or not refused.why:
-        near, reordered = _nearest_lines(cell, call, secrets)
+        near, reordered = _format_nearest_call(cell, call, secrets)
         lines += near
     then = "%tape off, then " if cell.ask.overruled else ""
     lines.append(
@@ -99,7 +99,7 @@ def shown(cell: TapedCell) -> str:
     return cell.path.name if cell.path else "the cassette"
 
 
-def _frozen(
+def _describe_frozen_call(
     cell: TapedCell, call: Request | FunctionCall, refused: Refuse, where: str, secrets: Secrets
 ) -> str:
     stub = (
@@ -116,14 +116,14 @@ def _frozen(
     lines = [
         f"{title(call)} is frozen (--freeze), and no recording in {where} answers it. It did not run."
     ]
-    return "\n".join([*lines, *_nearest_lines(cell, call, secrets)[0], now])
+    return "\n".join([*lines, *_format_nearest_call(cell, call, secrets)[0], now])
 
 
 def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _nearest_lines(
+def _format_nearest_call(
     cell: TapedCell, call: Request | FunctionCall, secrets: Secrets
 ) -> tuple[list[str], bool]:
     """How it differs from the nearest recorded call, and whether only the order of its words does."""
@@ -153,10 +153,12 @@ def _nearest_lines(
             f"It was recorded: call {place}. A newer recording of that cell took that run's place, without it."
         ], False
     unseen = ["  nothing that is shown here: a secret or a volatile field"]
-    return [head, *(diff or unseen)], bool(diff) and _words(theirs, ours) == _words(ours, theirs)
+    return [head, *(diff or unseen)], bool(diff) and _count_differing_words(
+        theirs, ours
+    ) == _count_differing_words(ours, theirs)
 
 
-def _words(told: Mapping[str, Any], other: Mapping[str, Any]) -> Counter[str]:
+def _count_differing_words(told: Mapping[str, Any], other: Mapping[str, Any]) -> Counter[str]:
     """How often which word is said in the fields of `told` that are not the same in `other`."""
     texts = [str(value) for name, value in told.items() if other.get(name, _NONE) != value]
     return Counter(re.findall(r"\w+", " ".join(texts)))
@@ -169,11 +171,11 @@ def nearest_call(ours: Mapping[str, Any], calls: Sequence[Entry]) -> Entry | Non
     """Of recorded calls of the same sort the one whose fields are most like these; of equals the
     newest.
     """
-    found = nearest(ours, _recorded(calls, is_tool="tool" in ours))
+    found = nearest(ours, _read_recorded_calls(calls, is_tool="tool" in ours))
     return found[0] if found is not None else None
 
 
-def _recorded(
+def _read_recorded_calls(
     calls: Sequence[Entry], *, is_tool: bool
 ) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
     """Recorded calls of the same sort with their fields, newest first, for as long as a person is
@@ -222,7 +224,7 @@ def diverged(
     calls = cell.cassette.calls if cell.cassette is not None else []
     nearest = next(in_its_place(cell, ours, lineage), None) or nearest_call(ours, calls)
     theirs = recorded_fields(nearest) or {} if nearest is not None else {}
-    told = sorted(differing(theirs, ours, WIDTH), key=lambda field: _rank(field[0]))[:FIELDS]
+    told = sorted(differing(theirs, ours, WIDTH), key=lambda field: _rank_field(field[0]))[:FIELDS]
     kind: HostClass = call.kind if isinstance(call, FunctionCall) else "host"
     if nearest is not None:
         kind = nearest.head().get("kind", kind)
@@ -255,17 +257,17 @@ def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iter
     until, ranked = time.monotonic() + SEARCH_SECONDS, []
     for place, entry in enumerate(own):
         theirs = recorded_fields(entry) if time.monotonic() < until else None
-        if theirs is not None and _address(theirs) == _address(ours):
+        if theirs is not None and _extract_address(theirs) == _extract_address(ours):
             ranked.append((entry.lineage != lineage, -likeness(ours, theirs), place))
     for *_, place in sorted(ranked):
         yield own[place]
 
 
-def _address(told: Mapping[str, Any]) -> tuple[Any, ...]:
+def _extract_address(told: Mapping[str, Any]) -> tuple[Any, ...]:
     return told.get("tool"), told.get("method"), str(told.get("url", "")).partition("?")[0]
 
 
-def _rank(path: str) -> tuple[int, int]:
+def _rank_field(path: str) -> tuple[int, int]:
     """What is asked before how it is asked; of a conversation the last turn first."""
     root = path.partition(".")[0].partition("[")[0]
     if root not in _TELLING:

@@ -69,7 +69,7 @@ def chosen(
     that recorded calls changed, and that are perhaps not as they were then.
     """
     groups = cell.player.groups(cell.execution, asked.match)
-    loose = _loose(call, changed) if isinstance(call, FunctionCall) else frozenset()
+    loose = _find_loose_arguments(call, changed) if isinstance(call, FunctionCall) else frozenset()
     if loose:  # a recorded call that was served already is none that the object could be meant for
         served = cell.execution.served
         left = {
@@ -82,19 +82,21 @@ def chosen(
     if asked.apart in groups:
         return NearMatch(asked.apart, ", ".join(asked.by_type))
     if "" in groups:
-        return _of_less(call, asked, groups[""])
+        return _match_by_less(call, asked, groups[""])
     if isinstance(call, Request):
-        return _near_request(call, asked, groups)
+        return _match_near_request(call, asked, groups)
     return (
-        _near_changed(call, asked, groups, loose) if loose else _near_function(call, asked, groups)
+        _match_changed_object(call, asked, groups, loose)
+        if loose
+        else _match_near_function(call, asked, groups)
     )
 
 
-def _loose(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
+def _find_loose_arguments(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
     """The arguments that may not be as they were when the call was recorded: a replay runs no body.
     A method's own object (`self`) says who is asked, not what.
     """
-    opaque = _opaque(call)
+    opaque = _find_opaque_arguments(call)
     return frozenset(
         name for name, each in opaque.items() if name == "self" or each["<opaque>"] in changed
     )
@@ -115,29 +117,31 @@ def told_by_order_with(entry: Entry) -> str:
     )
 
 
-def _of_less(
+def _match_by_less(
     call: Request | FunctionCall, asked: MatchedRequest, recorded: Sequence[Recorded]
 ) -> NearMatch:
     """The recording does not hold what tells the call apart: it is older, or that was masked as
     something weak.
     """
-    less = _names(asked)
+    less = _describe_partial_fields(asked)
     if not asked.by_value:
         return NearMatch("", ", ".join(asked.by_type))
     if isinstance(call, Request) and len(recorded) == 1:
         return NearMatch("", less)
-    said = f"{title(call)} was matched without {less}, which {_place(recorded)} does not hold"
+    said = (
+        f"{title(call)} was matched without {less}, which {_format_place(recorded)} does not hold"
+    )
     return NearMatch("", less, f"{said}. Now: record the cell again")
 
 
-def _near_request(
+def _match_near_request(
     call: Request, asked: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
 ) -> NearMatch:
     """A value that was masked is another one now: somebody else's key, or another question."""
-    less = _names(asked)
+    less = _describe_partial_fields(asked)
     if len(groups) == 1:
         (apart, recorded), *_ = groups.items()
-        said = f"{title(call)} was matched without {less}, which is another value than in {_place(recorded)}"
+        said = f"{title(call)} was matched without {less}, which is another value than in {_format_place(recorded)}"
         return NearMatch(apart, less, said if asked.by_value else "")
     calls = [each[0].id for each in groups.values()]
     if asked.by_value:
@@ -146,24 +150,28 @@ def _near_request(
     return NearMatch(None, less, f"{title(call)}: {by_order(less, calls)}")
 
 
-def _near_function(
+def _match_near_function(
     call: FunctionCall, asked: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
 ) -> NearMatch:
-    ours = _leaves_of(call)
-    theirs = {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]}
+    ours = _collect_leaves(call)
+    theirs = {
+        apart: _read_recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]
+    }
     telling = {
         path
-        for path in _paths(theirs.values())
+        for path in _list_paths(theirs.values())
         if len({repr(each.get(path)) for each in theirs.values()}) > 1
     }
     fits = [
-        apart for apart, each in theirs.items() if all(_same(ours, each, path) for path in telling)
+        apart
+        for apart, each in theirs.items()
+        if all(_is_same_field(ours, each, path) for path in telling)
     ]
     if len(fits) != 1:
         fits = [
             apart
             for apart, each in theirs.items()
-            if all(_may_be_same(ours, each, path) for path in telling)
+            if all(_may_be_same_field(ours, each, path) for path in telling)
         ]
     if len(fits) != 1 or len(groups) > _MOST:
         told = ", ".join(sorted(telling)[:4]) or "what is masked"
@@ -171,17 +179,17 @@ def _near_function(
             asked.apart, why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}."
         )
     other = theirs[fits[0]]
-    if not _may_be_asked(ours, other):
+    if not _may_be_same_call(ours, other):
         return NearMatch(asked.apart)
-    less = ", ".join(_differing(ours, other)[:4]) or "what is masked in it"
+    less = ", ".join(_list_differing_paths(ours, other)[:4]) or "what is masked in it"
     return NearMatch(
         fits[0],
         less,
-        f"{title(call)} was matched without {less}, unlike in {_place(groups[fits[0]])}",
+        f"{title(call)} was matched without {less}, unlike in {_format_place(groups[fits[0]])}",
     )
 
 
-def _near_changed(
+def _match_changed_object(
     call: FunctionCall,
     asked: MatchedRequest,
     groups: Mapping[str, Sequence[Recorded]],
@@ -190,42 +198,46 @@ def _near_changed(
     """An object is perhaps not as it was when the call was recorded: the recorded call whose object
     is most like it, of these the first.
     """
-    ours = _leaves_of(call)
-    theirs = {apart: _recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]}
-    fits = [apart for apart, each in theirs.items() if _may_be_asked(ours, each, loose)]
+    ours = _collect_leaves(call)
+    theirs = {
+        apart: _read_recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]
+    }
+    fits = [apart for apart, each in theirs.items() if _may_be_same_call(ours, each, loose)]
     if not fits:
         return NearMatch(asked.apart)
-    best = min(fits, key=lambda apart: _unlike(ours, theirs[apart]))
-    differing = _differing(ours, theirs[best])
+    best = min(fits, key=lambda apart: _count_differing_fields(ours, theirs[apart]))
+    differing = _list_differing_paths(ours, theirs[best])
     less = ", ".join(differing[:4]) or "what is masked in it"
-    said = f"{title(call)} was matched without {less}, which is not as it was in {_place(groups[best])}"
-    changed = any(not _may_be_same(ours, theirs[best], path) for path in differing)
+    said = f"{title(call)} was matched without {less}, which is not as it was in {_format_place(groups[best])}"
+    changed = any(not _may_be_same_field(ours, theirs[best], path) for path in differing)
     said = f"{said}: told apart by their order" if len(groups) > 1 else said
     return NearMatch(best, less, said, changed=changed)
 
 
-def _may_be_asked(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:
+def _may_be_same_call(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:
     """Whether nothing speaks against it that the same was asked; `loose` arguments do not."""
-    steady = (path for path in _paths((ours, theirs)) if re.split(r"[. \[]", path)[0] not in loose)
-    return all(_may_be_same(ours, theirs, path) for path in steady)
+    steady = (
+        path for path in _list_paths((ours, theirs)) if re.split(r"[. \[]", path)[0] not in loose
+    )
+    return all(_may_be_same_field(ours, theirs, path) for path in steady)
 
 
-def _unlike(ours: Leaves, theirs: Leaves) -> tuple[int, int]:
+def _count_differing_fields(ours: Leaves, theirs: Leaves) -> tuple[int, int]:
     """How many fields differ: those that are steady first, then all."""
-    differing = _differing(ours, theirs)
-    return sum(not _may_be_same(ours, theirs, path) for path in differing), len(differing)
+    differing = _list_differing_paths(ours, theirs)
+    return sum(not _may_be_same_field(ours, theirs, path) for path in differing), len(differing)
 
 
-def _differing(ours: Leaves, theirs: Leaves) -> list[str]:
-    return [path for path in _paths((ours, theirs)) if not _same(ours, theirs, path)]
+def _list_differing_paths(ours: Leaves, theirs: Leaves) -> list[str]:
+    return [path for path in _list_paths((ours, theirs)) if not _is_same_field(ours, theirs, path)]
 
 
-def _names(asked: MatchedRequest) -> str:
+def _describe_partial_fields(asked: MatchedRequest) -> str:
     """What of the call did not count whole, in words."""
     return ", ".join((*asked.by_value, *asked.masked, *asked.given)) or "who asks"
 
 
-def _place(recorded: Sequence[Recorded]) -> str:
+def _format_place(recorded: Sequence[Recorded]) -> str:
     entry = recorded[0]
     return (
         f"call {entry.id} ({entry.book.path.name}:{entry.line})"
@@ -237,7 +249,7 @@ def _place(recorded: Sequence[Recorded]) -> str:
 # ---------------------------------------------------------------- fields
 
 
-def _opaque(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
+def _find_opaque_arguments(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
     """The arguments that could not be written, and the method's own object, as structure."""
     everything = {**call.arguments, **({"self": call.own} if call.own is not None else {})}
     told = {
@@ -249,22 +261,22 @@ def _opaque(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def _leaves_of(call: FunctionCall) -> Leaves:
+def _collect_leaves(call: FunctionCall) -> Leaves:
     found: dict[str, Any] = {}
-    for name, structure in _opaque(call).items():
-        found |= _leaves(structure.get(FIELDS) or {"state": structure.get(STATE)}, name)
+    for name, structure in _find_opaque_arguments(call).items():
+        found |= _iterate_leaves(structure.get(FIELDS) or {"state": structure.get(STATE)}, name)
     return found
 
 
-def _recorded_leaves(recorded: Recorded) -> Leaves:
+def _read_recorded_leaves(recorded: Recorded) -> Leaves:
     try:
         call = recorded.request() if isinstance(recorded, Entry) else None
     except CassetteError:
         return {}
-    return _leaves_of(call) if isinstance(call, FunctionCall) else {}
+    return _collect_leaves(call) if isinstance(call, FunctionCall) else {}
 
 
-def _leaves(shown: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _iterate_leaves(shown: Any, path: str) -> Iterator[tuple[str, Any]]:
     """(path, value) of what was shown of a state; what stands for something else (`<library>`) is
     one value.
     """
@@ -273,38 +285,38 @@ def _leaves(shown: Any, path: str) -> Iterator[tuple[str, Any]]:
         shown = shown.get("fields", {})
     if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
         for key, each in shown.items():
-            yield from _leaves(each, f"{path}.{key}")
+            yield from _iterate_leaves(each, f"{path}.{key}")
     elif isinstance(shown, list):
         for index, each in enumerate(shown):
-            yield from _leaves(each, f"{path}[{index}]")
+            yield from _iterate_leaves(each, f"{path}[{index}]")
     else:
         yield path, shown
 
 
-def _paths(several: Iterable[Leaves]) -> list[str]:
+def _list_paths(several: Iterable[Leaves]) -> list[str]:
     return list(dict.fromkeys(path for each in several for path in each))
 
 
-def _same(one: Leaves, other: Leaves, path: str) -> bool:
+def _is_same_field(one: Leaves, other: Leaves, path: str) -> bool:
     return repr(one.get(path, "absent")) == repr(
         other.get(path, "absent")
     )  # 1 and True are not the same
 
 
-def _may_be_same(one: Leaves, other: Leaves, path: str) -> bool:
+def _may_be_same_field(one: Leaves, other: Leaves, path: str) -> bool:
     """Whether the same may have been asked though a field differs: by what it is, or by what it
     says.
     """
-    if _same(one, other, path):
+    if _is_same_field(one, other, path):
         return True
     ours, theirs = one.get(path), other.get(path)
     if any(isinstance(each, dict) and not _UNSTEADY.isdisjoint(each) for each in (ours, theirs)):
         return True
-    now, then = _moment(ours), _moment(theirs)
+    now, then = _parse_moment(ours), _parse_moment(theirs)
     if now is not None and then is not None:
         return abs(now - time.time()) < _DAYS and then < time.time() + _DAYS
     return (_is_id(ours) and _is_id(theirs)) or (
-        _without_place(ours) == _without_place(theirs) != ""
+        _strip_addresses(ours) == _strip_addresses(theirs) != ""
     )
 
 
@@ -316,14 +328,14 @@ def _is_id(value: Any) -> bool:
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
-def _without_place(value: Any) -> str:
+def _strip_addresses(value: Any) -> str:
     """A text without addresses in memory; of a temporary file only that it is one."""
     if not isinstance(value, str):
         return ""
     return "temporary" if value.startswith(_SCRATCH) else _ADDRESS.sub("0x", value)
 
 
-def _moment(value: Any) -> float | None:
+def _parse_moment(value: Any) -> float | None:
     """The moment that a value says, in seconds of the epoch; None where it says none of this
     century.
     """

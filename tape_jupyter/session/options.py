@@ -57,13 +57,13 @@ class LineOption:
         return f"[{self.mode}: {word}]" if self.mode else f"[{word}]{repeated}"
 
 
-def _listed(text: str) -> list[str]:
+def _split_names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
 
 
 _SWITCH = {"action": "store_true"}
 _REPEATED = {"action": "append", "default": []}
-_LISTED = {"type": _listed, "action": "extend", "default": []}
+_LISTED = {"type": _split_names, "action": "extend", "default": []}
 LINE_OPTIONS = (
     LineOption("--take", "NAME", "play that take, or write to it", {}),
     LineOption(
@@ -82,7 +82,7 @@ LINE_OPTIONS = (
     ),
     LineOption("--strict", "", "refuse replies edited by hand, and loose matches", _SWITCH),
     LineOption("--ignore", "JSON.PATH", "leave a field out when requests are matched", _REPEATED),
-    LineOption("--tools", "a,b", "tape these functions", {"type": _listed, "default": []}),
+    LineOption("--tools", "a,b", "tape these functions", {"type": _split_names, "default": []}),
     LineOption(
         "--pace",
         "WHEN",
@@ -143,7 +143,7 @@ class LineParser(argparse.ArgumentParser):
 
 
 @lru_cache(maxsize=1)
-def _parser() -> LineParser:
+def _build_parser() -> LineParser:
     parser = LineParser("%%tape")
     parser.add_argument("mode")
     parser.add_argument("name", nargs="?")
@@ -205,7 +205,7 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
         raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
     if not words[0].startswith("-"):
         check_mode(words[0], modes)
-    said = _parser().parse_args(words)
+    said = _build_parser().parse_args(words)
     if said.name is not None:
         check_name(said.name)
     said.no_pin = check_pins(said.no_pin)
@@ -215,12 +215,12 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
         for key, value in vars(said).items()
         if key not in ("mode", "name", *partial_replay.OPTIONS)
     }
-    options |= _stepped(said.mode, options.pop("breaks"), records=options.pop("record"))
+    options |= _parse_step_options(said.mode, options.pop("breaks"), records=options.pop("record"))
     options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub, said.on_divergence)
     return Word(said.mode, said.name, options)
 
 
-def _stepped(mode: str, breaks: list[str], *, records: bool) -> dict[str, Any]:
+def _parse_step_options(mode: str, breaks: list[str], *, records: bool) -> dict[str, Any]:
     """The options of `%%tape step`. Raises TapeUsageError where they stand with another mode."""
     if mode != "step":
         if breaks or records:
@@ -244,15 +244,17 @@ def check_pins(words: Iterable[str]) -> tuple[str, ...]:
     """The same words, each once. Raises TapeUsageError, with the nearest word, for what is no pin."""
     words = tuple(words)
     added = () if set(words) <= set(PINS) else tuple(plugins.entry_points_of(PIN_GROUP))
-    return _checked(words, (*PINS, *added), "pin")
+    return _require_known_words(words, (*PINS, *added), "pin")
 
 
 def check_effects(words: Iterable[str]) -> tuple[str, ...]:
     """The same for what `--no-effects` and `no_effects=` leave out of what tools did."""
-    return _checked(words, tool_effects.KINDS, "effect")
+    return _require_known_words(words, tool_effects.KINDS, "effect")
 
 
-def _checked(words: Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
+def _require_known_words(
+    words: Iterable[str], known: tuple[str, ...], what: str
+) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(words))
     for word in found:
         if word not in known:

@@ -90,7 +90,9 @@ def require_outside(ask: CellRequest, selection: Selection) -> None:
     """
     for name in selection.held:
         if re.search(
-            rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b", _undecorated(ask.source), re.MULTILINE
+            rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b",
+            _remove_decorated_functions(ask.source),
+            re.MULTILINE,
         ):
             raise TapeUsageError(
                 f"--freeze or --stub tool:{name}: this cell defines {name} itself, and it could run before the tape "
@@ -98,7 +100,7 @@ def require_outside(ask: CellRequest, selection: Selection) -> None:
             )
 
 
-def _undecorated(source: str) -> str:
+def _remove_decorated_functions(source: str) -> str:
     """The source without functions that a decorator stands over."""
     return re.sub(
         r"^[ \t]*@[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*(?:async\s+)?def\s+\w+",
@@ -114,7 +116,7 @@ def watched(cell: TapedCell) -> Callable[[], None]:
     """
     since = cell.tools.moment() if cell.execution.selection.held else 0
 
-    def tell() -> None:
+    def report_unseen_tools() -> None:
         for name in cell.execution.selection.held:
             if cell.sought_tools.get(name, 0) >= 0 and not cell.tools.has_run(name, since):
                 cell.warn(
@@ -123,7 +125,7 @@ def watched(cell: TapedCell) -> Callable[[], None]:
                     cold=True,
                 )
 
-    return tell
+    return report_unseen_tools
 
 
 def without(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,8 +177,8 @@ def take_of(
     """
     replays_more = writes(ask.options, ask.mode, selection)
     if ask.options.get("step") and ask.mode == "replay":
-        return _stepped(base, ask, opened)
-    name = _named(
+        return _open_stepped_take(base, ask, opened)
+    name = _find_take_name(
         base.root, ask, chosen=base.base is None and ask.mode == "replay" and not replays_more
     )
     if not name and not replays_more:
@@ -187,7 +189,7 @@ def take_of(
         and not replays_more
         and not files.path_of(base.root, name).exists()
     ):
-        if (ask.explicit and not ask.sessions_take) or not _known_beside(base.root, name):
+        if (ask.explicit and not ask.sessions_take) or not _is_known_beside(base.root, name):
             files.require(base.root, name)
         return (
             base  # a session's word for many cells: the take is of another cassette of the notebook
@@ -198,7 +200,7 @@ def take_of(
     return take
 
 
-def _known_beside(cassette: Path, name: str) -> bool:
+def _is_known_beside(cassette: Path, name: str) -> bool:
     """Whether a cassette of the notebook has a take of that name, or is called so (that is its
     recording itself); also where there is none: then nothing is played, and each call is refused in
     words of its own.
@@ -209,7 +211,7 @@ def _known_beside(cassette: Path, name: str) -> bool:
     )
 
 
-def _stepped(
+def _open_stepped_take(
     base: Cassette, ask: CellRequest, opened: Callable[[Cassette, str], Cassette]
 ) -> Cassette:
     """What is changed while stepping goes to a take: the one that is named, else a new one of what
@@ -222,7 +224,7 @@ def _stepped(
     return opened(opened(base, chosen) if chosen else base, files.fresh(base.root, STEPPED))
 
 
-def _named(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
+def _find_take_name(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
     """The take that is asked for: by name, else (`chosen`) the one that a person chose to replay
     without a word.
 
@@ -273,14 +275,14 @@ def told_of(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
     elif cell.run and cell.replaying:
         what = "what ran live is" if len(cell.rows) > len(cell.stale) else "what was kept is"
         notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
-    if newer := _newer_below(cell, tape):
+    if newer := _find_newer_recording(cell, tape):
         notes.append(
             f"take {name} is of an earlier recording of this cell: {tape.root.name} has a newer one, {newer}"
         )
     return name, tape.path, notes
 
 
-def _newer_below(cell: TapedCell, tape: Cassette) -> str:
+def _find_newer_recording(cell: TapedCell, tape: Cassette) -> str:
     """The recording of this cell that was made after the take was."""
     run = cell.player.repeats(cell.execution) if cell.replaying else ""
     if tape.base is None or run not in tape.base.by_run:
@@ -324,9 +326,11 @@ class HeldAnswer(RecorderBase):
                 if isinstance(reply, Value) and reply.error
                 else ""
             )
-            self._commit(call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error))
+            self._commit_call(
+                call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error)
+            )
         elif isinstance(reply, Reply):
             told = registry.facts(call, reply)
             url = self.secrets.scrub_url(call.url)
             row = row_of(self.id, self.kind, told, 0.0, name=url, error=failure(reply, None))
-            self._commit(call, reply, told.record(), row)
+            self._commit_call(call, reply, told.record(), row)

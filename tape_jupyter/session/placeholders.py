@@ -37,7 +37,7 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
         told |= recorded(run)
     wanted = {name: placeholder(name) for name in USUAL} | told
     lent: dict[str, str] = {}
-    for name in _needless(told):
+    for name in _list_needless_names(told):
         wanted.pop(name, None)
         if name in LENT and LENT[name] == os.environ.get(
             name
@@ -50,10 +50,10 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
             secrets.stand_in(name)
     os.environ.update(missing)
     LENT.update(missing)
-    return lambda: _withdraw(secrets, missing, lent)
+    return lambda: _withdraw_placeholders(secrets, missing, lent)
 
 
-def _needless(recorded: Mapping[str, str]) -> list[str]:
+def _list_needless_names(recorded: Mapping[str, str]) -> list[str]:
     """Google's other name, where one of the two is there already or was there while recording."""
     own = {name for name in GOOGLE if os.environ.get(name, LENT.get(name)) != LENT.get(name)}
     for known in (own, recorded):
@@ -63,7 +63,9 @@ def _needless(recorded: Mapping[str, str]) -> list[str]:
     return []
 
 
-def _withdraw(secrets: Secrets, missing: Mapping[str, str], lent: dict[str, str]) -> None:
+def _withdraw_placeholders(
+    secrets: Secrets, missing: Mapping[str, str], lent: dict[str, str]
+) -> None:
     """Take out what was put in, and put in again what it stood in the way of; once. A placeholder
     that the program has put in its place (what a prompt gave in replay) goes as well.
     """
@@ -84,15 +86,15 @@ def recorded(run: Mapping[str, Any]) -> dict[str, str]:
     told = kit if isinstance(kit, Mapping) else {}
     environment, variables = told.get("environment"), told.get("variables")
     settings = environment.items() if isinstance(environment, Mapping) else ()
-    keys = _keys(variables) if isinstance(variables, str) else {}
+    keys = _build_key_placeholders(variables) if isinstance(variables, str) else {}
     return dict(keys) | {
         str(name): value
         for name, value in settings
-        if isinstance(value, str) and name.endswith(SETTINGS) and _trusted(value)
+        if isinstance(value, str) and name.endswith(SETTINGS) and _is_trusted_value(value)
     }
 
 
-def _trusted(value: str) -> bool:
+def _is_trusted_value(value: str) -> bool:
     """A cassette may come from anybody: an address in it is used only where a known provider or
     this machine answers.
 
@@ -118,7 +120,7 @@ def is_kept_by_a_key(setting: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _keys(variables: str) -> Mapping[str, str]:
+def _build_key_placeholders(variables: str) -> Mapping[str, str]:
     """Placeholders for the keys among these names (split by blanks); most runs of a cassette have
     the same ones.
     """

@@ -42,15 +42,15 @@ class ProcessSettings:
     """How they are when a body begins."""
 
     def __init__(self) -> None:
-        self._before, self._modules = _take(), len(sys.modules)
-        self._environment = _environment()
+        self._before, self._modules = _read_settings(), len(sys.modules)
+        self._environment = _read_environment()
 
     def changes(self) -> tuple[dict[str, Any], list[str]]:
         """What is otherwise now: what can be set again, by name; and what cannot, in words."""
         told: dict[str, Any] = {}
         lost: list[str] = []
         imported = len(sys.modules) != self._modules
-        for name, now in _take().items():
+        for name, now in _read_settings().items():
             setting = _SETTINGS[name]
             if name not in self._before or now == self._before[name]:
                 continue
@@ -58,17 +58,17 @@ class ProcessSettings:
                 told[name] = now
             elif not (imported and name in _SET_BY_IMPORTS):
                 lost.append(f"it changed {setting.said}")
-        return told, [*lost, *_variables_kept_out(self._environment)]
+        return told, [*lost, *_describe_kept_out_variables(self._environment)]
 
 
-def _environment() -> dict[Any, Any]:
+def _read_environment() -> dict[Any, Any]:
     """The environment variables as Python keeps them: decoding them takes longer than most tools."""
     return dict(getattr(os.environ, "_data", os.environ))
 
 
-def _variables_kept_out(before: dict[Any, Any]) -> Iterator[str]:
+def _describe_kept_out_variables(before: dict[Any, Any]) -> Iterator[str]:
     """Of the environment variables that no recording sets, those that are otherwise now."""
-    now = _environment()
+    now = _read_environment()
     if now == before:
         return
     changed = (name for name in {*before, *now} if before.get(name) != now.get(name))
@@ -86,7 +86,7 @@ def set_settings(told: Mapping[str, Any]) -> None:
         setting.put(value)
 
 
-def _take() -> dict[str, Any]:
+def _read_settings() -> dict[str, Any]:
     return {name: setting.take() for name, setting in _SETTINGS.items()}
 
 
@@ -131,11 +131,11 @@ def _put_umask(told: Any) -> None:
 # ---- what is only named
 
 
-def _tracing() -> list[Any]:
+def _read_tracing() -> list[Any]:
     return [sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()]
 
 
-def _timers() -> list[bool]:
+def _read_timers() -> list[bool]:
     if sys.platform == "win32":
         return []
     timers = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
@@ -143,7 +143,7 @@ def _timers() -> list[bool]:
 
 
 @cache
-def _limited() -> list[int]:
+def _list_limit_kinds() -> list[int]:
     """What the system lets be limited. Windows has no `resource`."""
     if sys.platform == "win32":
         return []
@@ -152,16 +152,16 @@ def _limited() -> list[int]:
     return [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 
 
-def _limits() -> list[Any]:
-    limited = _limited()
+def _read_limits() -> list[Any]:
+    limited = _list_limit_kinds()
     return [sys.modules["resource"].getrlimit(number) for number in limited]
 
 
-def _priority() -> int:
+def _read_priority() -> int:
     return 0 if sys.platform == "win32" else os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def _finders() -> list[int]:
+def _list_users_finders() -> list[int]:
     """The program's own, of what finds modules."""
     return [id(each) for each in (*sys.meta_path, *sys.path_hooks) if _is_users_object(each)]
 
@@ -171,13 +171,13 @@ def _is_users_object(value: Any) -> bool:
     return isinstance(module, str) and is_users(module)
 
 
-def _pickled_by() -> list[int]:
+def _list_pickled_classes() -> list[int]:
     """The program's own classes that a function given to `copyreg` takes apart."""
     table = sys.modules["copyreg"].dispatch_table
     return sorted(id(each) for each in list(table) if _is_users_object(each))
 
 
-def _loop_policy() -> int:
+def _read_loop_policy() -> int:
     events = sys.modules.get("asyncio.events")
     policy = getattr(events, "_event_loop_policy", None)  # to ask for it would make one
     return id(policy) if _is_users_object(policy) else 0
@@ -204,17 +204,17 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     ),
     "umask": ProcessSetting("the permissions of new files", umask, _put_umask),
     "signals": ProcessSetting("how a signal is handled", signal_handlers),
-    "timers": ProcessSetting("a timer of the process", _timers),
-    "limits": ProcessSetting("a limit of the process (resource)", _limits),
-    "priority": ProcessSetting("the priority of the process", _priority),
+    "timers": ProcessSetting("a timer of the process", _read_timers),
+    "limits": ProcessSetting("a limit of the process (resource)", _read_limits),
+    "priority": ProcessSetting("the priority of the process", _read_priority),
     "collected": ProcessSetting(
         "what is called when garbage is collected", lambda: [*gc.callbacks]
     ),
-    "finders": ProcessSetting("what finds modules", _finders),
-    "copyreg": ProcessSetting("how a class is pickled (copyreg)", _pickled_by),
-    "event loops": ProcessSetting("the policy of event loops", _loop_policy),
+    "finders": ProcessSetting("what finds modules", _list_users_finders),
+    "copyreg": ProcessSetting("how a class is pickled (copyreg)", _list_pickled_classes),
+    "event loops": ProcessSetting("the policy of event loops", _read_loop_policy),
     "loggers": ProcessSetting("the class of loggers", logging.getLoggerClass),
-    "tracing": ProcessSetting("what traces or profiles code", _tracing),
+    "tracing": ProcessSetting("what traces or profiles code", _read_tracing),
 }
 _SET_BY_IMPORTS = frozenset({"collected", "loggers"})
 """Those that libraries change when they are imported: nothing that a replay lacks."""

@@ -112,7 +112,7 @@ def places_of(book: Book, entries: Iterable[Entry]) -> Places:
             if entry.id in wanted[entry.run]:
                 found[entry.run].append(counts[entry.run])
             counts[entry.run] += 1
-    return [[run, _ranges(at)] for run, at in found.items()]
+    return [[run, _format_ranges(at)] for run, at in found.items()]
 
 
 def calls_at(book: Book, places: Any) -> list[Entry]:
@@ -120,7 +120,7 @@ def calls_at(book: Book, places: Any) -> list[Entry]:
     if not isinstance(places, Sequence):
         return []
     pairs = [each for each in places if isinstance(each, Sequence) and len(each) == 2]
-    wanted = {str(run): list(_bounds(str(told))) for run, told in pairs}
+    wanted = {str(run): list(_parse_ranges(str(told))) for run, told in pairs}
     counts = dict.fromkeys(wanted, 0)
     found: dict[str, list[Entry]] = {run: [] for run in wanted}
     for entry in book.calls:
@@ -141,7 +141,7 @@ def calls_named(book: Book, told: Mapping[str, Any]) -> list[Entry]:
     return [entry for entry in found if entry is not None]
 
 
-def _ranges(places: Sequence[int]) -> str:
+def _format_ranges(places: Sequence[int]) -> str:
     """`0-4,7` of ascending numbers."""
     runs: list[list[int]] = []
     for place in places:
@@ -152,7 +152,7 @@ def _ranges(places: Sequence[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-def _bounds(told: str) -> Iterator[tuple[int, int]]:
+def _parse_ranges(told: str) -> Iterator[tuple[int, int]]:
     for part in told.split(","):
         if (found := _RANGE.fullmatch(part)) is not None:
             yield int(found[1]), int(found[2] or found[1])

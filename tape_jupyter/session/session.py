@@ -96,7 +96,7 @@ class TapeSession:
             Path, Counter[tuple[str, str]]
         ] = {}  # of a cassette's cells, whichever take they play
         self._guard = Guard()
-        self._withdraw_keys: Callable[[], None] = _nothing
+        self._withdraw_keys: Callable[[], None] = _do_nothing
         self._owed = False  # the session's mode was set, and what hangs on it is still to be done
         self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
         self._boundary = Interceptor(self)
@@ -127,12 +127,12 @@ class TapeSession:
         if self.tracker is not None:
             self.tracker.firsts.wanted = mode != "replay"
         if mode != "off":
-            self._hook()
+            self._install_instrumentation()
             self._set_guard()
-        self._settle()
+        self._apply_session_mode()
         self.changed()
 
-    def _settle(self) -> None:
+    def _apply_session_mode(self) -> None:
         """Once no cell runs: put on what the session's new mode has between cells, take off what it
         has no more.
 
@@ -143,7 +143,7 @@ class TapeSession:
             return
         self._owed = False
         self._withdraw_keys()
-        self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else _nothing
+        self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else _do_nothing
         if self.session_mode == "off":
             self.unhook()
 
@@ -160,7 +160,7 @@ class TapeSession:
         """
         self.tags.set(key, value, self.secrets)
 
-    def _hook(self) -> None:
+    def _install_instrumentation(self) -> None:
         instrumentation.patch_all()
         instrumentation.install(self._boundary)
 
@@ -182,7 +182,7 @@ class TapeSession:
         """
         if not paths.cassette_names(notebook):
             return False
-        self._hook()
+        self._install_instrumentation()
         self._set_guard()
         folder = paths.folder(notebook)
         self.lending.start(folder, cassettes_of(folder, lambda path: self.cassette(path)[0]))
@@ -194,9 +194,9 @@ class TapeSession:
         """Whether the cell can run as asked. Raises TapeUsageError or CassetteError, and changes
         nothing.
         """
-        self._checked(self._replay_wins(ask))
+        self._resolve_cassette(self._apply_forced_replay(ask))
 
-    def _replay_wins(self, ask: CellRequest) -> CellRequest:
+    def _apply_forced_replay(self, ask: CellRequest) -> CellRequest:
         """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every
         word within.
         """
@@ -206,7 +206,7 @@ class TapeSession:
             else ask
         )
 
-    def _checked(self, ask: CellRequest) -> tuple[Cassette | None, Path | None]:
+    def _resolve_cassette(self, ask: CellRequest) -> tuple[Cassette | None, Path | None]:
         if ask.mode not in MODES:
             raise TapeUsageError(f"{ask.mode!r} is no mode; there are {', '.join(MODES)}")
         active = self.active
@@ -215,16 +215,20 @@ class TapeSession:
                 f"a taped cell or block is running ({active.mode}); they cannot be nested. End it first (a generator's "
                 "is open until it is read to its end, or closed)"
             )
-        path = ask.path or self._path(ask)
+        path = ask.path or self._find_cassette_path(ask)
         if path is None or ask.mode == "live":
             return None, path
-        self._require(ask, path)
+        self._require_cassette(ask, path)
         cassette, selection = (
             self.cassette(path)[0],
             partial_replay.selection_of(ask.options, ask.mode),
         )
         take = partial_replay.take_of(
-            cassette, ask, selection, self._take, lambda: self._fresh_take(ask, cassette)
+            cassette,
+            ask,
+            selection,
+            self._open_take,
+            lambda: self._find_fresh_take_name(ask, cassette),
         )
         if take is not cassette:
             path, cassette = take.path, self.cassette(take.path, take)[0]
@@ -235,7 +239,7 @@ class TapeSession:
             )
         return cassette, path
 
-    def _fresh_take(self, ask: CellRequest, cassette: Cassette) -> str:
+    def _find_fresh_take_name(self, ask: CellRequest, cassette: Cassette) -> str:
         """A free name for what runs live: one for each cell that asks for it, one for a session
         that does.
         """
@@ -245,27 +249,27 @@ class TapeSession:
             self._fresh[cassette.root] = files.fresh(cassette.root, partial_replay.FRESH)
         return self._fresh[cassette.root]
 
-    def _take(self, base: Cassette, name: str) -> Cassette:
+    def _open_take(self, base: Cassette, name: str) -> Cassette:
         """The take of that name, as it was opened for an earlier cell; else opened now."""
         path = files.path_of(base.root, name)
         if path.absolute() in self._shelf and path.exists():
             return base.own(self.cassette(path)[0])
         return base.take(name)
 
-    def _path(self, ask: CellRequest) -> Path | None:
+    def _find_cassette_path(self, ask: CellRequest) -> Path | None:
         if ask.mode == "live" and ask.notebook is None:
             return None
         if ask.notebook is None and ask.name == paths.MAIN:
             raise NotebookUnknown(f"the notebook's path is not known here: {paths.HOW_TO_NAME}")
         return paths.cassette_path(ask.notebook, ask.name, ask.start)
 
-    def _require(self, ask: CellRequest, path: Path) -> None:
+    def _require_cassette(self, ask: CellRequest, path: Path) -> None:
         """In replay the cassette must be there; never start empty in silence beside a neighbour's
         recording.
         """
         if path.exists() or path.is_symlink():
             return
-        if ask.notebook is not None and (neighbour := _neighbour(ask.notebook, ask)):
+        if ask.notebook is not None and (neighbour := _find_adoptable_recording(ask.notebook, ask)):
             raise TapeUsageError(paths.offer(ask.notebook, neighbour))
         if ask.mode == "replay" and ask.explicit:
             names = paths.cassette_names(ask.notebook, ask.start) if ask.path is None else []
@@ -306,8 +310,8 @@ class TapeSession:
         """Start a taped cell: from here on its calls cross the boundary. Raises what `check`
         raises.
         """
-        ask = self._replay_wins(ask)
-        cassette, path = self._checked(ask)
+        ask = self._apply_forced_replay(ask)
+        cassette, path = self._resolve_cassette(ask)
         there = cassette is not None and path
         player = (
             self._shelf[path.absolute()][1]
@@ -318,8 +322,10 @@ class TapeSession:
         identity = CellIdentity(
             ask.cell_id or "", source_hash(ask.source) if ask.source else "", session
         )
-        ignore = self._ignored(ask, player, cassette)
-        matching = _ignoring(cassette, self.secrets, ignore) if cassette and ignore else None
+        ignore = self._collect_ignored_paths(ask, player, cassette)
+        matching = (
+            _build_matching_without(cassette, self.secrets, ignore) if cassette and ignore else None
+        )
         mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
         if mode == "once" and player.knows(identity):
             mode = "replay"
@@ -336,13 +342,13 @@ class TapeSession:
             ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task()
         )
         if cell.replaying:
-            self._holds(player.repeats(execution))
-            cell.notes += _which(*player.recording_of(execution))
+            self._note_cell_recording(player.repeats(execution))
+            cell.notes += _describe_older_recording(*player.recording_of(execution))
             cell.unrecorded = not ask.explicit and pins.recorded(cell) is None
-        self._start(cell)
+        self._start_cell(cell)
         return cell
 
-    def _ignored(
+    def _collect_ignored_paths(
         self, ask: CellRequest, player: Player, cassette: Cassette | None
     ) -> tuple[IgnorePath, ...]:
         """Paths out of the match: asked for now, and those the recordings were made with."""
@@ -357,9 +363,9 @@ class TapeSession:
             IgnorePath(text) for text in dict.fromkeys((*ask.options.get("ignore", ()), *recorded))
         )
 
-    def _start(self, cell: TapedCell) -> None:
+    def _start_cell(self, cell: TapedCell) -> None:
         self.secrets.learn_environment(os.environ)
-        self._hook()
+        self._install_instrumentation()
         self._cells.append(cell)
         if cell.replaying:
             cell.undo.append(
@@ -368,7 +374,7 @@ class TapeSession:
         cell.kit, cell.tags = environment.collect_fast(), self.tags.start()
         cell.changed = self.changed
         self._set_guard()
-        cell.outer = _of_running(ORIGIN.get())
+        cell.outer = _find_running_origin(ORIGIN.get())
         ORIGIN.set(cell.origin)
         self.look_again(cell)
         cell.undo += [pins.start(cell), partial_replay.watched(cell)]
@@ -378,11 +384,11 @@ class TapeSession:
     def end(self, cell: TapedCell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
         for seen in self._guard.take_children(cell):
-            self._unseen(seen)
+            self._report_sighting(seen)
         if error is None:
             unplayed_tools.tell(cell)
         cell.closed = True
-        outer, cell.outer = _of_running(cell.outer), None
+        outer, cell.outer = _find_running_origin(cell.outer), None
         if ORIGIN.get() is cell.origin:
             ORIGIN.set(outer)
         self._cells[:] = [other for other in self._cells if other is not cell]
@@ -404,7 +410,7 @@ class TapeSession:
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
         cell.going.clear()
-        self._settle()
+        self._apply_session_mode()
         self.changed()
         report = report_of(cell, error)
         self._remarks += [("unheld", each) for each in report.unheld] + [
@@ -457,7 +463,7 @@ class TapeSession:
         """Commit the run's record before its first call goes out. Raises CassetteError."""
         if cell.cassette is None:
             return
-        record = {**self._run_record(cell), "kit": cell.kit}
+        record = {**self._build_run_record(cell), "kit": cell.kit}
         header = {
             "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
             "cassette": cell.ask.name,
@@ -467,9 +473,9 @@ class TapeSession:
             record, {k: v for k, v in header.items() if v}, self.secrets
         )
         self._made.add(cell.run)
-        cell.first_commit = lambda: self._gather(cell)
+        cell.first_commit = lambda: self._collect_kit(cell)
         if not cell.replaying:
-            self._holds(cell.run)
+            self._note_cell_recording(cell.run)
 
     def turn_aside(self, cell: TapedCell, name: str) -> Cassette:
         """What a recording cell does from now on goes to a new take of its cassette; what it
@@ -479,7 +485,7 @@ class TapeSession:
         """
         base, recorded = cell.cassette, cell.run
         assert base is not None
-        take = self._take(base, name)
+        take = self._open_take(base, name)
         if recorded:
             self._end_run(cell, None, interrupted=False)
         with cell.lock:
@@ -489,7 +495,7 @@ class TapeSession:
             self.start_run(cell)
         return take
 
-    def _holds(self, run: str) -> None:
+    def _note_cell_recording(self, run: str) -> None:
         """The history knows which recording the running cell made, or repeats."""
         if self.tracker is not None and run:
             self.tracker.holds(run)
@@ -499,11 +505,11 @@ class TapeSession:
         if self.tracker is not None:
             self.tracker.calling()
 
-    def _gather(self, cell: TapedCell) -> None:
+    def _collect_kit(self, cell: TapedCell) -> None:
         """Collect the slow part of the kit beside the cell, once its first call is safe: no token
         waits for git.
         """
-        cell.first_commit = _nothing
+        cell.first_commit = _do_nothing
         if cell.closed:  # what its end commits first: no token waits any more
             self._add_kit(cell)
             return
@@ -527,7 +533,7 @@ class TapeSession:
         except Exception as error:
             cell.warn(f"the kit of this run is not on the tape: {type(error).__name__}: {error}")
 
-    def _run_record(self, cell: TapedCell) -> dict[str, Any]:
+    def _build_run_record(self, cell: TapedCell) -> dict[str, Any]:
         identity = cell.execution.cell
         told = {
             "mode": "new_episodes" if cell.ask.options.get("adds_to") else cell.mode,
@@ -538,14 +544,14 @@ class TapeSession:
             "title": title_of(self.secrets.scrub(cell.ask.source)[0]),  # before it is cut
             "at": moment(cell.at),
             "ignore": list(cell.ask.options.get("ignore", ())),
-            "parent": self._parent(cell),
+            "parent": self._find_parent_run(cell),
             "pins": cell.pins,
             "strands": "" if cell.origin.counted else "named",
             **cell.execution.selection.record(),
         }
         return {key: value for key, value in told.items() if value not in ("", None, [], {})}
 
-    def _parent(self, cell: TapedCell) -> str:
+    def _find_parent_run(self, cell: TapedCell) -> str:
         """The recording that a `new_episodes` run adds to, or what ran live in a replay."""
         if adds_to := cell.ask.options.get("adds_to"):
             return str(adds_to)
@@ -598,11 +604,17 @@ class TapeSession:
         allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
         self._guard.arm(
             Policy(
-                mode, _replays, allow, self._unseen, self._let_through, self._withheld, self._starts
+                mode,
+                _is_replaying,
+                allow,
+                self._report_sighting,
+                self._report_allowed_connection,
+                self._explain_withheld_text,
+                self._may_start_children,
             )
         )
 
-    def _starts(self, cell: Any) -> bool:
+    def _may_start_children(self, cell: Any) -> bool:
         """Whether a replay's child processes are started: it re-runs a cell that ran untaped, or
         has no network.
         """
@@ -610,21 +622,21 @@ class TapeSession:
         untaped = cell is not None and cell.ask.options.get("untaped")
         return bool(untaped or os.environ.get(AWAY))
 
-    def _withheld(self, text: str) -> str:
+    def _explain_withheld_text(self, text: str) -> str:
         """Why a command line, or what a child process inherits, must not leave: a placeholder is in
         it.
         """
         lacking = self.secrets.stood_for(text)
         return lacking and partial_replay.lacks(lacking)
 
-    def _let_through(self, what: str, cell: Any) -> None:
+    def _report_allowed_connection(self, what: str, cell: Any) -> None:
         """A connection to a host that --live names: it is not on the tape, and that is said."""
         cell = cell if isinstance(cell, TapedCell) else self.active
         said = f"{what} was let through (--live host): what it answered is not on the tape"
         if cell is not None and said not in cell.notes:
             cell.notes.append(said)
 
-    def _unseen(self, seen: Sighting) -> None:
+    def _report_sighting(self, seen: Sighting) -> None:
         """A connection or child process that no tap saw: refused, or named at once."""
         cell = seen.cell if isinstance(seen.cell, TapedCell) else self.active
         if cell is None:
@@ -635,18 +647,18 @@ class TapeSession:
             cell.warn(str(seen), cold=True)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing is to be taken back."""
 
 
-def _of_running(strand: Origin | None) -> Origin | None:
+def _find_running_origin(strand: Origin | None) -> Origin | None:
     """A strand of a cell that still runs; in the context of one that ended elsewhere its strand may
     have stayed.
     """
     return strand if strand is not None and not getattr(strand.cell, "closed", False) else None
 
 
-def _which(number: int, count: int) -> list[str]:
+def _describe_older_recording(number: int, count: int) -> list[str]:
     """What to say of a replay that does not play the newest recording of its cell: a person may
     expect that one.
     """
@@ -656,11 +668,11 @@ def _which(number: int, count: int) -> list[str]:
     return [f"{told} the next. To have one only, record it again in a new session"]
 
 
-def _replays(cell: Any) -> bool:
+def _is_replaying(cell: Any) -> bool:
     return isinstance(cell, TapedCell) and cell.mode == "replay"
 
 
-def _neighbour(notebook: Path, ask: CellRequest) -> Path | None:
+def _find_adoptable_recording(notebook: Path, ask: CellRequest) -> Path | None:
     """The recording that the notebook may adopt. Who records a copy, beside the notebook it is of,
     means to.
     """
@@ -669,7 +681,9 @@ def _neighbour(notebook: Path, ask: CellRequest) -> Path | None:
     return None if copied and ask.mode == "record" else neighbour
 
 
-def _ignoring(cassette: Cassette, secrets: Secrets, ignore: tuple[IgnorePath, ...]) -> Matching:
+def _build_matching_without(
+    cassette: Cassette, secrets: Secrets, ignore: tuple[IgnorePath, ...]
+) -> Matching:
     """Recorded calls by a match key without the ignored paths: every request is read, once for the
     cell.
     """

@@ -36,7 +36,11 @@ def said(cell: TapedCell) -> list[str]:
     if tape is None or not cell.run or cell.mode not in ("record", "replay"):
         return []
     try:
-        found = _against_recording(tape, cell) if cell.replaying else _against_earlier(tape, cell)
+        found = (
+            _compare_with_recording(tape, cell)
+            if cell.replaying
+            else _compare_with_earlier(tape, cell)
+        )
     except Exception as error:
         return [
             f"what drifted since the last recording cannot be told: {type(error).__name__}: {error}"
@@ -45,18 +49,18 @@ def said(cell: TapedCell) -> list[str]:
     return [told] if told else []
 
 
-def _against_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
-    earlier = _earlier(tape, cell)
+def _compare_with_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
+    earlier = _find_earlier_run(tape, cell)
     if not earlier:
         return []
-    return drift.drift(_seen(tape, earlier), _seen(tape, cell.run))
+    return drift.drift(_read_run(tape, earlier), _read_run(tape, cell.run))
 
 
 _SEEN: weakref.WeakKeyDictionary[Cassette, dict[str, RunSeen]] = weakref.WeakKeyDictionary()
 _KEPT, _SMALL = 8, 1 << 18
 
 
-def _seen(tape: Cassette, run: str) -> RunSeen:
+def _read_run(tape: Cassette, run: str) -> RunSeen:
     """A run that is over. The last few small ones are kept: what was recorded now is the earlier
     one when its cell is recorded next.
     """
@@ -73,7 +77,7 @@ def _seen(tape: Cassette, run: str) -> RunSeen:
     return found
 
 
-def _earlier(tape: Cassette, cell: TapedCell) -> str:
+def _find_earlier_run(tape: Cassette, cell: TapedCell) -> str:
     """The newest other recording of this cell."""
     own = cell.execution.cell
     for record in reversed(tape.runs):
@@ -83,18 +87,18 @@ def _earlier(tape: Cassette, cell: TapedCell) -> str:
     return ""
 
 
-def _against_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
+def _compare_with_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
     """What ran live in a replay, against what it took the place of."""
     made = [each for each in tape.overrides if each.by == cell.run][:CALLS]
     pairs = [(call_seen(each.recorded), call_seen(each)) for each in made]
     parent = cell.player.repeats(cell.execution)
     if not made or not parent:
         return drift.of_pairs(pairs)
-    base, live = (_alone(tape, run) for run in (parent, cell.run))
+    base, live = (_read_run_without_calls(tape, run) for run in (parent, cell.run))
     return [*drift.of_pairs(pairs), *drift.of_runs(base, live)]
 
 
-def _alone(tape: Cassette, run: str) -> RunSeen:
+def _read_run_without_calls(tape: Cassette, run: str) -> RunSeen:
     """A run without its calls."""
     return seen(tape, run, limit=0)
 
@@ -131,12 +135,12 @@ class Rows(Later[ReportRow]):
         live, served, tags_of_run = list(cell.rows), list(cell.served), cell.tags.run
         self._count = len(live) + len(served)
 
-        def made() -> Iterator[ReportRow]:
+        def build_rows() -> Iterator[ReportRow]:
             run = environment.tags_of(tags_of_run())
             yield from (replace(row, tags={**run, **row.tags}) for row in live)
             yield from map(row_of_entry, served)
 
-        super().__init__((), made)
+        super().__init__((), build_rows)
 
     def __len__(self) -> int:
         return self._count
@@ -147,11 +151,11 @@ def row_of_entry(entry: Entry) -> ReportRow:
     unread.
     """
     head, run = entry.head(), entry.book.by_run.get(entry.run, {})
-    own, whole = _mapping(head.get("kit")), _mapping(run.get("kit"))
-    return replace(_row_of(entry, head, own), tags=labels.of_record(whole, own))
+    own, whole = _to_mapping(head.get("kit")), _to_mapping(run.get("kit"))
+    return replace(_build_row(entry, head, own), tags=labels.of_record(whole, own))
 
 
-def _row_of(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> ReportRow:
+def _build_row(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> ReportRow:
     seconds = float(head.get("seconds", 0.0))
     kind = str(head.get("kind", "host"))
     if kind in ("tool", "retrieval"):
@@ -175,5 +179,5 @@ def _row_of(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> Re
     )
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _to_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

@@ -70,10 +70,10 @@ class Telemetry:
         return (
             NullRecorder()
             if cell.path is None
-            else _Hearing(self._book(cell.path).heard, endpoint(request))
+            else _Hearing(self._find_book(cell.path).heard, endpoint(request))
         )
 
-    def _book(self, path: Path) -> _Book:
+    def _find_book(self, path: Path) -> _Book:
         with self._lock:
             return self._books.setdefault(path.absolute(), _Book())
 
@@ -83,7 +83,7 @@ class Telemetry:
         """Add what is new to the end mark of a recorded cell. Raises nothing."""
         if cell.replaying or cell.mode == "live" or cell.cassette is None or cell.path is None:
             return
-        book = self._book(cell.path)
+        book = self._find_book(cell.path)
         new = {name: answer for name, answer in list(book.heard.items()) if name not in book.told}
         if not new:
             return
@@ -93,7 +93,9 @@ class Telemetry:
         except (CassetteError, OSError) as problem:
             cell.warn(f"what telemetry was answered is not on the tape: {problem}")
             return
-        cell.ends[KEY] = [_record(name, answer, secrets) for name, answer in sorted(new.items())]
+        cell.ends[KEY] = [
+            _build_record(name, answer, secrets) for name, answer in sorted(new.items())
+        ]
         book.told |= new.keys()
 
     def unsent(self, request: Request, cell: TapedCell | None = None) -> Play:
@@ -101,11 +103,11 @@ class Telemetry:
         if opens_dialogue(request):
             return Play(Reply(None, end="error", error=freeze_error(_REFUSED)))
         if cell is not None and cell.cassette is not None and cell.path is not None:
-            books = [self._read_ends(cell.cassette, self._book(cell.path))]
+            books = [self._read_ends(cell.cassette, self._find_book(cell.path))]
         else:
             books = list(self._books.values())
         held = (book.held.get(endpoint(request)) for book in reversed(books))
-        return Play(next(filter(None, held), None) or _documented(request))
+        return Play(next(filter(None, held), None) or _build_documented_reply(request))
 
     def _read_ends(self, cassette: Cassette, book: _Book) -> _Book:
         if book.read != len(cassette.ended):
@@ -113,7 +115,7 @@ class Telemetry:
             for told in (
                 each for end in list(cassette.ended.values()) for each in end.get(KEY) or ()
             ):
-                if isinstance(told, Mapping) and (reply := _reply(told)) is not None:
+                if isinstance(told, Mapping) and (reply := _parse_reply(told)) is not None:
                     book.held[str(told.get("endpoint"))] = reply
         return book
 
@@ -153,7 +155,7 @@ class _Hearing(NullRecorder):
         )
 
 
-def _record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
+def _build_record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
     body: bytes = answer["body"]
     told: dict[str, Any] = {"endpoint": secrets.scrub(name)[0], "status": answer["status"]}
     if headers := records.headers_record(secrets.scrub_reply_headers(answer["headers"])[0]):
@@ -164,7 +166,7 @@ def _record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dict[str,
         return {**told, "base64": base64.b64encode(body).decode()}
 
 
-def _reply(told: Mapping[str, Any]) -> Reply | None:
+def _parse_reply(told: Mapping[str, Any]) -> Reply | None:
     """What stands on an end mark; None for what a hand has broken."""
     try:
         body = (
@@ -172,17 +174,17 @@ def _reply(told: Mapping[str, Any]) -> Reply | None:
             if "base64" in told
             else str(told.get("body", "")).encode()
         )
-        return _whole(int(told["status"]), records.headers_of(told.get("headers", {})), body)
+        return _build_reply(int(told["status"]), records.headers_of(told.get("headers", {})), body)
     except (CassetteError, KeyError, TypeError, ValueError):
         return None
 
 
-def _documented(request: Request) -> Reply:
+def _build_documented_reply(request: Request) -> Reply:
     status, body = hosts.accepted(request)
-    return _whole(status, (("content-type", "application/json"),), body)
+    return _build_reply(status, (("content-type", "application/json"),), body)
 
 
-def _whole(status: int, headers: Headers, body: bytes) -> Reply:
+def _build_reply(status: int, headers: Headers, body: bytes) -> Reply:
     chunks = (body,) if body else ()
     length = () if status == 204 else (("content-length", str(len(body))),)
     return Reply(

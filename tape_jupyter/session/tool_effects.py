@@ -93,32 +93,32 @@ class ObservedBody:
     def begin(self) -> None:
         """The body is about to run, or to run on."""
         self._events, self._groups, self._changes = [], [], Changes()
-        order = self._order
-        self._began = self._handed_over(), None if order is None else order.round
-        self._meet()
+        order = self._clock_order
+        self._began = self._count_handovers(), None if order is None else order.round
+        self._note_concurrent_bodies()
         self._running.open.append(self)
         if "memory" not in self._left_out:
-            self._snapshot = self._running.begin(self._call.scope, self._snapshots_around())
+            self._snapshot = self._running.begin(self._call.scope, self._collect_outer_snapshots())
             self._settings = ToolSettings(self._cell.folder)
         if "files" not in self._left_out:
-            self._files = ToolFiles(self._cell.folder, self._runs_here)
+            self._files = ToolFiles(self._cell.folder, self._is_running_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
 
-    def _meet(self) -> None:
+    def _note_concurrent_bodies(self) -> None:
         """Bodies that run beside each other note it: whose of them changed what is not seen."""
         for other in self._running.open:
             if other._outermost is not self._outermost:  # noqa: SLF001 - its own kind
                 self._beside[other._capture.id] = None  # noqa: SLF001
                 other._beside[self._capture.id] = None  # noqa: SLF001
 
-    def _snapshots_around(self) -> list[Snapshot]:
+    def _collect_outer_snapshots(self) -> list[Snapshot]:
         found, capture = [], self._around
         while capture is not None:
             found.append(capture.observed._snapshot)  # noqa: SLF001 - its own kind
             capture = capture.observed._around  # noqa: SLF001
         return [each for each in found if each is not None]
 
-    def _runs_here(self) -> bool:
+    def _is_running_here(self) -> bool:
         """Whether the code that runs here and now is this body, or one that it called."""
         capture = BODY.get()
         while capture is not None and capture.observed is not self:
@@ -135,7 +135,7 @@ class ObservedBody:
             self._around.shown(event)
         if "output" in self._left_out:
             return
-        group = self._group()
+        group = self._choose_group()
         together = bool(self._groups) and self._groups[-1] == group
         for name in ("out", "err"):  # text that follows text is one text
             if together and name in event and name in self._events[-1]:
@@ -144,37 +144,37 @@ class ObservedBody:
         self._events.append(dict(event))
         self._groups.append(group)
 
-    def _group(self) -> int:
+    def _choose_group(self) -> int:
         """The group of what this body shows now: the last one, unless another body showed something
         or a strand got something meanwhile.
         """
         last = self._groups[-1] if self._groups else 0
-        if self._went_on_alone():
+        if self._is_alone_since_shown():
             return last
         at_once = not self._groups and self._is_at_start()
         place = self._capture.take_place() if self is self._outermost and not at_once else 0
         self._running.shown_last = self._outermost
-        self._shown_at = (self._outermost, place or self._handed_over())
+        self._shown_at = (self._outermost, place or self._count_handovers())
         return 0 if at_once else last + 1
 
-    def _went_on_alone(self) -> bool:
-        return self._shown_at == (self._running.shown_last, self._handed_over())
+    def _is_alone_since_shown(self) -> bool:
+        return self._shown_at == (self._running.shown_last, self._count_handovers())
 
     def _is_at_start(self) -> bool:
         """Whether the task that this body runs in has awaited nothing since it began, and there are
         only tasks: a replay shows it when it is called, too.
         """
-        clock, order = self._cell.clock, self._order
+        clock, order = self._cell.clock, self._clock_order
         if clock is None or order is None or self._began[1] is None:
             return False
         return self._began == (order.count, order.round) and clock.is_alone()
 
     @property
-    def _order(self) -> Any | None:
+    def _clock_order(self) -> Any | None:
         return self._cell.clock.order if self._cell.clock is not None else None
 
-    def _handed_over(self) -> int:
-        return 0 if self._order is None else self._order.count
+    def _count_handovers(self) -> int:
+        return 0 if self._clock_order is None else self._clock_order.count
 
     def end(self) -> dict[str, Any]:
         """What the body did since it began; {} where that is nothing. What could not be written is
@@ -184,7 +184,7 @@ class ObservedBody:
         did: dict[str, Any] = {}
         if self._snapshot is not None:
             self._changes, self._snapshot = (
-                self._running.end(self._snapshot, self._snapshots_around()),
+                self._running.end(self._snapshot, self._collect_outer_snapshots()),
                 None,
             )
             lost += self._changes.lost
@@ -205,7 +205,7 @@ class ObservedBody:
             ]
         if self in self._running.open:
             self._running.open.remove(self)
-        did["amid"] = self._amid()
+        did["amid"] = self._describe_interleaving()
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
         self._events, self._groups, self._shown_at, self._beside = [], [], None, {}
@@ -216,11 +216,11 @@ class ObservedBody:
             )
         return {name: told for name, told in did.items() if told}
 
-    def _amid(self) -> list[int] | bool:
+    def _describe_interleaving(self) -> list[int] | bool:
         """What the record says of others that went on while it showed things."""
         if not self._groups or self._shown_at is None:
             return False
-        first, last, alone = self._groups[0], self._groups[-1], self._went_on_alone()
+        first, last, alone = self._groups[0], self._groups[-1], self._is_alone_since_shown()
         if self is not self._outermost or not self._capture.places:
             return first != last
         if (
@@ -292,52 +292,52 @@ class RecordedEffects:
         if "output" in self._left_out:
             return
         for event in self._did.get("shown", ())[self._shown : end]:
-            if "log" in event and not _reaches(event["log"]):
+            if "log" in event and not _has_same_handlers(event["log"]):
                 return
-            self._show(event)
+            self._show_event(event)
             self._shown += 1
 
     def happen(self, step: int | None = None) -> None:
         """Do it again. What cannot be done is said."""
         self._redo = None
-        did = self._did if step is None else self._of_step(step)
+        did = self._did if step is None else self._find_step_record(step)
         if not did:
             return
         if "memory" not in self._left_out and self._call.scope is not None:
             self._redo = Redo(did.get("memory", ()), self._call.scope)
         if "output" not in self._left_out:
-            self._show_all(did)
+            self._show_events(did)
         if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
             if self._cell.rerun:
-                self._doubt(found_otherwise(did["files"], self._cell.folder))
+                self._note_doubts(found_otherwise(did["files"], self._cell.folder))
             for problem in put_back(
                 did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun
             ):
-                self._say(problem)
+                self._report_problem(problem)
         if self._redo is not None:
-            self._run(self._redo, did)
+            self._redo_changes(self._redo, did)
         for each in did.get("lost", ()):
-            self._say(str(each))
+            self._report_problem(str(each))
 
     def left(self) -> None:
         """What it would do when it is closed here is not known."""
-        self._say("it is closed earlier than it was, and what it did at its end")
+        self._report_problem("it is closed earlier than it was, and what it did at its end")
 
-    def _doubt(self, files: Sequence[str]) -> None:
+    def _note_doubts(self, files: Sequence[str]) -> None:
         told = (
             f"{self._call.kind} {self._call.name} gave and wrote what it did when it was recorded"
         )
         self._cell.doubts += [f"{told}, but {name} is not as it was then" for name in files]
 
-    def _run(self, redo: Redo, did: Mapping[str, Any]) -> None:
+    def _redo_changes(self, redo: Redo, did: Mapping[str, Any]) -> None:
         redo.run()
         problems = [f"what it changed in {problem}" for problem in redo.problems]
         for problem in [*problems, *set_again(did.get("settings", {}), self._cell.folder)]:
-            self._say(problem)
+            self._report_problem(problem)
 
-    def _of_step(self, step: int) -> Mapping[str, Any]:
+    def _find_step_record(self, step: int) -> Mapping[str, Any]:
         return next((did for number, did in self._value.value.get("did", ()) if number == step), {})
 
     def result(self, structure: Any) -> Any:
@@ -360,51 +360,55 @@ class RecordedEffects:
             setattr(above, f"__{last}__", live)
         return error
 
-    def _say(self, what: str) -> None:
+    def _report_problem(self, what: str) -> None:
         told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
         self._cell.unheld.append(told)
         self._cell.warn(told)
 
-    def _show_all(self, did: Mapping[str, Any]) -> None:
+    def _show_events(self, did: Mapping[str, Any]) -> None:
         for event in did.get("shown", ())[self._shown or 0 :]:
-            self._show(event)
+            self._show_event(event)
         if did.get("amid") and self._shown is None:
             told = f"{self._call.kind} {self._call.name}"
             self._cell.warn(f"{told} showed things while others went on: here it shows all at once")
 
-    def _show(self, event: Mapping[str, Any]) -> None:
+    def _show_event(self, event: Mapping[str, Any]) -> None:
         try:
             if "workflow" in event:
-                self._context.write_event_to_stream(registry.thaw(event["workflow"]))
+                self._workflow_context.write_event_to_stream(registry.thaw(event["workflow"]))
             else:
-                if self._redo is not None and "log" in event and not _reaches(event["log"]):
+                if (
+                    self._redo is not None
+                    and "log" in event
+                    and not _has_same_handlers(event["log"])
+                ):
                     self._redo.run_handlers()
-                _show(event)
+                _emit_event(event)
         except Exception as why:
-            self._say(
+            self._report_problem(
                 f"what it showed ({', '.join(event)}) cannot be shown here ({type(why).__name__}: {why})"
             )
 
     @property
-    def _context(self) -> Any:
+    def _workflow_context(self) -> Any:
         """The workflow's context, among the arguments."""
         given = self._call.scope.arguments.values() if self._call.scope is not None else ()
         return next(each for each in given if hasattr(each, "write_event_to_stream"))
 
 
-def _show(event: Mapping[str, Any]) -> None:
+def _emit_event(event: Mapping[str, Any]) -> None:
     if "out" in event:
         sys.stdout.write(event["out"])
     elif "err" in event:
         sys.stderr.write(event["err"])
     elif "display" in event:
-        _display(event)
+        _publish_display(event)
     elif "clear" in event:
-        _clear(bool(event["clear"]))
+        _clear_output(bool(event["clear"]))
     elif "log" in event:
-        _log(event["log"])
+        _emit_log_record(event["log"])
     elif "warning" in event:
-        _warn(event)
+        _emit_warning(event)
     elif "stream" in event:
         sys.modules["langgraph.config"].get_stream_writer()(registry.thaw(event["stream"]))
     elif "event" in event:
@@ -412,8 +416,8 @@ def _show(event: Mapping[str, Any]) -> None:
         dispatch(event["event"], registry.thaw(event["data"]))
 
 
-def _display(event: Mapping[str, Any]) -> None:
-    publisher = _publisher()
+def _publish_display(event: Mapping[str, Any]) -> None:
+    publisher = _find_publisher()
     if publisher is None:
         sys.stdout.write(f"{event['display'].get('text/plain', '')}\n")
         return
@@ -421,12 +425,12 @@ def _display(event: Mapping[str, Any]) -> None:
     publisher.publish(dict(event["display"]), dict(event.get("metadata", {})), **more)
 
 
-def _clear(wait: bool) -> None:
-    if (publisher := _publisher()) is not None:
+def _clear_output(wait: bool) -> None:
+    if (publisher := _find_publisher()) is not None:
         publisher.clear_output(wait)
 
 
-def _publisher() -> Any:
+def _find_publisher() -> Any:
     interactive = sys.modules.get("IPython.core.interactiveshell")
     # makes none
     shell = interactive.InteractiveShell._instance if interactive is not None else None  # noqa: SLF001
@@ -436,34 +440,34 @@ def _publisher() -> Any:
 _CELLS = re.compile(r".*[/\\]ipykernel_\d+[/\\]")
 
 
-def _here(file: str) -> str:
+def _localize_filename(file: str) -> str:
     """The name that a file has in this process: ipykernel names the code of cells by its process."""
     if "ipykernel_" not in file or (compiler := sys.modules.get("ipykernel.compiler")) is None:
         return file
     return _CELLS.sub(lambda _: f"{compiler.get_tmp_directory()}{os.sep}", file)
 
 
-def _log(told: Mapping[str, Any]) -> None:
+def _emit_log_record(told: Mapping[str, Any]) -> None:
     fields = {name: value for name, value in told.items() if name not in ("extra", "handlers")}
     for name, value in told.get("extra", {}).items():
         with contextlib.suppress(CassetteError):
             fields.setdefault(name, registry.thaw(value))
-    fields["pathname"] = _here(str(told.get("pathname", "")))
+    fields["pathname"] = _localize_filename(str(told.get("pathname", "")))
     record = logging.makeLogRecord(fields)
-    if not _reaches(told):
+    if not _has_same_handlers(told):
         raise CassetteError(f"the logger {told['name']} has other handlers here")
     logging.getLogger(str(told["name"])).callHandlers(record)
 
 
-def _reaches(told: Mapping[str, Any]) -> bool:
+def _has_same_handlers(told: Mapping[str, Any]) -> bool:
     """Whether a log record would reach as many handlers as the recorded one."""
     now = handlers_of(logging.getLogger(str(told["name"])))
     return bool(told.get("handlers", now) == now)
 
 
-def _warn(event: Mapping[str, Any]) -> None:
+def _emit_warning(event: Mapping[str, Any]) -> None:
     warning = registry.thaw_error(event["warning"])
     if isinstance(warning, Warning):
-        place = _here(str(event["file"])), int(event["line"])
+        place = _localize_filename(str(event["file"])), int(event["line"])
         told = warnings.WarningMessage(warning, type(warning), *place, line=event.get("text"))
         warnings._showwarnmsg(told)  # type: ignore[attr-defined]  # noqa: SLF001

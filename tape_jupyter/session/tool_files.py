@@ -52,11 +52,11 @@ class ToolFiles:
             for path in sorted(touched.links)
             if os.path.islink(path)  # noqa: PTH114 - as it is named
         ]
-        modes = _modes_set(touched)
-        for path, change in {**_as_they_are(modes), **touched.changes()}.items():
+        modes = _find_changed_modes(touched)
+        for path, change in {**_read_unchanged_files(modes), **touched.changes()}.items():
             if _OURS.search(path) or path in touched.links:
                 continue
-            name = self._name(path)
+            name = self._to_relative_name(path)
             if name is None:
                 if change.after is not None:
                     lost.append(f"it wrote {path}, which is not in the notebook's folder")
@@ -67,13 +67,13 @@ class ToolFiles:
                     {
                         "file": name,
                         "was": digest(change.before),
-                        **_written(change.before, change.after),
+                        **_build_content_record(change.before, change.after),
                         **({"mode": f"{modes[path]:o}"} if path in modes else {}),
                     }
                 )
         return kept, lost
 
-    def _name(self, path: str) -> str | None:
+    def _to_relative_name(self, path: str) -> str | None:
         """Relative to the notebook's folder, with `/`; None where it is elsewhere."""
         if self._folder is None:
             return None
@@ -85,7 +85,7 @@ class ToolFiles:
             return None
 
 
-def _modes_set(touched: Touched) -> dict[str, int]:
+def _find_changed_modes(touched: Touched) -> dict[str, int]:
     """The permissions of files that have others than before."""
     now = {path: permissions(path) for path in touched.modes}
     return {
@@ -95,7 +95,7 @@ def _modes_set(touched: Touched) -> dict[str, int]:
     }
 
 
-def _as_they_are(paths: Iterable[str]) -> dict[str, Change]:
+def _read_unchanged_files(paths: Iterable[str]) -> dict[str, Change]:
     """Files whose content nobody changed."""
     found = {path: content_of(path) for path in paths}
     return {path: Change(now, now, known=known) for path, (now, known) in found.items()}
@@ -106,13 +106,15 @@ def digest(content: bytes | None) -> str:
         return ABSENT
     if content is DIRECTORY:
         return FOLDER
-    return hashlib.sha256(_rows(content) if content.startswith(_SQLITE) else content).hexdigest()
+    return hashlib.sha256(
+        _dump_rows(content) if content.startswith(_SQLITE) else content
+    ).hexdigest()
 
 
 _SQLITE = b"SQLite format 3\0"
 
 
-def _rows(content: bytes) -> bytes:
+def _dump_rows(content: bytes) -> bytes:
     """What a database holds, whatever its pages are: two files with the same rows need not be the
     same bytes.
     """
@@ -126,7 +128,7 @@ def _rows(content: bytes) -> bytes:
         database.close()
 
 
-def _written(before: bytes | None, content: bytes | None) -> dict[str, Any]:
+def _build_content_record(before: bytes | None, content: bytes | None) -> dict[str, Any]:
     if content is None:
         return {"now": ABSENT}
     if content is DIRECTORY:
@@ -161,9 +163,9 @@ def put_back(
     for each in (*made, *reversed(removed)):  # a folder after what was in it
         name = str(each.get("file"))
         try:
-            problem = _put_back(each, name, folder, cassette, rerun=rerun)
+            problem = _restore_file(each, name, folder, cassette, rerun=rerun)
             if not problem and folder is not None and "mode" in each:
-                _inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
+                _resolve_inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
         except (OSError, TapeError, KeyError, TypeError, ValueError) as why:
             problem = str(why)
         if problem:
@@ -174,20 +176,20 @@ def found_otherwise(files: Sequence[Mapping[str, Any]], folder: Path | None) -> 
     """The names of the files that the recorded body wrote over and that do not hold now what it
     found: it may have read them.
     """
-    return [str(each["file"]) for each in files if folder and _is_otherwise(each, folder)]
+    return [str(each["file"]) for each in files if folder and _is_different_now(each, folder)]
 
 
-def _is_otherwise(each: Mapping[str, Any], folder: Path) -> bool:
+def _is_different_now(each: Mapping[str, Any], folder: Path) -> bool:
     try:
-        if each["now"] in (ABSENT, FOLDER) or _appended(each):
+        if each["now"] in (ABSENT, FOLDER) or _find_appended_bytes(each):
             return False
-        now = _digest_of(_inside(folder, str(each["file"])))
+        now = _digest_file(_resolve_inside(folder, str(each["file"])))
         return now not in (each["was"], each["now"])
     except (OSError, TapeError, KeyError, TypeError, ValueError):  # which putting it back says
         return False
 
 
-def _put_back(
+def _restore_file(
     each: Mapping[str, Any],
     name: str,
     folder: Path | None,
@@ -197,9 +199,9 @@ def _put_back(
 ) -> str:
     if folder is None:
         return "the notebook's folder is not known here"
-    path = _inside(folder, name)
-    now = _digest_of(path)
-    if rerun and now != each["was"] and path.is_file() and (added := _appended(each)):
+    path = _resolve_inside(folder, name)
+    now = _digest_file(path)
+    if rerun and now != each["was"] and path.is_file() and (added := _find_appended_bytes(each)):
         with path.open("ab") as file:
             file.write(added)
         return ""
@@ -207,7 +209,7 @@ def _put_back(
         return ""
     if each["was"] == each["now"]:
         return "it is another one than when its permissions were set, and is left as it is"
-    if now not in (each["was"], ABSENT) and now not in _states(cassette, name):
+    if now not in (each["was"], ABSENT) and now not in _collect_recorded_states(cassette, name):
         return "it was changed since it was recorded, and is left as it is"
     if each["now"] == ABSENT:
         path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
@@ -216,11 +218,11 @@ def _put_back(
     else:
         content = thaw_bytes(each["content"], None)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, content)
+        _write_content(path, content)
     return ""
 
 
-def _appended(each: Mapping[str, Any]) -> bytes:
+def _find_appended_bytes(each: Mapping[str, Any]) -> bytes:
     """What the recorded body added to what the file held; nothing where it wrote otherwise, or a
     secret is masked.
     """
@@ -228,7 +230,7 @@ def _appended(each: Mapping[str, Any]) -> bytes:
     return content[-int(each["appended"]) :] if content and digest(content) == each["now"] else b""
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_content(path: Path, content: bytes) -> None:
     """In place: the program may have the file open."""
     if content.startswith(_SQLITE) and path.exists():
         recorded, live = sqlite3.connect(":memory:"), sqlite3.connect(path)
@@ -242,7 +244,7 @@ def _write(path: Path, content: bytes) -> None:
         path.write_bytes(content)
 
 
-def _inside(folder: Path, name: str) -> Path:
+def _resolve_inside(folder: Path, name: str) -> Path:
     """The file of that name. Raises CassetteError where that leads out of the folder."""
     root = Path(os.path.realpath(folder))
     path = root / name
@@ -258,7 +260,7 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-def _digest_of(path: Path) -> str:
+def _digest_file(path: Path) -> str:
     if path.is_dir():
         return FOLDER
     if not path.exists():
@@ -266,7 +268,7 @@ def _digest_of(path: Path) -> str:
     return digest(path.read_bytes()) if path.is_file() else OTHER
 
 
-def _states(cassette: Cassette | None, name: str) -> set[str]:
+def _collect_recorded_states(cassette: Cassette | None, name: str) -> set[str]:
     """What the recordings of this cassette made of that file, at any time."""
     states: set[str] = set()
     for entries in cassette.tools.values() if cassette is not None else ():

@@ -59,13 +59,13 @@ def is_secret(prompt: str, answer: str) -> bool:
 
 def secret_name(call: FunctionCall) -> str:
     """What the secret is called: `ANTHROPIC_API_KEY` where "Anthropic API key: " was asked."""
-    words = re.sub(r"\W+", "_", _prompt(call)).strip("_").upper()
+    words = re.sub(r"\W+", "_", _read_prompt(call)).strip("_").upper()
     return words[:60].strip("_") or call.name.upper()
 
 
 def kept(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
     """What is written of a secret answer, which is learned; None where the answer is none."""
-    telling = call.discreet == "maybe" and is_secret(_prompt(call), str(answer))
+    telling = call.discreet == "maybe" and is_secret(_read_prompt(call), str(answer))
     if not (telling or call.discreet == "yes") or not isinstance(answer, str):
         return None
     secrets.learn(secret_name(call), answer)
@@ -92,15 +92,17 @@ def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
 
 def untyped(call: FunctionCall, secrets: Secrets) -> str:
     """The same where a person was asked for a secret and typed none, or nobody could be asked."""
-    return secrets.stand_in(secret_name(call), f"the answer to {_prompt(call).strip()!r}")
+    return secrets.stand_in(secret_name(call), f"the answer to {_read_prompt(call).strip()!r}")
 
 
 def asks_a_secret(call: FunctionCall) -> bool:
     """Whether a secret is asked for, by what asks or by its words."""
-    return call.discreet == "yes" or (call.discreet == "maybe" and is_secret(_prompt(call), ""))
+    return call.discreet == "yes" or (
+        call.discreet == "maybe" and is_secret(_read_prompt(call), "")
+    )
 
 
-def _prompt(call: FunctionCall) -> str:
+def _read_prompt(call: FunctionCall) -> str:
     return str(frozen_or_type(call.arguments.get("prompt", "")))
 
 
@@ -125,7 +127,7 @@ def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Matche
             by_state.append(f"{name} ({structure['<opaque>']})")
             by_type |= state.less
         arguments[name] = FrozenValue(structure)
-    own = _own_state(call, secrets)
+    own = _read_own_state(call, secrets)
     if own is not None:
         states.append(f"self={own[STATE]}")
     frozen = FunctionCall(
@@ -147,7 +149,7 @@ def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Matche
     return frozen, told
 
 
-def _own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
+def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
     """A method's own object by its fields; None where it has none that hold a value."""
     if call.own is None or isinstance(call.own, type):
         return None
@@ -192,9 +194,11 @@ class FunctionCapture(RecorderBase, NullRecorder):
             self.cell.warn(
                 f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True
             )
-            self._keep(Value(unkept=str(error), seconds=self._elapsed(), did=did), "not kept")
+            self._commit_value(
+                Value(unkept=str(error), seconds=self._measure_elapsed(), did=did), "not kept"
+            )
         else:
-            self._keep(Value(structure, seconds=self._elapsed(), did=did))
+            self._commit_value(Value(structure, seconds=self._measure_elapsed(), did=did))
 
     def progress(self, steps: GeneratorSteps) -> None:
         self._steps = steps
@@ -223,11 +227,11 @@ class FunctionCapture(RecorderBase, NullRecorder):
         self.cell.running.pop(self, None)
 
     def fail(self, error: BaseException) -> None:
-        if isinstance(error, asyncio.CancelledError) and self._of_the_cells_end(error):
+        if isinstance(error, asyncio.CancelledError) and self._is_decided_at_cell_end(error):
             self._pending = error
             self.cell.running[self] = None
         elif not isinstance(error, KeyboardInterrupt):
-            self._raised(error)
+            self._commit_error(error)
         elif self._steps is not None:
             self._steps.end = "cut short"
             self._end_steps()
@@ -235,12 +239,12 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def cell_ended(self, *, interrupted: bool) -> None:
         self._in_time = True
         if self._pending is not None and not interrupted:
-            self._raised(self._pending)
+            self._commit_error(self._pending)
         elif self._steps is not None:
             self._steps.end = "cut short" if self._pending is not None else "closed"
-            self._keep_steps()
+            self._commit_steps()
 
-    def _raised(self, error: BaseException) -> None:
+    def _commit_error(self, error: BaseException) -> None:
         told = f"{type(error).__name__}: {error}"
         did = self.observed.end()
         if self._steps is not None:
@@ -249,24 +253,26 @@ class FunctionCapture(RecorderBase, NullRecorder):
         else:
             frozen = with_frames(freeze_error(error), error)
             self.observed.raised(error, did)
-            self._keep(Value(error=frozen, seconds=self._elapsed(), did=did), told)
+            self._commit_value(Value(error=frozen, seconds=self._measure_elapsed(), did=did), told)
 
     def _end_steps(self, error: str = "") -> None:
         self.cell.running.pop(self, None)
-        self._keep_steps(error)
+        self._commit_steps(error)
 
-    def _keep_steps(self, error: str = "") -> None:
+    def _commit_steps(self, error: str = "") -> None:
         """Commit what the generator did that is not on the tape yet."""
         assert self._steps is not None
         before, self._items_kept = self._items_kept, len(self._steps.items)
         for item in self._steps.items[max(before, 0) :]:
-            self._name_if_unkept(item)
+            self._warn_if_not_kept(item)
         if before < 0:
-            self._keep(Value(self._steps.structure(), seconds=self._elapsed()), error)
+            self._commit_value(
+                Value(self._steps.structure(), seconds=self._measure_elapsed()), error
+            )
         elif before < self._items_kept or self._steps.end != "closed":
-            self._add(Value(self._steps.structure(before)))
+            self._append_late_value(Value(self._steps.structure(before)))
 
-    def _name_if_unkept(self, item: Any) -> None:
+    def _warn_if_not_kept(self, item: Any) -> None:
         if isinstance(item, dict) and item.get("<type>") == "not kept":
             self.cell.warn(
                 f"{self.call.kind} {self.call.name} yielded what cannot be on the tape: {item['why']}. In replay a "
@@ -274,7 +280,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
                 cold=True,
             )
 
-    def _changed(self) -> tuple[str, ...]:
+    def _find_changed_types(self) -> tuple[str, ...]:
         """Types of arguments that cannot be written and that are not as they were asked."""
         found: dict[str, None] = {}
         for name, asked in self.call.arguments.items():
@@ -285,20 +291,23 @@ class FunctionCapture(RecorderBase, NullRecorder):
                     found[before["<opaque>"]] = None
         return tuple(found)
 
-    def _keep(self, value: Value, error: str = "") -> None:
+    def _commit_value(self, value: Value, error: str = "") -> None:
         row = ReportRow(
-            self.id, self.call.kind, self.call.name, seconds=self._elapsed(), error=error
+            self.id, self.call.kind, self.call.name, seconds=self._measure_elapsed(), error=error
         )
-        self._commit(
-            self.call, replace(value, moved=self._body.moved(), changed=self._changed()), {}, row
+        self._commit_call(
+            self.call,
+            replace(value, moved=self._body.moved(), changed=self._find_changed_types()),
+            {},
+            row,
         )
         if not self._in_time:
-            self._say_if_late()
+            self._report_if_late()
             self.handed()
         if self._steps is None:
-            self._let_go()
+            self._release_references()
 
-    def _let_go(self) -> None:
+    def _release_references(self) -> None:
         """The program's own objects: a context that outlives the call keeps this, and would keep
         them.
         """
@@ -306,7 +315,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
         self._arguments = {}
         self.call = replace(self.call, scope=None)
 
-    def _add(self, late: Value) -> None:
+    def _append_late_value(self, late: Value) -> None:
         if self.entry is None or self.cell.cassette is None:
             return
         try:

@@ -37,7 +37,7 @@ class ToolSettings:
     """What one body does to settings."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder, self._before = folder, _take()
+        self._folder, self._before = folder, _read_parts()
         self._process = ProcessSettings()
 
     def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
@@ -48,16 +48,16 @@ class ToolSettings:
         process, lost = self._process.changes()
         if process:
             told["process"] = process
-        for name, change in ambient.changes(self._before, _take()).items():
+        for name, change in ambient.changes(self._before, _read_parts()).items():
             try:
                 if name == "cwd":
-                    told[name] = _below(change.after, self._folder)
+                    told[name] = _to_relative_folder(change.after, self._folder)
                 elif written := _PARTS[name].write(change.before, change.after):
                     told[name] = written
             except (CannotFreeze, ValueError, AttributeError) as why:
                 lost.append(f"it changed {ambient.PARTS[name].said}: {why}")
             if name == "logging":
-                lost += _handlers(change.before, change.after, is_placed)
+                lost += _describe_changed_handlers(change.before, change.after, is_placed)
             elif name == "decimal" and repr(change.before[1]) != repr(change.after[1]):
                 lost.append("it changed `decimal.DefaultContext`, which new threads begin with")
         return told, lost
@@ -68,7 +68,10 @@ def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
     for name, structure in told.items():
         try:
             if name == "cwd":
-                os.chdir((folder or Path()) / _below(str((folder or Path()) / structure), folder))
+                os.chdir(
+                    (folder or Path())
+                    / _to_relative_folder(str((folder or Path()) / structure), folder)
+                )
             elif name == "process":
                 set_settings(need(structure, dict, None))
             else:
@@ -78,14 +81,14 @@ def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
             yield f"it changed {said}: {why}"
 
 
-def _below(path: str, folder: Path | None) -> str:
+def _to_relative_folder(path: str, folder: Path | None) -> str:
     """A working directory, relative to the notebook's folder. Raises ValueError where it is elsewhere."""
     if folder is None:
         raise ValueError(f"to {path}; the notebook's folder is not known")
     return Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)).as_posix()
 
 
-def _take() -> dict[str, Any]:
+def _read_parts() -> dict[str, Any]:
     found = {}
     for name in _PARTS:
         part = ambient.PARTS[name]
@@ -100,7 +103,7 @@ def _take() -> dict[str, Any]:
 # ---- lists: what stands between their ends
 
 
-def _between(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
+def _find_splice(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
     shorter = min(len(before), len(now))
     head = next((i for i in range(shorter) if before[i] != now[i]), shorter)
     rest = shorter - head
@@ -108,23 +111,23 @@ def _between(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
     return [head, tail], now[head : len(now) - tail]
 
 
-def _spliced(now: list[Any], told: Mapping[str, Any], items: list[Any]) -> list[Any]:
+def _apply_splice(now: list[Any], told: Mapping[str, Any], items: list[Any]) -> list[Any]:
     head, tail = (need(each, int, None) for each in need(told["splice"], list, None))
     return [*now[:head], *items, *now[len(now) - tail :]]
 
 
 def _write_path(before: list[str], now: list[str]) -> dict[str, Any]:
-    ends, items = _between(before, now)
+    ends, items = _find_splice(before, now)
     for each in items:
         if not _is_below(each):
             raise CannotFreeze(None, each, "a folder outside of the notebook's is of this machine")
-    return {"splice": ends, "put": [_placed(each) for each in items]}
+    return {"splice": ends, "put": [_to_portable_path(each) for each in items]}
 
 
 _HERE = "<folder>/"
 
 
-def _placed(folder: str) -> str:
+def _to_portable_path(folder: str) -> str:
     """A path in the working directory, wherever that is in a replay."""
     return (
         _HERE + Path(folder).relative_to(Path.cwd()).as_posix()
@@ -147,19 +150,19 @@ def _put_path(told: Mapping[str, Any]) -> None:
     ]
     if not all(map(_is_below, items)):
         raise CassetteError("a recording adds no folder outside of the notebook's")
-    sys.path[:] = _spliced(sys.path, told, items)
+    sys.path[:] = _apply_splice(sys.path, told, items)
 
 
 def _write_warnings(before: list[Any], now: list[Any]) -> dict[str, Any]:
-    ends, items = _between(before, now)
-    return {"splice": ends, "put": [_filter(*each) for each in items]}
+    ends, items = _find_splice(before, now)
+    return {"splice": ends, "put": [_write_filter(*each) for each in items]}
 
 
-def _filter(action: str, message: Any, category: type, module: Any, line: int) -> list[Any]:
-    return [action, _pattern(message), name_of(category), _pattern(module), line]
+def _write_filter(action: str, message: Any, category: type, module: Any, line: int) -> list[Any]:
+    return [action, _extract_pattern(message), name_of(category), _extract_pattern(module), line]
 
 
-def _pattern(value: Any) -> str | None:
+def _extract_pattern(value: Any) -> str | None:
     return getattr(value, "pattern", value) or None
 
 
@@ -171,7 +174,7 @@ def _put_warnings(told: Mapping[str, Any]) -> None:
             raise CassetteError(f"{category!r} is no warning")
         matched = re.compile(message, re.IGNORECASE) if message else None
         items.append((action, matched, kind, re.compile(module) if module else None, int(line)))
-    ambient.put("warnings", _spliced(list(warnings.filters), told, items))
+    ambient.put("warnings", _apply_splice(list(warnings.filters), told, items))
 
 
 _ACTIONS = ("error", "ignore", "always", "all", "default", "module", "once")
@@ -189,10 +192,10 @@ def _write_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[st
 
 
 def _put_options(name: str) -> Callable[[Any], None]:
-    def put(told: Any) -> None:
+    def put_options(told: Any) -> None:
         ambient.put(name, need(registry.thaw(told), dict, None))
 
-    return put
+    return put_options
 
 
 def _write_numpy(before: Any, now: Any) -> list[Any]:
@@ -209,7 +212,7 @@ def _put_numpy(told: Any) -> None:
 # ---- logging
 
 
-def _by_name(taken: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
+def _index_by_name(taken: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
     return {name: tuple(state) for name, *state in taken[1]}
 
 
@@ -218,7 +221,7 @@ _UNCHANGED = (0, False, True, ())
 
 def _write_logging(before: Any, now: Any) -> dict[str, Any]:
     told: dict[str, Any] = {} if before[0] == now[0] else {"disable": now[0]}
-    one, other = _by_name(before), _by_name(now)
+    one, other = _index_by_name(before), _index_by_name(now)
     loggers = {
         name: list(other.get(name, _UNCHANGED)[:3])
         for name in sorted({*one, *other})
@@ -229,9 +232,9 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
     return told | ({"levels": levels} if levels else {})
 
 
-def _handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
+def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
     """The loggers whose handlers are others now; one that the program has at hand is told already."""
-    one, other = _by_name(before), _by_name(now)
+    one, other = _index_by_name(before), _index_by_name(now)
     return [
         f"it changed the handlers of the logger {name!r}"
         for name in sorted({*one, *other})
@@ -272,11 +275,11 @@ def _put_decimal(told: Mapping[str, Any]) -> None:
     decimal.setcontext(decimal.Context(**given))
 
 
-def _by_set_again(_told: Any) -> None:
+def _do_nothing(_told: Any) -> None:
     """The working directory is set by `set_again`, which knows the notebook's folder."""
 
 
-def _zone_name(_before: Any, now: tuple[Any, ...]) -> str:
+def _write_zone_name(_before: Any, now: tuple[Any, ...]) -> str:
     return " ".join(now[0])
 
 
@@ -291,12 +294,12 @@ class _Part(NamedTuple):
     put: Callable[[Any], None]
 
 
-def _now(_before: Any, now: Any) -> Any:
+def _write_value(_before: Any, now: Any) -> Any:
     return now
 
 
 _PARTS: Mapping[str, _Part] = {
-    "cwd": _Part(_now, _by_set_again),
+    "cwd": _Part(_write_value, _do_nothing),
     "path": _Part(_write_path, _put_path),
     "warnings": _Part(_write_warnings, _put_warnings),
     "pandas": _Part(_write_options, _put_options("pandas")),
@@ -304,8 +307,8 @@ _PARTS: Mapping[str, _Part] = {
     "numpy": _Part(_write_numpy, _put_numpy),
     "logging": _Part(_write_logging, _put_logging),
     "decimal": _Part(_write_decimal, _put_decimal),
-    "locale": _Part(_now, lambda told: ambient.put("locale", told)),
-    "csv": _Part(_now, lambda told: ambient.put("csv", told)),
-    "calendar": _Part(_now, lambda told: ambient.put("calendar", told)),
-    "time zone": _Part(_zone_name, _put_zone),
+    "locale": _Part(_write_value, lambda told: ambient.put("locale", told)),
+    "csv": _Part(_write_value, lambda told: ambient.put("csv", told)),
+    "calendar": _Part(_write_value, lambda told: ambient.put("calendar", told)),
+    "time zone": _Part(_write_zone_name, _put_zone),
 }

@@ -101,7 +101,7 @@ class SeenTools:
         from tape_jupyter.instrumentation.tools.discovery import find_functions, looked_at
 
         seen = looked_at(names, namespace)
-        if seen is not None and self._seen.get(names) == seen and self._holds():
+        if seen is not None and self._seen.get(names) == seen and self._is_still_taped():
             return None
         found, standing = find_functions(names, namespace), self.standing()
         self.sought.update(
@@ -116,6 +116,6 @@ class SeenTools:
             self._taped.append(taped)
         return taped if len(taped) or taped.skipped else None
 
-    def _holds(self) -> bool:
+    def _is_still_taped(self) -> bool:
         """Whether all that was taped still is."""
         return all(len(taped.standing) == len(taped) for taped in self._taped)

@@ -19,7 +19,7 @@ from tape_jupyter.session.cell import TapedCell
 
 def tell(cell: TapedCell) -> None:
     """Refuse, late, what ran untaped for all that can be told; warn of what may have."""
-    left = _left(cell) if cell.replaying and cell.served else {}
+    left = _count_unmade_calls(cell) if cell.replaying and cell.served else {}
     if not left:
         return
     from tape_jupyter.instrumentation.tools.discovery import decorated_names, find_functions
@@ -33,7 +33,7 @@ def tell(cell: TapedCell) -> None:
         for name in left
         if not found.get(name) and not decorated_names(name, cell.ask.namespace)
     }
-    for name in _asked(cell.served, loose | missing):
+    for name in _find_asked_tools(cell.served, loose | missing):
         count = (
             "a recorded call of it was"
             if left[name] == 1
@@ -53,7 +53,7 @@ _LOOSE = (
 _MISSING = "No function here goes by that name: if the cell called one, its body ran. Now: put @tape.tool on it"
 
 
-def _left(cell: TapedCell) -> dict[str, int]:
+def _count_unmade_calls(cell: TapedCell) -> dict[str, int]:
     """How many recorded calls of each tool the cell did not make, of the recording that it repeats.
 
     An edited cell of a front end without cell ids repeats none that is known: then of those that it
@@ -70,16 +70,16 @@ def _left(cell: TapedCell) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _asked(served: Iterable[Entry], names: set[str]) -> Iterator[str]:
+def _find_asked_tools(served: Iterable[Entry], names: set[str]) -> Iterator[str]:
     """Those of the tools that played replies ask for, each once."""
     for entry in served:
         if not names:
             return
-        yield from (asked := names & _asked_by(entry))
+        yield from (asked := names & _read_asked_tools(entry))
         names = names - asked
 
 
-def _asked_by(entry: Entry) -> set[str]:
+def _read_asked_tools(entry: Entry) -> set[str]:
     try:
         request, reply = entry.request(), entry.reply()
     except CassetteError:

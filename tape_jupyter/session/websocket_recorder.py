@@ -73,21 +73,21 @@ class WebSocketCapture(HttpCapture):
             if self._done:
                 return
             self._chunks.append(data)
-            self._waits.append(self._elapsed())
+            self._waits.append(self._measure_elapsed())
             if self._fresh is None:
                 self._fresh = self._waits[-1]
             if self._turns.feed(data) or self._waits[-1] - self._fresh > KEPT_EVERY:
                 self._fresh = None
-                self._keep("complete")
-                self._say_if_late()
+                self._commit_rest("complete")
+                self._report_if_late()
         if not sent:
             self.handed_by_callback()
 
-    def _add(self, late: Reply) -> None:
+    def _append_late_reply(self, late: Reply) -> None:
         """A later turn: its tokens are the call's, and the tools it asks for are asked for."""
-        super()._add(late)
+        super()._append_late_reply(late)
         told = registry.facts(self.request, late)
-        self._name_gaps(told)
+        self._warn_of_untaped_tools(told)
         self.cell.tools.ask(told, self.moment)
         with self.cell.lock:
             for place, row in enumerate(self.cell.rows):
@@ -96,9 +96,11 @@ class WebSocketCapture(HttpCapture):
                     whole = replace(
                         row.told, usage=usage, answered=row.told.answered or told.answered
                     )
-                    self.cell.rows[place] = replace(row, told=whole, seconds=self._elapsed())
+                    self.cell.rows[place] = replace(
+                        row, told=whole, seconds=self._measure_elapsed()
+                    )
 
-    def _say_if_late(self) -> None:
+    def _report_if_late(self) -> None:
         if self.cell.closed:
             self.cell.say_late(LATE[1])
 
@@ -106,9 +108,9 @@ class WebSocketCapture(HttpCapture):
         with self._lock:
             super().cell_ended(interrupted=interrupted)
 
-    def _end(self, end: End, error: BaseException | None = None) -> None:
+    def _end_capture(self, end: End, error: BaseException | None = None) -> None:
         with self._lock:
-            super()._end(end, error)
+            super()._end_capture(end, error)
 
 
 def offer_tools(offer: Offer, cell: TapedCell, frame: WebSocketFrame) -> None:
@@ -169,16 +171,16 @@ class PlayedDialogue(Script):
             list(frames_of(reply.body)),
             reply.waits,
             lambda frame: message_key(frame, desk.secrets, cell.ignore),
-            self._other,
+            self._refuse_message,
             lost=reply.end == "error",
         )
 
     def said(self, frame: WebSocketFrame) -> None:
         if frame.is_message:
-            offer_tools(self.desk.tape_tools, self._cell(), frame)
+            offer_tools(self.desk.tape_tools, self._find_current_cell(), frame)
         super().said(frame)
 
-    def _cell(self) -> TapedCell:
+    def _find_current_cell(self) -> TapedCell:
         """The cell that asks now: a connection may outlive the cell that opened it."""
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
@@ -188,26 +190,28 @@ class PlayedDialogue(Script):
             else self.desk.active or self.opened
         )
 
-    def _where(self) -> str:
+    def _format_place(self) -> str:
         return f"call {self.entry.id}, {self.entry.book.path.name}:{self.entry.line}"
 
-    def _other(
+    def _refuse_message(
         self, now: WebSocketFrame, recorded: WebSocketFrame | None, place: int
     ) -> BaseException:
         if recorded is None:
-            text = f"{self.title}: the recorded connection ({self._where()}) had no further message from the program. "
-            text += "Nothing was sent."
-            diff = field_diff({}, self._fields(now))
+            text = f"{self.title}: the recorded connection ({self._format_place()}) had no further message from "
+            text += "the program. Nothing was sent."
+            diff = field_diff({}, self._extract_fields(now))
         else:
-            text = f"{self.title}: this message is not on the tape ({self._where()}). Nothing was sent.\n"
-            text += f"Nearest recorded message: the program's {_nth(place)}; it differs in:"
-            diff = field_diff(self._fields(recorded), self._fields(now)) or [
+            text = f"{self.title}: this message is not on the tape ({self._format_place()}). Nothing was sent.\n"
+            text += (
+                f"Nearest recorded message: the program's {_format_ordinal(place)}; it differs in:"
+            )
+            diff = field_diff(self._extract_fields(recorded), self._extract_fields(now)) or [
                 "  nothing that is shown here: a secret"
             ]
         lines = [text, *diff, "Now: mend the difference, or record the cell again (%%tape record)."]
-        return self._cell().refuse(UnmatchedCall("\n".join(lines)))
+        return self._find_current_cell().refuse(UnmatchedCall("\n".join(lines)))
 
-    def _fields(self, frame: WebSocketFrame) -> Mapping[str, Any]:
+    def _extract_fields(self, frame: WebSocketFrame) -> Mapping[str, Any]:
         value = counted(frame, self.desk.secrets, self.opened.ignore)
         if value is not None:
             return dict(leaves(value))
@@ -230,17 +234,20 @@ class PlayedDialogue(Script):
         else:
             more = f" and {missing.count - 1} more" if missing.count > 1 else ""
             text = (
-                f"the program waits for what the server said after the program's {_nth(missing.place)} recorded "
-                f"message{more}, and it has not sent that:\n{self._shown(missing.frame)}\n"
+                f"the program waits for what the server said after the program's {_format_ordinal(missing.place)} "
+                f"recorded message{more}, and it has not sent that:\n{self._format_fields(missing.frame)}\n"
                 "Now: send it, or record the cell again (%%tape record)."
             )
-        return self._cell().refuse(UnmatchedCall(f"{self.title} ({self._where()}): {text}"))
+        return self._find_current_cell().refuse(
+            UnmatchedCall(f"{self.title} ({self._format_place()}): {text}")
+        )
 
-    def _shown(self, frame: WebSocketFrame) -> str:
+    def _format_fields(self, frame: WebSocketFrame) -> str:
         return "\n".join(
-            f"  {name}: {value!r:.100}" for name, value in list(self._fields(frame).items())[:8]
+            f"  {name}: {value!r:.100}"
+            for name, value in list(self._extract_fields(frame).items())[:8]
         )
 
 
-def _nth(place: int) -> str:
+def _format_ordinal(place: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(place, f"{place}th")

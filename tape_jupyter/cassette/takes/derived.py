@@ -71,11 +71,11 @@ class Derived(Book):
         if path == self.path:
             return self
         if path.is_symlink() or path.exists():
-            take = type(self)(path, of=takes.header(path) or self._as_base(path))
+            take = type(self)(path, of=takes.header(path) or self._build_take_base(path))
             take.refresh()
             take.check_small()
             return self.own(take)
-        take = type(self)(path, of=self._as_base(path))
+        take = type(self)(path, of=self._build_take_base(path))
         take.refresh()
         return take
 
@@ -87,7 +87,7 @@ class Derived(Book):
             )
         return take
 
-    def _as_base(self, take: Path) -> TakeBase:
+    def _build_take_base(self, take: Path) -> TakeBase:
         self.refresh()
         if not self.path.exists() or self._journal.committed == 0:
             raise TapeUsageError(f"{self.path} holds nothing to take from; record first")
@@ -153,7 +153,7 @@ class Derived(Book):
         take. Raises as `override`.
         """
         overrides.require_newest(entry, self)
-        goal, secrets = self._goal(entry, take), Secrets()
+        goal, secrets = self._choose_take(entry, take), Secrets()
         secrets.learn_environment(os.environ)
         at = moment(datetime.now(UTC))
         overridden = goal.append_override(entry, answer.reply, {"at": at, **answer.told}, secrets)
@@ -161,7 +161,7 @@ class Derived(Book):
             goal.append_again(overridden, answer.again, at, secrets)
         return goal
 
-    def _goal(self, entry: Entry, name: str) -> Self:
+    def _choose_take(self, entry: Entry, name: str) -> Self:
         """The take that an override of the call goes to: never over one that a person made."""
         if name:
             goal = self.take(name)

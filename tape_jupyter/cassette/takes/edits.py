@@ -70,42 +70,44 @@ def given(entry: Entry, **said: Any) -> EditedReply:
     return EditedReply(overrides.answer(entry, **old), {"edit": kind})
 
 
-def _text(entry: Entry, text: Any) -> EditedReply:
+def _edit_text(entry: Entry, text: Any) -> EditedReply:
     if not isinstance(text, str):
         raise TapeUsageError(f"text= is a text, not a {type(text).__name__}")
     _require_size(text)
     request = entry.request()
     if isinstance(request, FunctionCall):
         return EditedReply(overrides.answer(entry, value=text), {"edit": "text"})
-    taken, reply = _reply_as_message(entry)
-    was = http.loads(_decoded_body(reply)) if taken is None else None
+    taken, reply = _read_reply_as_message(entry)
+    was = http.loads(_decode_body(reply)) if taken is None else None
     if was is not None and type(http.loads(text.encode())) is not type(was):
         said = f"the reply of call {entry.id} is JSON that is no message of a model: there is no text to change in it"
         raise TapeUsageError(f"{said}. Give all of its body: --reply JSON (reply=)")
     if taken is None:
-        return EditedReply(_raw(entry, text, None, None), {"edit": "text"})
-    return _encoded(request, reply, editing.with_text(taken.wire, taken.message, text), "text")
+        return EditedReply(_build_raw_reply(entry, text, None, None), {"edit": "text"})
+    return _encode_message(
+        request, reply, editing.with_text(taken.wire, taken.message, text), "text"
+    )
 
 
-def _message(entry: Entry, told: Any) -> EditedReply:
+def _edit_message(entry: Entry, told: Any) -> EditedReply:
     """`told` is the message, or the part of it that is to be another: a dict, or JSON of one."""
-    partial = _json(told, "message=") if isinstance(told, str) else told
+    partial = _parse_json(told, "message=") if isinstance(told, str) else told
     if not isinstance(partial, Mapping):
         raise TapeUsageError(f"message= is a dict or JSON of one, not a {type(partial).__name__}")
     taken, reply, request = _require_message(entry)
     change = editing.require_format(taken.wire).expanded(partial, taken.message)
     message = editing.updated(taken.message, change)
-    _require_no_error(_problems(entry, taken, message))
-    return _encoded(request, reply, message, "message")
+    _require_no_error(_find_problems(entry, taken, message))
+    return _encode_message(request, reply, message, "message")
 
 
-def _fault(entry: Entry, told: Any) -> EditedReply:
+def _edit_fault(entry: Entry, told: Any) -> EditedReply:
     recorded = entry.recorded if isinstance(entry, Overridden) else entry
     reply, again, kept = faults.injected(entry.request(), recorded.reply(), told)
     return EditedReply(reply, {"edit": "fault", "fault": kept}, again=tuple(again))
 
 
-_MAKERS: Final = {"text": _text, "message": _message, "fault": _fault}
+_MAKERS: Final = {"text": _edit_text, "message": _edit_message, "fault": _edit_fault}
 
 
 # ---------------------------------------------------------------- from a view or a command line
@@ -122,22 +124,23 @@ def made_of(entry: Entry, edit: Edit) -> EditedReply:
     """
     match edit.get("form"):
         case "text":
-            return _text(entry, edit.get("text"))
+            return _edit_text(entry, edit.get("text"))
         case "message" | "fields":
             taken, reply, request = _require_message(entry)
-            message = _message_of(taken, edit)
-            _require_no_error(_problems(entry, taken, message))
-            return _encoded(request, reply, message, "message")
+            message = _build_message(taken, edit)
+            _require_no_error(_find_problems(entry, taken, message))
+            return _encode_message(request, reply, message, "message")
         case "value":
-            return EditedReply(_value(entry, _required_text(edit, "value")), {"edit": "value"})
+            return EditedReply(_build_value(entry, _require_text(edit, "value")), {"edit": "value"})
         case "raw":
             status, headers = edit.get("status"), edit.get("headers")
             return EditedReply(
-                _raw(entry, _required_text(edit, "body"), status, headers), {"edit": "raw"}
+                _build_raw_reply(entry, _require_text(edit, "body"), status, headers),
+                {"edit": "raw"},
             )
         case "fault":
-            return _fault(
-                entry, {"name": _required_text(edit, "name"), "options": edit.get("options")}
+            return _edit_fault(
+                entry, {"name": _require_text(edit, "name"), "options": edit.get("options")}
             )
         case form:
             raise TapeUsageError(
@@ -145,7 +148,7 @@ def made_of(entry: Entry, edit: Edit) -> EditedReply:
             )
 
 
-def _required_text(edit: Edit, key: str) -> str:
+def _require_text(edit: Edit, key: str) -> str:
     told = edit.get(key)
     if not isinstance(told, str):
         raise TapeUsageError(f"this edit has a text {key!r}")
@@ -153,9 +156,9 @@ def _required_text(edit: Edit, key: str) -> str:
     return told
 
 
-def _message_of(taken: Taken, edit: Edit) -> Any:
+def _build_message(taken: Taken, edit: Edit) -> Any:
     if edit.get("form") == "message":
-        return _json(_required_text(edit, "message"), "the message")
+        return _parse_json(_require_text(edit, "message"), "the message")
     changes = edit.get("fields")
     if not isinstance(changes, list) or not all(_is_change(each) for each in changes):
         raise TapeUsageError("fields are a list of {path, value}, both texts")
@@ -171,7 +174,7 @@ def _is_change(each: Any) -> bool:
     )
 
 
-def _json(text: str, what: str) -> Any:
+def _parse_json(text: str, what: str) -> Any:
     _require_size(text)
     try:
         return json.loads(text)
@@ -186,13 +189,13 @@ def _require_size(text: str) -> None:
 def _require_no_error(problems: Iterable[Mapping[str, str]]) -> None:
     for problem in problems:
         if problem["level"] == "error":
-            raise TapeUsageError(_problem_text(problem))
+            raise TapeUsageError(_format_problem(problem))
 
 
 # ---------------------------------------------------------------- messages
 
 
-def _reply_as_message(entry: Entry) -> tuple[Taken | None, Reply]:
+def _read_reply_as_message(entry: Entry) -> tuple[Taken | None, Reply]:
     """The reply as a message: as it is in this take, else (a fault stands there now) as it was
     recorded.
     """
@@ -209,7 +212,7 @@ def _reply_as_message(entry: Entry) -> tuple[Taken | None, Reply]:
 
 
 def _require_message(entry: Entry) -> tuple[Taken, Reply, Request]:
-    taken, reply = _reply_as_message(entry)
+    taken, reply = _read_reply_as_message(entry)
     request = entry.request()
     assert isinstance(request, Request)
     if taken is None:
@@ -218,7 +221,9 @@ def _require_message(entry: Entry) -> tuple[Taken, Reply, Request]:
     return taken, reply, request
 
 
-def _encoded(request: Request, reply: Reply, message: Mapping[str, Any], edit: str) -> EditedReply:
+def _encode_message(
+    request: Request, reply: Reply, message: Mapping[str, Any], edit: str
+) -> EditedReply:
     made, notes = editing.encoded(request, reply, message)
     told: dict[str, Any] = {"edit": edit}
     if any(note.startswith("usage stale") for note in notes):
@@ -231,7 +236,7 @@ def _encoded(request: Request, reply: Reply, message: Mapping[str, Any], edit: s
 # ---------------------------------------------------------------- values and bodies
 
 
-def _value(entry: Entry, text: str) -> Value:
+def _build_value(entry: Entry, text: str) -> Value:
     """A function's value as JSON text: plain JSON, or the recorded structure with its types,
     changed.
     """
@@ -244,7 +249,7 @@ def _value(entry: Entry, text: str) -> Value:
 
 def value_of(text: str) -> Value:
     """What a function gives, as JSON text of its value. Raises TapeUsageError."""
-    structure = _json(text, "the value")
+    structure = _parse_json(text, "the value")
     try:
         thaw(structure)
     except ModuleAbsent:
@@ -254,7 +259,7 @@ def value_of(text: str) -> Value:
     return Value(structure)
 
 
-def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
+def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
     """The recorded reply with another body as text, and another status and headers where they are
     given.
     """
@@ -263,10 +268,12 @@ def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
         raise TapeUsageError(f"call {entry.id} is a function: override it with value= or error=")
     if status is not None and (type(status) is not int or not 100 <= status <= 999):
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
-    told = recorded.headers if headers is None else _headers(headers)
-    data = _decoded_body(recorded) if body == text_of(recorded) else _bytes(entry, recorded, body)
+    told = recorded.headers if headers is None else _parse_headers(headers)
+    data = (
+        _decode_body(recorded) if body == text_of(recorded) else _encode_body(entry, recorded, body)
+    )
     if recorded.status == SWITCHED and status in (None, SWITCHED):
-        return replace(recorded, **_lines(entry, recorded, data))
+        return replace(recorded, **_build_frame_chunks(entry, recorded, data))
     cut, waits = rechunking.whole(recorded, data)
     number = status if status is not None else recorded.status or 200
     reason = recorded.reason if number == recorded.status else ""
@@ -274,7 +281,7 @@ def _raw(entry: Entry, body: str, status: Any, headers: Any) -> Reply:
     return Reply(number, head, cut, waits, version=recorded.version, reason=reason)
 
 
-def _lines(entry: Entry, recorded: Reply, data: bytes) -> dict[str, Any]:
+def _build_frame_chunks(entry: Entry, recorded: Reply, data: bytes) -> dict[str, Any]:
     """The frames of a WebSocket, a line each; each keeps the moment of the one that stood in its
     place.
     """
@@ -288,12 +295,12 @@ def _lines(entry: Entry, recorded: Reply, data: bytes) -> dict[str, Any]:
     return {"chunks": lines, "waits": (*recorded.waits, *last * len(lines))[: len(lines)]}
 
 
-def _bytes(entry: Entry, recorded: Reply, body: str) -> bytes:
+def _encode_body(entry: Entry, recorded: Reply, body: str) -> bytes:
     if is_frames(recorded):
         raise TapeUsageError(f"call {entry.id} {_FRAMES}")
     charset = charset_of(recorded)
     try:
-        _decoded_body(recorded).decode(charset)
+        _decode_body(recorded).decode(charset)
         return body.encode(charset)
     except UnicodeDecodeError:
         said = (
@@ -306,7 +313,7 @@ def _bytes(entry: Entry, recorded: Reply, body: str) -> bytes:
         ) from None
 
 
-def _headers(told: Any) -> Headers:
+def _parse_headers(told: Any) -> Headers:
     pairs: list[Any] = list(told) if isinstance(told, list | tuple) else [None]
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         raise TapeUsageError("headers are pairs of name and value")
@@ -333,10 +340,10 @@ def text_of(reply: Reply) -> str:
     """The body as text, without content-encoding; bytes that are no text are shown escaped, and
     cannot be edited.
     """
-    return _decoded_body(reply).decode(charset_of(reply), "backslashreplace")
+    return _decode_body(reply).decode(charset_of(reply), "backslashreplace")
 
 
-def _decoded_body(reply: Reply) -> bytes:
+def _decode_body(reply: Reply) -> bytes:
     body = http.plain(reply.headers, reply.body)
     return reply.body if body is None else body
 
@@ -370,10 +377,11 @@ def editable_of(entry: Entry) -> Editable:
     recorded = entry.recorded.reply() if isinstance(entry, Overridden) else reply
     if isinstance(request, FunctionCall) or isinstance(reply, Value):
         before, now = (
-            _pretty(each.value) if isinstance(each, Value) else "" for each in (recorded, reply)
+            _format_json(each.value) if isinstance(each, Value) else ""
+            for each in (recorded, reply)
         )
         return Editable("value", "", before, now, raw=dict(_NO_RAW), faults=listed)
-    raw = _raw_of(reply)
+    raw = _describe_raw(reply)
     taken = editing.taken(request, reply)
     first = editing.taken(request, recorded) if isinstance(recorded, Reply) else None
     shown = taken or first
@@ -383,8 +391,8 @@ def editable_of(entry: Entry) -> Editable:
     return Editable(
         "message",
         shown.wire,
-        _pretty(first.message if first else shown.message),
-        _pretty(shown.message),
+        _format_json(first.message if first else shown.message),
+        _format_json(shown.message),
         validation.fields(
             shown.wire,
             shown.message,
@@ -395,14 +403,14 @@ def editable_of(entry: Entry) -> Editable:
     )
 
 
-def _raw_of(reply: Reply) -> dict[str, Any]:
+def _describe_raw(reply: Reply) -> dict[str, Any]:
     kind = reply.header("content-type").lower()
     headers = [[name, told] for name, told in reply.headers]
     is_json = "json" in kind and "ndjson" not in kind
     return {"status": reply.status, "headers": headers, "body": text_of(reply), "json": is_json}
 
 
-def _pretty(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
@@ -413,14 +421,14 @@ def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:
     try:
         if edit.get("form") in ("message", "fields"):
             taken, _, _ = _require_message(entry)
-            return _problems(entry, taken, _message_of(taken, edit))
+            return _find_problems(entry, taken, _build_message(taken, edit))
         answer = made_of(entry, edit)
     except (TapeUsageError, CannotFreeze) as error:
         return [validation.problem("error", "", str(error))]
     if edit.get("form") == "raw" and isinstance(answer.reply, Reply):
-        return _broken_json(answer.reply)
+        return _find_broken_json(answer.reply)
     if edit.get("form") == "value" and isinstance(answer.reply, Value):
-        return _no_longer_json(entry, answer.reply)
+        return _find_lost_json(entry, answer.reply)
     return []
 
 
@@ -431,11 +439,13 @@ def accepted(entry: Entry, edit: Edit, *, accept: bool) -> EditedReply:
     problems = problems_of(entry, edit)
     _require_no_error(problems)
     if problems and not accept:
-        raise TapeUsageError(f"{_problem_text(problems[0])} (tick that it is meant so, to save it)")
+        raise TapeUsageError(
+            f"{_format_problem(problems[0])} (tick that it is meant so, to save it)"
+        )
     return made_of(entry, edit)
 
 
-def _problem_text(problem: Mapping[str, str]) -> str:
+def _format_problem(problem: Mapping[str, str]) -> str:
     return ": ".join(part for part in (problem["path"], problem["text"]) if part)
 
 
@@ -450,29 +460,29 @@ def warnings(entry: Entry, answer: EditedReply) -> list[dict[str, str]]:
         or answer.told["edit"] != "message"
     ):
         return []
-    taken, said = _reply_as_message(entry)[0], editing.message_of(request, answer.reply)
-    return [] if taken is None else _problems(entry, taken, said)
+    taken, said = _read_reply_as_message(entry)[0], editing.message_of(request, answer.reply)
+    return [] if taken is None else _find_problems(entry, taken, said)
 
 
-def _problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, str]]:
+def _find_problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, str]]:
     request = entry.request()
     assert isinstance(request, Request)
     declared = validation.schemas(http.plain(request.headers, request.body) or b"")
     made = validation.call_ids(taken.wire, taken.message) - (
         validation.call_ids(taken.wire, message) if isinstance(message, dict) else set()
     )
-    answered = _answered_later(entry, made) if made else frozenset[str]()
+    answered = _find_answered_later(entry, made) if made else frozenset[str]()
     return validation.problems(taken.wire, taken.message, message, declared, answered)
 
 
-def _answered_later(entry: Entry, calls: set[str]) -> frozenset[str]:
+def _find_answered_later(entry: Entry, calls: set[str]) -> frozenset[str]:
     """Which of these tool calls later requests of the recording hand back a result of."""
     later = [other for other in getattr(entry.book, "calls", ()) if other.place > entry.place]
     bodies = [request.body for other in later if isinstance(request := other.request(), Request)]
     return frozenset(call for call in calls if any(call.encode() in body for body in bodies))
 
 
-def _broken_json(reply: Reply) -> list[dict[str, str]]:
+def _find_broken_json(reply: Reply) -> list[dict[str, str]]:
     kind = reply.header("content-type").lower()
     if (
         "json" not in kind
@@ -484,7 +494,7 @@ def _broken_json(reply: Reply) -> list[dict[str, str]]:
     return [validation.problem("warning", "", "the reply says that it is JSON, and this is none")]
 
 
-def _no_longer_json(entry: Entry, value: Value) -> list[dict[str, str]]:
+def _find_lost_json(entry: Entry, value: Value) -> list[dict[str, str]]:
     """A tool that gives JSON as a text is taken to go on doing so."""
     recorded = entry.reply()
     was = recorded.value if isinstance(recorded, Value) else None

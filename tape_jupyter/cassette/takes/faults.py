@@ -116,23 +116,23 @@ def injected(
             or "none (it is a dialogue: edit its lines)"
         )
         raise TapeUsageError(f"there is no fault {name[:80]!r} for this call; there are: {have}")
-    options = _options(kind, given)
+    options = _fill_options(kind, given)
     kept = {"name": name, **options}
     if isinstance(request, FunctionCall):
-        return _raised(str(options["class"]), str(options["message"])), [], kept
+        return _build_raised_value(str(options["class"]), str(options["message"])), [], kept
     if not isinstance(recorded, Reply):
         raise TapeUsageError("this call has no recorded reply to make a fault of")
     answer = (
         _MADE[name](request, recorded, options)
         if name in _MADE
-        else _broken(name, recorded, int(options["after"]))
+        else _break_reply(name, recorded, int(options["after"]))
     )
     again = name in TRIED_AGAIN and (answer.status is None or answer.status >= 400)
     more = [answer] * (int(options["times"]) - 1) if again else []
     return answer, [*more, recorded] if again else [], kept
 
 
-def _options(kind: Fault, given: Options) -> dict[str, Any]:
+def _fill_options(kind: Fault, given: Options) -> dict[str, Any]:
     options: dict[str, Any] = {name: value for name, (_, value) in kind.options.items()}
     for name, value in given.items():
         if name not in options:
@@ -141,12 +141,14 @@ def _options(kind: Fault, given: Options) -> dict[str, Any]:
                 f"fault {kind.name} has no option {str(name)[:80]!r}; it has {have}"
             )
         options[name] = (
-            _number(kind, name, value) if isinstance(options[name], int | float) else str(value)
+            _parse_number(kind, name, value)
+            if isinstance(options[name], int | float)
+            else str(value)
         )
     return options
 
 
-def _number(kind: Fault, name: str, value: Any) -> int | float:
+def _parse_number(kind: Fault, name: str, value: Any) -> int | float:
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -162,27 +164,31 @@ def _number(kind: Fault, name: str, value: Any) -> int | float:
 # ---------------------------------------------------------------- answers instead of the recorded one
 
 
-def _rate_limit(request: Request, recorded: Reply, options: Options) -> Reply:
-    body = _error_body(request, 429)
-    reply = _refusal(recorded, 429, body, (("retry-after", f"{options['retry_after']:g}"),))
+def _build_rate_limit(request: Request, recorded: Reply, options: Options) -> Reply:
+    body = _build_error_body(request, 429)
+    reply = _build_refusal(recorded, 429, body, (("retry-after", f"{options['retry_after']:g}"),))
     if not options["partial"]:
         return reply
-    return replace(reply, chunks=(body[: len(body) // 2],), end="error", error=_reset())
+    return replace(reply, chunks=(body[: len(body) // 2],), end="error", error=_build_reset_error())
 
 
-def _overloaded(request: Request, recorded: Reply, _: Options) -> Reply:
-    status = _provider(request).overloaded
-    return _refusal(recorded, status, _error_body(request, status))
+def _build_overloaded(request: Request, recorded: Reply, _: Options) -> Reply:
+    status = _find_provider(request).overloaded
+    return _build_refusal(recorded, status, _build_error_body(request, status))
 
 
-def _server_error(request: Request, recorded: Reply, _: Options) -> Reply:
-    return _refusal(recorded, 500, _error_body(request, 500))
+def _build_server_error(request: Request, recorded: Reply, _: Options) -> Reply:
+    return _build_refusal(recorded, 500, _build_error_body(request, 500))
 
 
-_MADE: Final = {"rate_limit": _rate_limit, "overloaded": _overloaded, "server_error": _server_error}
+_MADE: Final = {
+    "rate_limit": _build_rate_limit,
+    "overloaded": _build_overloaded,
+    "server_error": _build_server_error,
+}
 
 
-def _refusal(recorded: Reply, status: int, body: bytes, more: Headers = ()) -> Reply:
+def _build_refusal(recorded: Reply, status: int, body: bytes, more: Headers = ()) -> Reply:
     """A whole reply with that status, after the recorded wait; the request's id is that of the
     recorded reply.
     """
@@ -206,13 +212,13 @@ _SAID: Final = {
 }
 
 
-def _error_body(request: Request, status: int) -> bytes:
+def _build_error_body(request: Request, status: int) -> bytes:
     """What the provider of that wire says then."""
     error = ProviderError(status, *_SAID[status])
-    return json.dumps(_provider(request).error_body(error)).encode()
+    return json.dumps(_find_provider(request).error_body(error)).encode()
 
 
-def _provider(request: Request) -> Provider:
+def _find_provider(request: Request) -> Provider:
     """Of an address that nobody is known for: OpenAI's, which most hosts follow."""
     return providers().get(identify(request).wire, openai.CHAT)
 
@@ -220,17 +226,17 @@ def _provider(request: Request) -> Provider:
 # ---------------------------------------------------------------- the recorded one, broken off
 
 
-def _broken(name: str, recorded: Reply, after: int) -> Reply:
+def _break_reply(name: str, recorded: Reply, after: int) -> Reply:
     if recorded.status is None:
         raise TapeUsageError("the recorded call got no reply that could break off")
     if name != "truncated" and after == 0:
         return Reply(
             None,
             end="error",
-            error=_reset() if name == "reset" else _timeout(),
+            error=_build_reset_error() if name == "reset" else _build_timeout_error(),
             waits=recorded.waits[:1],
         )
-    body = b"".join(_first(recorded, after))
+    body = b"".join(_take_first_events(recorded, after))
     chunked, waits = rechunking.beginning(recorded, body)
     reply = replace(recorded, chunks=chunked, waits=waits, end="complete", error=None)
     if name == "truncated":
@@ -239,11 +245,14 @@ def _broken(name: str, recorded: Reply, after: int) -> Reply:
         (key, told) for key, told in recorded.headers if key.lower() != "content-encoding"
     )
     return replace(
-        reply, headers=headers, end="error", error=_reset() if name == "reset" else _timeout()
+        reply,
+        headers=headers,
+        end="error",
+        error=_build_reset_error() if name == "reset" else _build_timeout_error(),
     )
 
 
-def _first(recorded: Reply, after: int) -> Iterator[bytes]:
+def _take_first_events(recorded: Reply, after: int) -> Iterator[bytes]:
     """The first events of a stream (lines, frames); of a body that is one piece, half of it."""
     body = http.plain(recorded.headers, recorded.body) or b""
     kind = recorded.header("content-type").lower()
@@ -262,18 +271,18 @@ def _first(recorded: Reply, after: int) -> Iterator[bytes]:
     yield from parts[:after]
 
 
-def _reset() -> dict[str, Any]:
+def _build_reset_error() -> dict[str, Any]:
     return freeze_error(ConnectionResetError(104, "Connection reset by peer"))
 
 
-def _timeout() -> dict[str, Any]:
+def _build_timeout_error() -> dict[str, Any]:
     return freeze_error(TimeoutError("timed out"))
 
 
 # ---------------------------------------------------------------- functions
 
 
-def _raised(name: str, message: str) -> Value:
+def _build_raised_value(name: str, message: str) -> Value:
     """A function that raises: an exception of Python's, or MODULE:CLASS of a module that is
     imported.
     """

@@ -163,7 +163,7 @@ class TakeBase:
         try:
             if not Journal(path).exists() or path.stat().st_size < self.size:
                 return 0
-            size = _as_stored(path, self.size)
+            size = _count_stored_bytes(path, self.size)
             return size if digest(path, size) == (self.size, self.sha256) else 0
         except (OSError, CassetteError):
             return 0
@@ -200,7 +200,7 @@ def _is_crlf(file: BinaryIO) -> bool:
     return found
 
 
-def _as_stored(path: Path, size: int) -> int:
+def _count_stored_bytes(path: Path, size: int) -> int:
     """How many bytes of the file are `size` bytes with LF line ends."""
     with path.open("rb") as file:
         if not _is_crlf(file):
@@ -233,9 +233,9 @@ class Prefix(Journal):
             self._seen = seen
         return not self._known
 
-    def _open(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         # as much of one as is read
-        return _Beginning(super()._open(), self.extent)  # type: ignore[return-value]
+        return _Beginning(super()._open_file(), self.extent)  # type: ignore[return-value]
 
 
 class _Beginning:
@@ -327,7 +327,7 @@ def rename(cassette: Path, old: str, new: str) -> Path:
     """
     path, goal = require(cassette, old), path_of(cassette, new)
     chosen = default(cassette) == old
-    _move(
+    _move_file(
         path,
         goal,
         f"a take {new!r} exists already; nothing is overwritten: delete or rename that one first",
@@ -350,9 +350,9 @@ def delete(cassette: Path, name: str) -> Path:
         choose(cassette, "")
     folder = path.parent / DELETED
     folder.mkdir(exist_ok=True)
-    for goal in _free(folder, path):
+    for goal in _find_free_paths(folder, path):
         try:
-            _move(path, goal, "")
+            _move_file(path, goal, "")
         except TapeUsageError:  # another process deleted one of that name a moment ago
             continue
         return goal
@@ -377,11 +377,11 @@ def bring_back(cassette: Path, name: str) -> Path:
     if not files:
         raise TapeUsageError(f"{cassette.name} has no take {name!r}, and none was put aside")
     last = max(files, key=lambda path: path.stat().st_ctime_ns)
-    _move(last, goal, f"a take {name!r} exists already; nothing is overwritten")
+    _move_file(last, goal, f"a take {name!r} exists already; nothing is overwritten")
     return goal
 
 
-def _free(folder: Path, path: Path) -> Iterator[Path]:
+def _find_free_paths(folder: Path, path: Path) -> Iterator[Path]:
     number = 1
     while True:
         goal = folder / (path.name if number == 1 else f"{stem(path)}-{number}{SUFFIX}")
@@ -390,7 +390,7 @@ def _free(folder: Path, path: Path) -> Iterator[Path]:
         number += 1
 
 
-def _move(path: Path, goal: Path, taken: str) -> None:
+def _move_file(path: Path, goal: Path, taken: str) -> None:
     """Rename without ever overwriting: a link fails where the name is taken, whoever took it."""
     try:
         os.link(path, goal, follow_symlinks=False)

@@ -62,10 +62,10 @@ def answer(
         return Reply(None, end="error", error=freeze_error(error))
     if is_function:  # what the recorded body did besides another value does not undo
         return Value(freeze(value), did=entry.did())
-    return reply if isinstance(reply, Reply) else _with_body(entry, reply)
+    return reply if isinstance(reply, Reply) else _replace_body(entry, reply)
 
 
-def _with_body(entry: Entry, body: Any) -> Reply:
+def _replace_body(entry: Entry, body: Any) -> Reply:
     """The recorded reply with another body, in one piece and not encoded."""
     recorded = entry.reply()
     if not isinstance(recorded, Reply):
@@ -161,7 +161,7 @@ def require_newest(entry: Entry, above: Holder) -> None:
         Book.open(each.path, check="marks") for each in chain(above) if each.path.exists()
     ]:
         newer = newer_than(book.runs, entry.run)
-        if newer and not _same_session(book, entry.run, newer):
+        if newer and not _is_same_session(book, entry.run, newer):
             at = str(book.by_run[newer].get("at", ""))
             raise TapeUsageError(
                 f"call {entry.id} of run {entry.run} was recorded again: run {newer}{f' of {at}' if at else ''} in "
@@ -169,6 +169,6 @@ def require_newest(entry: Entry, above: Holder) -> None:
             )
 
 
-def _same_session(book: Holder, one: str, other: str) -> bool:
+def _is_same_session(book: Holder, one: str, other: str) -> bool:
     sessions = {book.by_run.get(run, {}).get("session") for run in (one, other)}
     return len(sessions) == 1 and None not in sessions

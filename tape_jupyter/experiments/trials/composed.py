@@ -51,7 +51,7 @@ class ComposedCassette(Cassette):
     def take(self, name: str) -> Self:
         """What a trial lets out goes to a take of the cassette as it is composed."""
         path = files.path_of(self.root, name)
-        made = _TakeOfComposed(path, self._as_base(path), self)
+        made = _TakeOfComposed(path, self._build_take_base(path), self)
         made.refresh()
         return made  # type: ignore[return-value]  # a cassette, as the session asks
 
@@ -61,7 +61,7 @@ class ComposedCassette(Cassette):
             return entry.given, False
         if entry.book is not self and self.base is not None:
             return self.base.reply(entry)
-        return self._kept.get(entry.offset) or self._replies([entry])[0]
+        return self._kept.get(entry.offset) or self._read_replies([entry])[0]
 
     def head(self, entry: Entry) -> dict[str, Any]:
         if isinstance(entry, _Answered):
@@ -77,7 +77,7 @@ class ComposedCassette(Cassette):
         """Answer a recorded call by this `response:` section. KeyError for a call that is not there."""
         replaced = self.by_name[run, call]
         reply = records.reply_of(response, self.assets)[0]
-        self._put_over(_Answered(self, replaced, reply))
+        self._apply_override(_Answered(self, replaced, reply))
 
     def add(self, run: str, calls: Iterable[Mapping[str, Any]]) -> None:
         """Let a run also answer these calls: each has the `head`, `request` and `response` of a
@@ -115,7 +115,7 @@ class _TakeOfComposed(Cassette):
         super().__init__(path, of=of)
         self._composed = below
 
-    def _below_it(self, path: Path, of: TakeBase) -> Any:
+    def _open_base(self, path: Path, of: TakeBase) -> Any:
         del path, of
         return self._composed
 

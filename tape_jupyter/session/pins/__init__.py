@@ -46,19 +46,21 @@ def _put_on_added(point: EntryPoint, cell: TapedCell, recorded: Mapping[str, Any
 def start(cell: TapedCell) -> Undo:
     """Put on every pin that the cell did not switch off; gives what takes them off."""
     if cell.cassette is None or cell.mode == "live":
-        return _nothing
+        return _do_nothing
     run = recorded(cell)
     off = cell.ask.options.get("no_pin", ())
     undo = [
-        _put_on("clock", clock.pin, cell, run)
+        _put_on_pin("clock", clock.pin, cell, run)
     ]  # it looks at `no_pin` itself: paces need it too
     if run is None and cell.replaying:
-        undo.append(lambda: _say_unheld(cell))
+        undo.append(lambda: _note_no_recording(cell))
     else:
         undo += [
-            _put_on(name, pin, cell, run) for name, pin in known_pins().items() if name not in off
+            _put_on_pin(name, pin, cell, run)
+            for name, pin in known_pins().items()
+            if name not in off
         ]
-    return lambda: _take_off(cell, undo)
+    return lambda: _take_off_pins(cell, undo)
 
 
 def recorded(cell: TapedCell) -> Mapping[str, Any] | None:
@@ -94,16 +96,16 @@ def _is_anothers(cell: TapedCell, run: Mapping[str, Any]) -> bool:
     return cell.ask.notebook is not None and run.get("source") in paths.cells_of(cell.ask.notebook)
 
 
-def _put_on(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | None) -> Undo:
+def _put_on_pin(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | None) -> Undo:
     try:
         return pin(cell, run)
     except Exception as error:
         cell.pins.pop(name, None)
         cell.warn(f"{name} is not held: {type(error).__name__}: {error}", cold=True)
-        return _nothing
+        return _do_nothing
 
 
-def _take_off(cell: TapedCell, undo: list[Undo]) -> None:
+def _take_off_pins(cell: TapedCell, undo: list[Undo]) -> None:
     for each in reversed(undo):
         try:
             each()
@@ -111,11 +113,11 @@ def _take_off(cell: TapedCell, undo: list[Undo]) -> None:
             cell.warn(f"a pin did not come off cleanly: {type(error).__name__}: {error}")
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing is to be taken off."""
 
 
-def _say_unheld(cell: TapedCell) -> None:
+def _note_no_recording(cell: TapedCell) -> None:
     """A cell that plays calls of other cells' recordings; one that makes no call was not worth
     recording.
     """
@@ -134,7 +136,7 @@ def keep(cell: TapedCell, start_run: Callable[[TapedCell], None], *, failed: boo
     """
     if cell.run or cell.mode in ("live", "replay"):
         return
-    if not cell.drawn and (failed or not _is_all_there_is(cell)):
+    if not cell.drawn and (failed or not _is_first_recording(cell)):
         return
     try:
         start_run(cell)
@@ -142,7 +144,7 @@ def keep(cell: TapedCell, start_run: Callable[[TapedCell], None], *, failed: boo
         cell.warn(f"what this cell drew is not on the tape: {problem}")
 
 
-def _is_all_there_is(cell: TapedCell) -> bool:
+def _is_first_recording(cell: TapedCell) -> bool:
     """Whether `%%tape record` stands on this very cell, and its cassette is not there.
 
     Not for `once`: what it finds on the tape it replays for ever, and a cell may ask something the

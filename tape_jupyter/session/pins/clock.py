@@ -45,12 +45,12 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     off = set(cell.ask.options.get("no_pin", ()))
     replays, holds = run is not None, "clock" not in off
     cell.origin.counted = run is not None and not run.get("strands")
-    readings = _readings(cell, run) if run is not None and holds else None
+    readings = _load_readings(cell, run) if run is not None and holds else None
     notes = Notes() if holds and not replays and not cell.replaying else None
     live = cell.ask.options.get("live")
     pace = pace_of(cell)
     cell.clock = clock = TapeClock(
-        _base(run),
+        _build_clock_base(run),
         notes=notes,
         readings=readings,
         sleeps=cell.replaying and pace != "recorded" and not live and not off & {"clock", "sleep"},
@@ -58,7 +58,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
         watch=timers.watch,
         earlier=list(STARTED),
         orders=not replays and not cell.replaying,
-        sequence=_sequence(cell, run)
+        sequence=_read_sequence(cell, run)
         if cell.replaying and pace in ("", "order") and not live
         else None,
     )
@@ -70,23 +70,23 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
             "monotonic": clock.base.monotonic,
             "perf": clock.base.perf,
         }
-    unhook = _hook(cell) if clock.holds else _nothing
+    unhook = _hook_wall_clock(cell) if clock.holds else _do_nothing
     clock_tap.rebind([cell.ask.namespace])
 
-    def undo() -> None:
+    def undo_pin() -> None:
         clock.close()
         unhook()
         if clock.order is not None:
             cell.ends.update(clock.order.record())
         if clock.sequence is not None:
-            _say_disorder(cell, clock.sequence)
+            _report_disorder(cell, clock.sequence)
         if notes is not None:
-            _keep(cell, notes)
+            _record_readings(cell, notes)
 
-    return undo
+    return undo_pin
 
 
-def _base(run: Mapping[str, Any] | None) -> ClockBase:
+def _build_clock_base(run: Mapping[str, Any] | None) -> ClockBase:
     """The clocks at the start of the recording; of an old one the wall clock at least, to what it
     says.
     """
@@ -97,15 +97,15 @@ def _base(run: Mapping[str, Any] | None) -> ClockBase:
     if told is not None:
         return ClockBase(int(told["wall"]), int(told["monotonic"]), int(told["perf"]))
     utc = run.get("kit", {}).get("clock", {}).get("utc") or run.get("at")
-    return now if utc is None else ClockBase(_nanoseconds(str(utc)), now.monotonic, now.perf)
+    return now if utc is None else ClockBase(_to_nanoseconds(str(utc)), now.monotonic, now.perf)
 
 
-def _nanoseconds(utc: str) -> int:
+def _to_nanoseconds(utc: str) -> int:
     since = datetime.fromisoformat(utc) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
 
 
-def _sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOrder | None:
+def _read_sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOrder | None:
     """The order of the run's hand-overs, where it tells one."""
     ended = (
         cell.cassette.ended.get(str(run["run"]), {})
@@ -115,15 +115,21 @@ def _sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOrder |
     return RecordedOrder(ended["order"], ended.get("timers")) if "order" in ended else None
 
 
-def _say_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
+def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
     """Name what was not handed over as it was recorded, or may not have been."""
     if not (sequence.swapped or sequence.untold):
         return
     strands = {entry.id: entry.lineage for entry in cell.served}
     for pairs, text in ((sequence.swapped, SWAPPED), (sequence.untold, UNTOLD)):
-        named = [pair for pair in pairs if _strand(pair[0], strands) != _strand(pair[1], strands)]
+        named = [
+            pair
+            for pair in pairs
+            if _find_strand(pair[0], strands) != _find_strand(pair[1], strands)
+        ]
         for first, second in named[:SAID]:
-            cell.warn(text.format(_place(first, strands), _place(second, strands)))
+            cell.warn(
+                text.format(_describe_place(first, strands), _describe_place(second, strands))
+            )
         if len(named) > SAID:
             cell.warn(
                 f"{len(named) - SAID} more pairs of calls could not be told apart in this way"
@@ -140,29 +146,29 @@ UNTOLD = (
 )
 
 
-def _place(name: str, strands: Mapping[str, str]) -> str:
+def _describe_place(name: str, strands: Mapping[str, str]) -> str:
     """A call or a timer, for people."""
     if not name:
         return "what the cell did first"
-    strand = _strand(name, strands) or "the cell"
+    strand = _find_strand(name, strands) or "the cell"
     if name.startswith(">"):
         return f"the beginning of {strand}"
     return f"a timer or sleep of {strand}" if name.startswith("@") else f"call {name} of {strand}"
 
 
-def _strand(name: str, strands: Mapping[str, str]) -> str:
+def _find_strand(name: str, strands: Mapping[str, str]) -> str:
     """The strand of a call, a timer or a beginning of the order."""
     if name.startswith(">"):
         return name[1:]
     return name[1:].rpartition("#")[0] if name.startswith("@") else strands.get(name, "")
 
 
-def _readings(cell: TapedCell, run: Mapping[str, Any]) -> Readings:
+def _load_readings(cell: TapedCell, run: Mapping[str, Any]) -> Readings:
     ended = cell.cassette.ended.get(str(run["run"]), {}) if cell.cassette is not None else {}
     return Readings(ended.get("clock", {}))
 
 
-def _hook(cell: TapedCell) -> Callable[[], None]:
+def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
     if (
         cell.clock is not None
         and cell.clock.notes is not None
@@ -180,10 +186,10 @@ def _hook(cell: TapedCell) -> Callable[[], None]:
             f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
             cold=True,
         )
-        return _nothing
+        return _do_nothing
 
 
-def _keep(cell: TapedCell, notes: Notes) -> None:
+def _record_readings(cell: TapedCell, notes: Notes) -> None:
     """Put what was read into the end mark. A cell that made no call is recorded for it."""
     record = notes.record()
     if record:
@@ -228,31 +234,31 @@ class GatePacing:
 
     def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None:
         """The gate that this reply passes; None: it is handed on at once."""
-        timeline = self._timeline(entry) if self._cell.replaying else None
+        timeline = self._find_timeline(entry) if self._cell.replaying else None
         if timeline is None or entry.id not in timeline:
-            self._clock.advance(int(_duration(entry, reply) * 1e9))
+            self._clock.advance(int(_read_duration(entry, reply) * 1e9))
             return None
         if self._clock.sequence is not None and entry.run == self._run:
             return NumberedGate(
                 self._clock,
                 timeline,
                 entry.id,
-                self._ended,
+                self._refuse_ended,
                 self._clock.sequence,
-                _parts(reply),
+                _count_parts(reply),
                 is_value=isinstance(reply, Value),
             )
-        in_one = isinstance(reply, Reply) and _parts(reply) == 2 and reply.end == "complete"
-        return ReplyGate(self._clock, timeline, entry.id, self._ended, in_one=in_one)
+        in_one = isinstance(reply, Reply) and _count_parts(reply) == 2 and reply.end == "complete"
+        return ReplyGate(self._clock, timeline, entry.id, self._refuse_ended, in_one=in_one)
 
-    def _timeline(self, entry: Entry) -> Timeline | None:
+    def _find_timeline(self, entry: Entry) -> Timeline | None:
         if self._pace == "instant":
             return None
         if entry.run not in self._timelines:
-            self._timelines[entry.run] = self._made(entry)
+            self._timelines[entry.run] = self._build_timeline(entry)
         return self._timelines[entry.run]
 
-    def _made(self, entry: Entry) -> Timeline | None:
+    def _build_timeline(self, entry: Entry) -> Timeline | None:
         cassette = self._cell.cassette
         recorded = entry.recorded if isinstance(entry, Overridden) else entry
         numbered = self._clock.sequence is not None and entry.run == self._run
@@ -270,7 +276,7 @@ class GatePacing:
         calls = [call.recorded if isinstance(call, Overridden) else call for call in found]
         return Timeline(calls, seed_of(self._cell))
 
-    def _ended(self) -> UnmatchedCall:
+    def _refuse_ended(self) -> UnmatchedCall:
         refusal = UnmatchedCall(
             "the cell ended before this reply was handed on; nothing is played after its end"
         )
@@ -278,14 +284,14 @@ class GatePacing:
         return refusal
 
 
-def _parts(reply: Reply | Value) -> int | None:
+def _count_parts(reply: Reply | Value) -> int | None:
     """How often it is handed on; None for a dialogue, of which each message of the server is."""
     if isinstance(reply, Value):
         return max(1, len(reply.groups))  # the first group has no place, the result has one
     return None if reply.status == SWITCHED else 1 + len(reply.chunks)
 
 
-def _duration(entry: Entry, reply: Reply | Value) -> float:
+def _read_duration(entry: Entry, reply: Reply | Value) -> float:
     """Seconds that a reply took when it was recorded."""
     if isinstance(reply, Reply):
         return reply.waits[-1] if reply.waits else 0.0
@@ -293,5 +299,5 @@ def _duration(entry: Entry, reply: Reply | Value) -> float:
     return float(seconds) if isinstance(seconds, int | float) else 0.0
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing is to be taken back."""

@@ -64,7 +64,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
         else None
     )
     if cell.replaying and own is None:
-        return _nothing  # recorded without it
+        return _do_nothing  # recorded without it
     held = _Held(cell, own, recorded or {})
     held.start()
     return held.end
@@ -88,30 +88,33 @@ class _Held:
         self.kept: set[str] = set()  # generators whose state is on the tape
 
     def start(self) -> None:
-        told = self.cell.pins["random"] = {"seed": self.chance.seed.hex(), "hash": _hash_print()}
-        found = [*random_state.standing(), *self._variables()]
+        told = self.cell.pins["random"] = {
+            "seed": self.chance.seed.hex(),
+            "hash": _compute_hash_print(),
+        }
+        found = [*random_state.standing(), *self._list_variable_generators()]
         self.known = {generator.name for generator in found}
         if self.own is not None:
             for generator in found:
-                self._place(generator)
+                self._place_generator(generator)
         if not self.cell.replaying:
             self.standing = [(each, each.get()) for each in found]
             told["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
-            self.cell.states = lambda: self._states(self._moved())
+            self.cell.states = lambda: self._collect_states(self._find_moved())
         entropy.fresh()
         self.cell.chance = self.chance
 
-    def _variables(self) -> list[Generator]:
+    def _list_variable_generators(self) -> list[Generator]:
         found = islice(random_state.of_variables(self.cell.ask.namespace), _VARIABLES)
         return [Generator(VARIABLE + each.name, each.get, each.set) for each in found]
 
-    def _moved(self) -> dict[str, Raw]:
+    def _find_moved(self) -> dict[str, Raw]:
         """Where the generators stood that have gone on since."""
         return {
             each.name: raw for each, raw in self.standing if not random_state.same(raw, each.get())
         }
 
-    def _states(self, moved: Mapping[str, Raw]) -> dict[str, str]:
+    def _collect_states(self, moved: Mapping[str, Raw]) -> dict[str, str]:
         """The long part of the states of those that moved, each once; of one that arrived later
         there is none.
         """
@@ -127,15 +130,15 @@ class _Held:
         for generator in random_state.standing():
             if generator.name not in self.known:
                 self.known.add(generator.name)
-                self._place(generator)
+                self._place_generator(generator)
                 self.standing.append((generator, generator.get()))
 
-    def _place(self, generator: Generator) -> None:
+    def _place_generator(self, generator: Generator) -> None:
         """Where it stood at the recording's start; at a beginning of its own if the recording
         imported it later.
         """
         try:
-            self._put(generator)
+            self._put_state(generator)
         except (
             Exception
         ) as error:  # of other people's generators, and of a tape that somebody edited
@@ -145,29 +148,29 @@ class _Held:
                 cold=True,
             )
 
-    def _put(self, generator: Generator) -> None:
+    def _put_state(self, generator: Generator) -> None:
         own = self.own or {}
         at = own.get("at", {}).get(generator.name)
         if at is None:
             if not generator.name.startswith(VARIABLE):
                 generator.begin(self.chance.fixed(SEED, generator.name))
             return
-        words = self._words(generator.name)
+        words = self._find_state_words(generator.name)
         if words is not None:
             generator.put(GeneratorState(words, at))
-        elif "states" not in own and self._cut_off():
+        elif "states" not in own and self._is_cut_off():
             self.cell.warn(
                 f"{generator.name} is not held: the recording was cut off before its state was written"
             )
 
-    def _cut_off(self) -> bool:
+    def _is_cut_off(self) -> bool:
         """Whether the recording has no end: then it may have moved what its kit says nothing of."""
         return (
             self.cell.cassette is not None
             and self.recorded.get("run") not in self.cell.cassette.ended
         )
 
-    def _words(self, name: str) -> str | None:
+    def _find_state_words(self, name: str) -> str | None:
         """The long part of a state: with its run's kit, or on the run's record where that made no
         call.
         """
@@ -181,14 +184,14 @@ class _Held:
         """
         self.cell.chance = None
         if self.cell.replaying:
-            return self._say_what_differed()
+            return self._report_differences()
         if "secrets" in self.chance.seen:
             self.cell.warn(SECRETS)
-        moved = self._moved()
+        moved = self._find_moved()
         if self.cell.run:
-            self._add_to_kit(self._states(moved))
+            self._add_to_kit(self._collect_states(moved))
         else:
-            self.cell.pins["random"]["states"] = self._states(moved)
+            self.cell.pins["random"]["states"] = self._collect_states(moved)
             self.cell.drawn = self.cell.drawn or bool(moved) or "drawn" in self.chance.seen
         return None
 
@@ -202,20 +205,20 @@ class _Held:
             slow = {name: told for name, told in kit.items() if name not in FAST}
             cassette.add_kit(self.cell.run, {**slow, **states})
 
-    def _say_what_differed(self) -> None:
+    def _report_differences(self) -> None:
         if "taken" in self.chance.seen:
             self.cell.warn(TAKEN)
         moved = any(isinstance(e, UnmatchedCall) and e.reordered for e in self.cell.refusals)
-        if moved and self.own is not None and self.own.get("hash") != _hash_print():
+        if moved and self.own is not None and self.own.get("hash") != _compute_hash_print():
             self.cell.warn(HASHES)
 
 
-def _hash_print() -> str:
+def _compute_hash_print() -> str:
     """What tells hash seeds apart: sets of texts come in the same order where it is the same."""
     return f"{hash('tape-jupyter') & 0xFFFFFFFF:08x}"
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing is held."""
 
 
@@ -263,14 +266,14 @@ class Body:
         if moved and not self.alone:
             self._cell.warn(OVERLAP.format(self._name, ", ".join(moved)), cold=True)
             return {}
-        return {name: _distance(*states) for name, states in moved.items()}
+        return {name: _measure_distance(*states) for name, states in moved.items()}
 
 
 _NONE = object()
 """Where a generator stood whose library the body imported."""
 
 
-def _distance(before: Raw, after: Raw) -> dict[str, Any]:
+def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
     """Words drawn, where that says it all; else the state itself."""
     words = None if before is _NONE else random_state.words_between(before, after)
     if words is None:
@@ -290,14 +293,14 @@ def follow(cell: TapedCell, moved: Mapping[str, Any]) -> None:
         told = moved.get(generator.name)
         if isinstance(told, Mapping):
             try:
-                _follow(generator, told)
+                _advance_generator(generator, told)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 cell.warn(
                     f"{generator.name} is not held: how far a function moved it cannot be read ({error})"
                 )
 
 
-def _follow(generator: Generator, told: Mapping[str, Any]) -> None:
+def _advance_generator(generator: Generator, told: Mapping[str, Any]) -> None:
     if "state" in told:
         at = {name: value for name, value in told.items() if name != "state"}
         generator.put(GeneratorState(str(told["state"]), at))

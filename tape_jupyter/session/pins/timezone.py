@@ -16,7 +16,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     here = timezone.here()
     cell.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
     if not isinstance(own, str) or own == here:
-        return _nothing
+        return _do_nothing
     if not timezone.HELD or not timezone.known(own):
         why = (
             "this system knows no such zone"
@@ -26,9 +26,9 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
         cell.warn(
             f"timezone {own} of the recording is not held ({why}): local times differ", cold=True
         )
-        return _nothing
+        return _do_nothing
     return timezone.hold(own)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """The zone is the recorded one already."""

@@ -225,7 +225,7 @@ def test_a_file_replaced_while_we_wait_for_its_lock_gets_the_record(path, monkey
 
     waits = threading.Event()
     monkeypatch.setattr(locks, "SAID", 0.0)
-    monkeypatch.setattr(locks, "_say", lambda _: waits.set())
+    monkeypatch.setattr(locks, "_print_note", lambda _: waits.set())
     path.write_bytes(record(1) + record(2))
     with path.open("rb+") as held:
         portalocker.lock(held, portalocker.LockFlags.EXCLUSIVE)

@@ -82,9 +82,9 @@ def test_one_that_is_stopped_is_told_so(path, holder):
 
 def test_whoever_waits_goes_on_once_it_is_free(path, holder, capfd, monkeypatch):
     monkeypatch.setattr(locks, "SAID", 0.02)
-    said = locks._say
+    said = locks._print_note
     monkeypatch.setattr(
-        locks, "_say", lambda text: (said(text), holder.stdin.close())
+        locks, "_print_note", lambda text: (said(text), holder.stdin.close())
     )  # as soon as a person was told
     Journal(path).append(RECORD)
     assert path.read_bytes().count(b"...") == 2 and "60 s at most" in capfd.readouterr().err

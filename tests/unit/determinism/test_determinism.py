@@ -168,8 +168,8 @@ def looks_at(*threads):
 def how(request, monkeypatch):
     """Both ways to look: what the system tells of a thread, and its frames alone."""
     if request.param == "frames":
-        monkeypatch.setattr(quiet_module, "_is_told", lambda: False)
-    elif not (sys.platform == "linux" and quiet_module._is_told()):
+        monkeypatch.setattr(quiet_module, "_has_thread_files", lambda: False)
+    elif not (sys.platform == "linux" and quiet_module._has_thread_files()):
         pytest.skip("this system does not tell")
     return request.param
 

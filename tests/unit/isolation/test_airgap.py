@@ -333,7 +333,7 @@ def test_a_guard_that_cannot_judge_refuses_in_replay(monkeypatch):
 
 
 def test_an_armed_guard_costs_other_events_next_to_nothing():
-    from tape_jupyter.isolation.network_guard import _hook
+    from tape_jupyter.isolation.network_guard import _handle_audit_event
 
     def often(hook):
         return lambda: [hook("open", ("x", "r", 0)) for _ in range(10_000)]
@@ -341,7 +341,7 @@ def test_an_armed_guard_costs_other_events_next_to_nothing():
     guard = Guard()
     guard.arm(Policy("replay"))
     try:
-        assert ratio(often(_hook), often(lambda event, args: None)) < 8  # measured: 2
+        assert ratio(often(_handle_audit_event), often(lambda event, args: None)) < 8  # measured: 2
     finally:
         guard.disarm()
 

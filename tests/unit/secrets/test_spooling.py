@@ -98,7 +98,7 @@ def test_an_upload_is_held_while_it_is_small(tmp_path, secrets):
 
 def test_an_upload_is_held_where_the_disk_is_full(tmp_path, secrets, monkeypatch):
     upload, room = Upload(lambda: Spool(tmp_path, secrets, keep_sent=True)), [3]
-    genuine = spooling._write
+    genuine = spooling._write_at
 
     def write(file, data, start):
         room[0] -= 1
@@ -106,7 +106,7 @@ def test_an_upload_is_held_where_the_disk_is_full(tmp_path, secrets, monkeypatch
             raise OSError(28, "No space left on device")
         genuine(file, data, start)
 
-    monkeypatch.setattr(spooling, "_write", write)
+    monkeypatch.setattr(spooling, "_write_at", write)
     data = filled(20 * BLOCK)
     for start in range(0, len(data), 300_000):
         upload.add(data[start : start + 300_000])
