@@ -26,7 +26,7 @@ def main(*, live: bool = False, keep: Path | None = None, as_json: bool = False)
     missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         raise TapeUsageError(f"the demo's notebook needs: pip install {' '.join(missing)}")
-    with _folder(keep) as folder, screen.Screen(quiet=as_json) as stage:
+    with _open_folder(keep) as folder, screen.Screen(quiet=as_json) as stage:
         show = acts.play(Path(folder), f"demo-key-{secrets.token_hex(12)}", stage, live=live)
         stage.figures(show)
         if keep is not None:
@@ -36,7 +36,7 @@ def main(*, live: bool = False, keep: Path | None = None, as_json: bool = False)
     return 1 if show.wrong() else 0
 
 
-def _folder(keep: Path | None) -> AbstractContextManager[str]:
+def _open_folder(keep: Path | None) -> AbstractContextManager[str]:
     if keep is None:
         return tempfile.TemporaryDirectory(prefix="tape-demo-")
     keep.mkdir(parents=True, exist_ok=True)

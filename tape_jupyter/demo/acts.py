@@ -110,13 +110,13 @@ def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
     first, other = texts.said(notebook), texts.said(second)
     stage.came_out({"recorded": first, "live once more": other})
     port = urlsplit(url).port or 0
-    replayed = _replay(notebook, port, stage)
-    size = _cassette(notebook).stat().st_size
-    edited = _edit(notebook, first["summary"], port, stage)
-    missed = _miss(notebook, port, stage)
-    calls = listing.calls(Cassette.open(_cassette(notebook)))
+    replayed = _run_replay_act(notebook, port, stage)
+    size = _find_cassette(notebook).stat().st_size
+    edited = _run_edit_act(notebook, first["summary"], port, stage)
+    missed = _run_miss_act(notebook, port, stage)
+    calls = listing.calls(Cassette.open(_find_cassette(notebook)))
     return Show(
-        guards=_guards(),
+        guards=_describe_guards(),
         recorded=recorded,
         again=again,
         replayed=replayed,
@@ -139,28 +139,28 @@ def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
     )
 
 
-def _cassette(notebook: Path) -> Path:
+def _find_cassette(notebook: Path) -> Path:
     return notebook.with_suffix(".tapes") / "main.tape.yaml"
 
 
-def _guards() -> str:
+def _describe_guards() -> str:
     return "; ".join(namespaces.guards())
 
 
-def _replay(notebook: Path, port: int, stage: Stage) -> DemoRun:
+def _run_replay_act(notebook: Path, port: int, stage: Stage) -> DemoRun:
     notebook.write_text(texts.to_replay(notebook.read_text(encoding="utf-8")), encoding="utf-8")
     stage.act(
         "Replay",
         "the provider is stopped, the keys are gone from the environment; what keeps it from the network:",
-        _guards(),
+        _describe_guards(),
         "a fresh kernel; each cell is compared with what was recorded",
     )
     return runs.replay(notebook, port, stage)
 
 
-def _edit(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun:
+def _run_edit_act(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun:
     """The last reply is edited: nothing asks for anything after it, so all other calls still match."""
-    cassette = _cassette(notebook)
+    cassette = _find_cassette(notebook)
     text = cassette.read_text(encoding="utf-8")
     cassette.write_text(texts.with_last_reply(text, said, texts.EDITED), encoding="utf-8")
     stage.act(
@@ -177,7 +177,7 @@ def _edit(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun:
     return ran
 
 
-def _miss(notebook: Path, port: int, stage: Stage) -> DemoRun:
+def _run_miss_act(notebook: Path, port: int, stage: Stage) -> DemoRun:
     """The notebook is put back afterwards."""
     text = notebook.read_text(encoding="utf-8")
     stage.act("Change a prompt", f"  - {texts.TICKET}", f"  + {texts.ANOTHER_TICKET}")

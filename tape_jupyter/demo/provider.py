@@ -35,11 +35,11 @@ def think(prompt: str) -> str:
     if asked.startswith("Sentiment"):
         return _chance.choice((" positive", " positive", " negative"))
     if asked.startswith("Call"):
-        return json.dumps(_next_call(prompt))
-    return _summary()
+        return json.dumps(_choose_next_call(prompt))
+    return _compose_summary()
 
 
-def _next_call(prompt: str) -> dict[str, str]:
+def _choose_next_call(prompt: str) -> dict[str, str]:
     """A tool for this customer that was not called yet, or done."""
     story = prompt.rpartition("\nCustomer (")[2]
     left = [tool for tool in ("lookup_customer", "lookup_invoice") if tool not in story]
@@ -49,7 +49,7 @@ def _next_call(prompt: str) -> dict[str, str]:
     return {"tool": _chance.choice(left), "query": f"{what} {_chance.randrange(100, 1000)}"}
 
 
-def _summary() -> str:
+def _compose_summary() -> str:
     who = _chance.choice(("A customer", "Ada Roy", "The customer", "A Pro customer"))
     mood = _chance.choice(
         ("is cross", "is worried", "is puzzled", "is polite but firm", "asks for the second time")
@@ -128,14 +128,14 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
         if not self._has_key():
-            return self._send(
+            return self._send_json(
                 401, {"error": {"type": "authentication_error", "message": "wrong or no key"}}
             )
         if self.path == "/v1/messages":
-            return self._message(body)
+            return self._send_message(body)
         if self.path == "/v1/chat/completions":
-            return self._send(200, completion(body, self._thought(body)))
-        return self._send(404, {"error": {"type": "not_found_error", "message": self.path}})
+            return self._send_json(200, completion(body, self._wait_for_answer(body)))
+        return self._send_json(404, {"error": {"type": "not_found_error", "message": self.path}})
 
     def _has_key(self) -> bool:
         sent = (
@@ -144,15 +144,15 @@ class Handler(BaseHTTPRequestHandler):
         )
         return not self.key or self.key in sent
 
-    def _thought(self, body: dict[str, Any]) -> str:
+    def _wait_for_answer(self, body: dict[str, Any]) -> str:
         time.sleep(_chance.uniform(*FIRST_TOKEN))
         return think(prompt_of(body))
 
-    def _message(self, body: dict[str, Any]) -> None:
-        whole = message(body, self._thought(body))
+    def _send_message(self, body: dict[str, Any]) -> None:
+        whole = message(body, self._wait_for_answer(body))
         if not body.get("stream"):
-            return self._send(200, whole)
-        self._head(200, "text/event-stream; charset=utf-8", ("transfer-encoding", "chunked"))
+            return self._send_json(200, whole)
+        self._send_head(200, "text/event-stream; charset=utf-8", ("transfer-encoding", "chunked"))
         for event in message_events(whole):
             time.sleep(
                 _chance.uniform(*NEXT_TOKEN) if event["type"] == "content_block_delta" else 0
@@ -162,12 +162,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
         return None
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
+    def _send_json(self, status: int, answer: dict[str, Any]) -> None:
         data = json.dumps(answer, separators=(",", ":")).encode()
-        self._head(status, "application/json", ("content-length", str(len(data))))
+        self._send_head(status, "application/json", ("content-length", str(len(data))))
         self.wfile.write(data)
 
-    def _head(self, status: int, kind: str, framing: tuple[str, str]) -> None:
+    def _send_head(self, status: int, kind: str, framing: tuple[str, str]) -> None:
         self.send_response(status)
         for name, value in (
             ("content-type", kind),

@@ -58,7 +58,7 @@ def record(notebook: Path, key: str, audience: Audience) -> DemoRun:
     """Record with the key. Raises TapeUsageError where a cell fails: a demo that did not record has
     nothing to show.
     """
-    ran = _run(["record", str(notebook)], environment(key), audience)
+    ran = _run_worker(["record", str(notebook)], environment(key), audience)
     for cell in ran.cells:
         if not cell.good:
             raise TapeUsageError(f"{cell.title}: {cell.status}: {' '.join(cell.said)}")
@@ -68,10 +68,12 @@ def record(notebook: Path, key: str, audience: Audience) -> DemoRun:
 def replay(notebook: Path, port: int, audience: Audience) -> DemoRun:
     """Replay without a key and without network; connections to the provider's port are counted."""
     words = ["replay", str(notebook), "--port", str(port)]
-    return _run([*words, "--cut"] if can_cut() else words, environment(), audience, cut=can_cut())
+    return _run_worker(
+        [*words, "--cut"] if can_cut() else words, environment(), audience, cut=can_cut()
+    )
 
 
-def _run(
+def _run_worker(
     words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False
 ) -> DemoRun:
     command = [*without_network(cut=cut), sys.executable, "-m", "tape_jupyter.demo.worker", *words]
@@ -80,7 +82,7 @@ def _run(
         with subprocess.Popen(  # noqa: S603
             command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process:
-            for told in _events(process):
+            for told in _read_events(process):
                 if told.pop("event") == "starting":
                     audience.starting(**told)
                 elif "count" in told:
@@ -95,7 +97,7 @@ def _run(
     return DemoRun(tuple(cells), None if reached is None else reached + blocked)
 
 
-def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+def _read_events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
     """Lines of its protocol; whatever else a kernel wrote to the same stream is passed over."""
     for line in process.stdout or ():
         if line.startswith('{"event": '):

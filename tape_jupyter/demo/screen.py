@@ -53,7 +53,7 @@ class Screen:
 
     def say(self, *lines: str) -> None:
         for line in lines:
-            self._console.print(f"   {line}", style=_colour_of(line), soft_wrap=True)
+            self._console.print(f"   {line}", style=_choose_colour(line), soft_wrap=True)
 
     def waiting(self, what: str) -> None:
         """A spinner, on a terminal."""
@@ -74,8 +74,8 @@ class Screen:
         self._console.print(
             line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True
         )
-        for said in (*run.said, *_remarks(run)):
-            self._console.print(Text(f"             {said}", _colour_of(said)), soft_wrap=True)
+        for said in (*run.said, *_find_remarks(run)):
+            self._console.print(Text(f"             {said}", _choose_colour(said)), soft_wrap=True)
         if run.number == self._count:
             self._status.stop()
 
@@ -99,14 +99,14 @@ class Screen:
             self._console.print(f"   not as it must be: {said}", style="red", soft_wrap=True)
 
 
-def _remarks(run: CellRun) -> list[str]:
+def _find_remarks(run: CellRun) -> list[str]:
     """What the tape's summary says below its first line and the cell's error does not."""
     return [
         line for line in run.tape.splitlines()[1:] if not any(said in line for said in run.said)
     ]
 
 
-def _colour_of(line: str) -> str:
+def _choose_colour(line: str) -> str:
     return {"+": "green", "-": "red", "@": "cyan"}.get(line.strip()[:1], "")
 
 
@@ -134,7 +134,7 @@ def table(show: Show) -> dict[str, str]:
 def as_json(show: Show) -> str:
     """The same for programs: every cell of every act, and the figures as numbers."""
     acts = {
-        name: _cell_records(getattr(show, name))
+        name: _build_cell_records(getattr(show, name))
         for name in ("recorded", "again", "replayed", "edited", "missed")
     }
     told = {
@@ -158,5 +158,5 @@ def as_json(show: Show) -> str:
     return json.dumps(told, indent=1, ensure_ascii=False)
 
 
-def _cell_records(ran: DemoRun) -> list[dict[str, Any]]:
+def _build_cell_records(ran: DemoRun) -> list[dict[str, Any]]:
     return [asdict(cell) for cell in ran.cells]

@@ -36,12 +36,12 @@ def serving(folder: Path, key: str, *, live: bool) -> Iterator[str]:
             text=True,
         )
     try:
-        yield _address(process, log)
+        yield _read_address(process, log)
     finally:
         stop(process)
 
 
-def _address(process: subprocess.Popen[str], log: Path) -> str:
+def _read_address(process: subprocess.Popen[str], log: Path) -> str:
     """The first line it prints that is an address; what else it prints is its own affair."""
     for line in process.stdout or ():
         if line.startswith("http://"):

@@ -70,11 +70,13 @@ def said(notebook: Path) -> dict[str, str]:
     """
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return {
-        cell["id"]: _output_text(cell["outputs"]) for cell in cells if cell["cell_type"] == "code"
+        cell["id"]: _read_output_text(cell["outputs"])
+        for cell in cells
+        if cell["cell_type"] == "code"
     }
 
 
-def _output_text(shown: list[dict[str, Any]]) -> str:
+def _read_output_text(shown: list[dict[str, Any]]) -> str:
     kept = [output for output in shown if not outputs.is_summary(output)]
     texts = [
         output.get("text") or (output.get("data") or {}).get("text/plain") or "" for output in kept

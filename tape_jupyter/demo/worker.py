@@ -30,13 +30,13 @@ class Tripwire:
 
     def __enter__(self) -> Self:
         self._server = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self._count_connections, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._server.close()
 
-    def _accept(self) -> None:
+    def _count_connections(self) -> None:
         while True:
             try:
                 self._server.accept()[0].close()

@@ -48,7 +48,7 @@ class Check:
         if not text:
             return cls()
         if text.endswith(".py"):
-            return cls(text, "pytest", file=str(_file(text, folder)))
+            return cls(text, "pytest", file=str(_find_test_file(text, folder)))
         if found := re.fullmatch(r"(cell|output):(\d+)", text):
             return cls(text, "cell" if found[1] == "cell" else "output", int(found[2]))
         try:
@@ -75,7 +75,7 @@ class Check:
         return asdict(self)
 
 
-def _file(text: str, folder: Path | None) -> Path:
+def _find_test_file(text: str, folder: Path | None) -> Path:
     if folder is None:
         raise TapeUsageError(
             f"--check {text}: a pytest file is a check of `tape why` and `tape sample` alone"
@@ -144,15 +144,15 @@ def judged(
     """What the check says of a run: `cells` are its code cells, `answer` what its expression or
     pytest file gave. `settled`: what a cell was refused can no longer change that.
     """
-    ended = number, name, said = _failed(cells)
+    ended = number, name, said = _find_failure(cells)
     refused = name in REFUSALS
     verdict: Verdict
     if refused and not settled and not 0 < check.number < number:
         verdict, why = "unresolved", f"cell {number}: {name}: {said}"
     elif check.kind in ("expression", "pytest"):
-        verdict, why = _by_answer(check, answer, ended)
+        verdict, why = _judge_answer(check, answer, ended)
     elif check.kind == "output":
-        verdict, why = _by_output(check, cells, number, where)
+        verdict, why = _judge_output(check, cells, number, where)
     elif number and (not check.number or number <= check.number):
         verdict, why = "fails", f"cell {number}: {name}: {said}"
     else:
@@ -163,7 +163,7 @@ def judged(
     )  # fmt: skip
 
 
-def _by_answer(check: Check, answer: KernelAnswer, ended: _Ended) -> tuple[Verdict, str]:
+def _judge_answer(check: Check, answer: KernelAnswer, ended: _Ended) -> tuple[Verdict, str]:
     behind = f" (cell {ended[0]} had raised {ended[1]})" if ended[0] else ""
     is_test = check.kind == "pytest"
     if answer.error:
@@ -173,7 +173,7 @@ def _by_answer(check: Check, answer: KernelAnswer, ended: _Ended) -> tuple[Verdi
     return "fails", f"{answer.value if is_test else f'{check.text} is {answer.value}'}{behind}"
 
 
-def _by_output(
+def _judge_output(
     check: Check, cells: Sequence[ShownCell], ended: int, where: Mapping[str, str]
 ) -> tuple[Verdict, str]:
     one = cells[check.number - 1]
@@ -188,7 +188,7 @@ _Ended = tuple[int, str, str]
 """The cell that ended a run, what it raised, and the first line of that; (0, "", "") for none."""
 
 
-def _failed(cells: Sequence[ShownCell]) -> _Ended:
+def _find_failure(cells: Sequence[ShownCell]) -> _Ended:
     """One that raised and had cells run after it did not end the run."""
     for number, cell in enumerate(cells, 1):
         name, value = outputs.failure_of(cell.shown)
@@ -206,11 +206,15 @@ def answered(check: Check, namespace: Mapping[str, Any], shown: Sequence[str]) -
     Raises nothing.
     """
     if check.kind == "pytest":
-        return _by_pytest(check.file, namespace, shown)
-    return _by_expression(check.text, namespace, shown) if check.expression else KernelAnswer()
+        return _run_pytest(check.file, namespace, shown)
+    return (
+        _evaluate_expression(check.text, namespace, shown) if check.expression else KernelAnswer()
+    )
 
 
-def _by_expression(text: str, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
+def _evaluate_expression(
+    text: str, namespace: Mapping[str, Any], shown: Sequence[str]
+) -> KernelAnswer:
     try:
         # the person's own words, in the trial's own process
         code = compile(f"(lambda outputs: (\n{text}\n))", "<check>", "eval")
@@ -221,7 +225,7 @@ def _by_expression(text: str, namespace: Mapping[str, Any], shown: Sequence[str]
         return KernelAnswer(error=f"{type(error).__name__}: {said}")
 
 
-def _by_pytest(file: str, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
+def _run_pytest(file: str, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
     """0 holds, 1 does not; every other end (nothing collected, an error) is no answer."""
     try:
         import pytest

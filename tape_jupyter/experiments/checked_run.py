@@ -31,7 +31,7 @@ def in_thread(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> R
     which is closed at its end.
     """
 
-    def run() -> Result:
+    def run_work() -> Result:
         from jupyter_core.utils import ensure_event_loop
 
         try:
@@ -39,7 +39,7 @@ def in_thread(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> R
         finally:
             ensure_event_loop().close()
 
-    return Context().run(run)
+    return Context().run(run_work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def replayed(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun
             client = stack.enter_context(opened)
         if client.km is not None and client.km.provisioner is not None:
             options.started(getattr(client.km.provisioner, "pid", 0) or 0)
-        ran = _executed(client, cells, saved)
+        ran = _run_cells(client, cells, saved)
         headless_run.merge_streams(made)
         texts = [outputs.shown_text(cell.outputs) for _, cell in cells]
         try:
@@ -96,7 +96,7 @@ def replayed(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun
         return judged(shown, check, answer, folder.where, time.perf_counter() - began)
 
 
-def _executed(client: Any, cells: Sequence[tuple[int, Any]], saved: Sequence[Any]) -> int:
+def _run_cells(client: Any, cells: Sequence[tuple[int, Any]], saved: Sequence[Any]) -> int:
     """Run the cells, as Run All does; gives how many were run. One that had raised when it was
     saved, with others run after it, does not end the run.
     """

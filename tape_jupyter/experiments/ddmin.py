@@ -34,20 +34,20 @@ def minimal(parts: Sequence[Part], trial: Callable[[Sequence[Part]], Outcome]) -
     """
     seen: dict[frozenset[Part], Outcome] = {frozenset(): "stays", frozenset(parts): "flips"}
 
-    def flips(subset: Sequence[Part]) -> bool:
+    def has_flipped(subset: Sequence[Part]) -> bool:
         key = frozenset(subset)
         if key not in seen:
             seen[key] = trial(subset)
         return seen[key] == "flips"
 
-    left = _ddmin(_halved(tuple(parts), flips), flips)
+    left = _minimize_parts(_halve_parts(tuple(parts), has_flipped), has_flipped)
     return Minimal(left, len(seen) - 2, sum(outcome == "unresolved" for outcome in seen.values()))
 
 
 _Flips = Callable[[Sequence[Part]], bool]
 
 
-def _halved(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:
+def _halve_parts(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:
     """Parts that flip the outcome: again and again the last one of the shortest beginning that does
     so with those found before. About log2 of all trials for each part, where more parts never undo
     what fewer do; else perhaps more parts than are needed.
@@ -67,13 +67,15 @@ def _halved(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:
     return found
 
 
-def _ddmin(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:
+def _minimize_parts(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:
     left, pieces = parts, 2
     while len(left) > 1:
-        chunks = _split(left, pieces)
+        chunks = _split_parts(left, pieces)
         if smaller := next((chunk for chunk in chunks if flips(chunk)), None):
             left, pieces = smaller, 2
-        elif smaller := next((rest for rest in _complements(left, chunks) if flips(rest)), None):
+        elif smaller := next(
+            (rest for rest in _list_complements(left, chunks) if flips(rest)), None
+        ):
             left, pieces = smaller, max(pieces - 1, 2)
         elif pieces < len(left):
             pieces = min(2 * pieces, len(left))
@@ -82,13 +84,13 @@ def _ddmin(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:
     return left
 
 
-def _split(parts: tuple[Part, ...], pieces: int) -> list[tuple[Part, ...]]:
+def _split_parts(parts: tuple[Part, ...], pieces: int) -> list[tuple[Part, ...]]:
     """In so many pieces of nearly the same length, none of them empty."""
     ends = [len(parts) * number // pieces for number in range(pieces + 1)]
     return [parts[start:end] for start, end in itertools.pairwise(ends) if end > start]
 
 
-def _complements(
+def _list_complements(
     parts: tuple[Part, ...], chunks: Sequence[tuple[Part, ...]]
 ) -> list[tuple[Part, ...]]:
     return [tuple(part for part in parts if part not in chunk) for chunk in map(frozenset, chunks)]

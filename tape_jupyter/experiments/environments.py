@@ -42,7 +42,7 @@ def changed(packages: Sequence[str], base: Sequence[str] | None = None) -> Path:
     """
     wanted = [requirement(each) for each in packages]
     names = {canonicalize_name(each.name) for each in wanted}
-    kept = [each for each in (pinned() if base is None else base) if _name(each) not in names]
+    kept = [each for each in (pinned() if base is None else base) if _read_name(each) not in names]
     return made([*kept, *map(str, wanted)])
 
 
@@ -57,7 +57,7 @@ def requirement(text: str) -> Requirement:
     return told
 
 
-def _name(pin: str) -> str:
+def _read_name(pin: str) -> str:
     return canonicalize_name(re.split(r"[=<>!~\[; ]", pin, maxsplit=1)[0])
 
 
@@ -66,8 +66,8 @@ def made(pins: Sequence[str], tell: Tell = nobody) -> Path:
     what is not among them. It is kept in the user's cache folder by what is in it, and made once.
     Raises BundleError where it cannot be made, or where its packages do not go together.
     """
-    own = {_name(pin): pin for pin in pins if _name(pin) != OURS}
-    lines = sorted({**{_name(pin): pin for pin in _needed()}, **own}.values())
+    own = {_read_name(pin): pin for pin in pins if _read_name(pin) != OURS}
+    lines = sorted({**{_read_name(pin): pin for pin in _list_needed_pins()}, **own}.values())
     making = install.maker("")
     name, wheel = own_wheel.own()
     key = hashlib.sha256("\n".join([sys.version, making.python, *lines]).encode() + wheel)
@@ -87,14 +87,14 @@ def made(pins: Sequence[str], tell: Tell = nobody) -> Path:
         except BaseException:
             shutil.rmtree(place, ignore_errors=True)
             raise
-        if odd := _odd(python):
+        if odd := _find_conflicts(python):
             (place / _ODD).write_text(odd, "utf-8")
             raise BundleError(odd)
         (place / _DONE).write_text("".join(f"{line}\n" for line in lines), "utf-8")
         return python
 
 
-def _odd(python: Path) -> str:
+def _find_conflicts(python: Path) -> str:
     """What of an environment does not go together; "" where all does, or nobody can tell."""
     uv = install.uv_of(os.environ)
     if not uv:
@@ -106,7 +106,7 @@ def _odd(python: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def _needed() -> tuple[str, ...]:
+def _list_needed_pins() -> tuple[str, ...]:
     """What is installed here of what ourselves and a kernel need, `name==version` each."""
     found: dict[str, str] = {}
     left = [OURS, "ipykernel"]

@@ -38,14 +38,14 @@ def job_of(
     return Job(
         notebook,
         side.cassette.path,
-        _asked_for(notebook, saved, side),
+        _find_asked_file(notebook, saved, side),
         [run.id for run in side.runs],
         {cell.run.id: cell.id for cell in cells if cell.run is not None},
         sources,
         [cell.id for cell in cells],
         check,
         stops,
-        _outputs(notebook, check.number) if check.kind == "output" else [],
+        _read_outputs(notebook, check.number) if check.kind == "output" else [],
         may_raise([cell.outputs for cell in saved]),
         stale,
         seconds,
@@ -55,13 +55,13 @@ def job_of(
     )
 
 
-def _outputs(notebook: Path, number: int) -> list[dict[str, Any]]:
+def _read_outputs(notebook: Path, number: int) -> list[dict[str, Any]]:
     """What a code cell has saved."""
     cells = list(filter(headless_run.runs, headless_run.read(notebook).cells))
     return [dict(each) for each in cells[number - 1].outputs]
 
 
-def _asked_for(notebook: Path, saved: Sequence[CodeCell], side: Side) -> Path:
+def _find_asked_file(notebook: Path, saved: Sequence[CodeCell], side: Side) -> Path:
     """The file that the cells ask for: the side's own, where a line names it, else the main one."""
     named = {word for cell in saved for word in _NAMED.findall(cell.source)}
     own = takes_files.stem(side.cassette.root)

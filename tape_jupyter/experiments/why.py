@@ -61,14 +61,14 @@ def why(
     asked.require(len(saved))
     roots = listing.cassettes_of(path, name)
     ours, theirs = side(roots, bad), side(roots, good)
-    found = _differences(path, saved, theirs, ours)
+    found = _find_differences(path, saved, theirs, ours)
     stops = sorted({part.cell for part in found.parts})
     stale, seconds = on_divergence == "stale", limits.get("timeout") or SECONDS
     job = job_of(path, saved, ours, found.cells, asked, stops, stale=stale, seconds=seconds)
     with TrialRunner(job) as runner:
         newest = ours.recorded[-1].id if ours.recorded else ""
         asker = Asker(runner, ours.cassette, newest, budget)
-        search = Search(found, asker if on_divergence == "live" else runner, tried or _nobody)
+        search = Search(found, asker if on_divergence == "live" else runner, tried or _do_nothing)
         search.note((frozenset[int](),), runner.recording, "nothing")
         every = range(len(found.parts))
         require_difference(check, (bad, good), search.result([]), search.result(every))
@@ -88,14 +88,14 @@ def why(
         own=search.seconds,
         check=check,
         sides=(good, bad),
-        tree=tuple(_tree(ours, found, set(numbers))),
-        notes=tuple(_notes(found)),
+        tree=tuple(_build_tree(ours, found, set(numbers))),
+        notes=tuple(_describe_unswapped(found)),
         asked=budget.calls,
         cost=asker.said,
     )
 
 
-def _differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Side) -> Differences:
+def _find_differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Side) -> Differences:
     if good.calls == bad.calls and [run.id for run in good.runs] == [run.id for run in bad.runs]:
         raise TapeUsageError(
             f"--bad {bad.name} is no other recording of {path.name} than --good {good.name}"
@@ -115,7 +115,7 @@ def _differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Side) -
     return found
 
 
-def _tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[Node]:
+def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[Node]:
     """The code cells that ask or differ, with their calls."""
     told = {part.id: number for number, part in enumerate(found.parts)}
     at = {(part.bad.run, part.bad.id): part.id for part in found.parts if part.bad is not None}
@@ -142,10 +142,10 @@ def _tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[Node]:
             )
 
 
-def _notes(found: Differences) -> Iterator[str]:
+def _describe_unswapped(found: Differences) -> Iterator[str]:
     for layer, said in found.unswapped.items():
         yield from (f"{layer}: {each}, and was not swapped" for each in said)
 
 
-def _nobody(_number: int, _what: str, _outcome: Outcome) -> None:
+def _do_nothing(_number: int, _what: str, _outcome: Outcome) -> None:
     """Hears nothing."""

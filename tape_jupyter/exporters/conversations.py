@@ -49,29 +49,29 @@ class Conversation:
 def conversation(request: Request, reply: Reply) -> Conversation:
     """The call in neutral words; what its bodies do not tell is empty."""
     facts = registry.facts(request, reply)
-    body, answer = parsed(request.headers, request.body), _answer(request, reply)
+    body, answer = parsed(request.headers, request.body), _read_answer(request, reply)
     told = Conversation(
         facts, asked_json=body, said_json=answer, stop=_STOPS.get(facts.stop, facts.stop)
     )
     if isinstance(answer, Mapping):
         told.id = str(answer.get("id") or answer.get("responseId") or "")
     if isinstance(body, Mapping):
-        told.asked, told.system = list(_asked(body)), _system(body)
-        told.tools = neutral.functions(list(_tools(body)))
-        told.settings = _settings(body)
+        told.asked, told.system = list(_read_request_messages(body)), _read_system(body)
+        told.tools = neutral.functions(list(_read_tools(body)))
+        told.settings = _read_settings(body)
     if (reply.status or 0) < 400:
-        told.said = _said(reply, answer)
+        told.said = _read_reply_messages(reply, answer)
     return told
 
 
-def _asked(body: Mapping[str, Any]) -> Iterator[Message]:
+def _read_request_messages(body: Mapping[str, Any]) -> Iterator[Message]:
     for name in ("messages", "contents", "input", "prompt"):
         if body.get(name):
             yield from messages.messages_of(body[name])
             return
 
 
-def _system(body: Mapping[str, Any]) -> str:
+def _read_system(body: Mapping[str, Any]) -> str:
     told = next(
         (body[name] for name in ("system", "instructions", "systemInstruction") if body.get(name)),
         "",
@@ -83,7 +83,7 @@ def _system(body: Mapping[str, Any]) -> str:
     return str(told)
 
 
-def _tools(body: Mapping[str, Any]) -> Iterator[Any]:
+def _read_tools(body: Mapping[str, Any]) -> Iterator[Any]:
     config = body.get("toolConfig")
     listed = body.get("tools") or (config.get("tools") if isinstance(config, Mapping) else None)
     for each in listed if isinstance(listed, list) else ():
@@ -95,7 +95,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Any]:
         yield from inner if isinstance(inner, list) else [each]
 
 
-def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
+def _read_settings(body: Mapping[str, Any]) -> dict[str, Any]:
     inner = (body.get(name) for name in ("generationConfig", "inferenceConfig"))
     told = {
         **body,
@@ -114,7 +114,7 @@ def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
             for name, value in found.items() if value is not None}  # fmt: skip
 
 
-def _answer(request: Request, reply: Reply) -> Any:
+def _read_answer(request: Request, reply: Reply) -> Any:
     """The reply's JSON; of a stream, the message that it amounts to."""
     message = editing.message_of(request, reply)
     if message is not None:
@@ -123,19 +123,19 @@ def _answer(request: Request, reply: Reply) -> Any:
     return found if isinstance(found, Mapping) else None
 
 
-def _said(reply: Reply, answer: Any) -> list[Message]:
+def _read_reply_messages(reply: Reply, answer: Any) -> list[Message]:
     if isinstance(answer, Mapping) and answer.get("object") != "list":
         output = answer.get("output")
         if isinstance(output, list):  # Responses: its items are one message
             parts = [part for each in messages.messages_of(output) for part in each["parts"]]
             return [{"role": "assistant", "parts": parts}]
-        return messages.said_messages(answer) if _tells(answer) else []
+        return messages.said_messages(answer) if _has_message(answer) else []
     events = http.events(reply.headers, plain(reply.headers, reply.body), ())
     blocks = providers_conversation.whole(events) if events is not None else []
     return [messages.message_of({"role": "assistant", "content": blocks})] if blocks else []
 
 
-def _tells(answer: Mapping[str, Any]) -> bool:
+def _has_message(answer: Mapping[str, Any]) -> bool:
     return bool(
         {"choices", "content", "candidates", "output", "message", "completion", "text"}
         & answer.keys()

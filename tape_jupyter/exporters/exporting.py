@@ -106,7 +106,7 @@ def export(
     if endpoint and out is not None:
         raise TapeUsageError("--endpoint sends, and --out writes: choose one")
     cassettes = listing.cassettes_of(where, only)
-    goal = out if out is not None else _beside(where, known_formats()[name].SUFFIX, name)
+    goal = out if out is not None else _derive_goal(where, known_formats()[name].SUFFIX, name)
     if not endpoint:
         _require_free(goal)
     tell("reading the calls", 0, 0)
@@ -120,7 +120,7 @@ def export(
         raise TapeUsageError(
             f"{where}: nothing of it can be written as {known_formats()[name].TITLE}: {why}"
         )
-    files = {_part(goal, each.part): each.data for each in written}
+    files = {_derive_part_path(goal, each.part): each.data for each in written}
     if endpoint:
         from tape_jupyter.exporters import sending
 
@@ -134,13 +134,13 @@ def export(
     return Exported(name, tuple(files), len(recording.calls), lost, endpoint)
 
 
-def _beside(where: Path, suffix: str, name: str) -> Path:
+def _derive_goal(where: Path, suffix: str, name: str) -> Path:
     """`churn.otlp.json` beside `churn.ipynb`."""
     stem = where.name.removesuffix(".ipynb").removesuffix(".tape.yaml").removesuffix(".tapes")
     return where.parent / f"{stem}.{name}{suffix}"
 
 
-def _part(goal: Path, part: str) -> Path:
+def _derive_part_path(goal: Path, part: str) -> Path:
     return goal.with_name(f"{goal.stem}.{part}{goal.suffix}") if part else goal
 
 
@@ -151,7 +151,7 @@ def write_files(where: Path, files: Mapping[Path, bytes], tell: Tell = nobody) -
     for path in files:
         _require_free(path)
     _require_clean(where, files, tell)
-    _write(files)
+    _write_whole_files(files)
 
 
 def _require_free(path: Path) -> None:
@@ -181,7 +181,7 @@ def _require_clean(where: Path, files: Mapping[Path, bytes], tell: Tell) -> None
         ]))  # fmt: skip
 
 
-def _write(files: Mapping[Path, bytes]) -> None:
+def _write_whole_files(files: Mapping[Path, bytes]) -> None:
     """Each file under its name when it is whole; none over another one."""
     for path, data in files.items():
         draft = ""
@@ -192,7 +192,7 @@ def _write(files: Mapping[Path, bytes]) -> None:
             umask = os.umask(0o022)
             os.umask(umask)
             Path(draft).chmod(0o666 & ~umask)
-            _settle(Path(draft), path)
+            _publish_draft(Path(draft), path)
         except OSError as error:
             raise CassetteError(
                 f"cannot be written: {error.strerror or error}", path=str(path)
@@ -202,7 +202,7 @@ def _write(files: Mapping[Path, bytes]) -> None:
                 Path(draft).unlink(missing_ok=True)
 
 
-def _settle(draft: Path, path: Path) -> None:
+def _publish_draft(draft: Path, path: Path) -> None:
     try:
         path.hardlink_to(draft)  # fails where something is there by now
     except FileExistsError:

@@ -32,7 +32,7 @@ def parsed(headers: Headers, data: bytes) -> Any:
 
 def arguments(call: FunctionCall) -> tuple[dict[str, Any], bool]:
     """A tool's arguments as JSON can hold them, and whether all of them are what they were."""
-    made = {str(name): _unmarked(value) for name, value in call.arguments.items()}
+    made = {str(name): _thaw_to_json(value) for name, value in call.arguments.items()}
     return {name: value for name, (value, _) in made.items()}, all(
         same for _, same in made.values()
     )
@@ -40,7 +40,7 @@ def arguments(call: FunctionCall) -> tuple[dict[str, Any], bool]:
 
 def result(value: Value) -> tuple[Any, bool]:
     """What a tool returned as JSON can hold it, and whether it is what it was."""
-    return _unmarked(value.value)
+    return _thaw_to_json(value.value)
 
 
 def error(frozen: Any) -> tuple[str, str]:
@@ -57,7 +57,7 @@ def error(frozen: Any) -> tuple[str, str]:
     return type(raised).__name__, str(raised)
 
 
-def _unmarked(structure: Any) -> tuple[Any, bool]:
+def _thaw_to_json(structure: Any) -> tuple[Any, bool]:
     """A frozen value as the JSON that it is; what JSON has no type for stays as the cassette writes
     it.
     """

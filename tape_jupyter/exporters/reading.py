@@ -23,10 +23,10 @@ def recording(title: str, cassettes: Sequence[Path]) -> Recording:
     for path in cassettes:
         cassette = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, cassette.runs))}
-        made = [_call(entry) for entry in cassette.calls if entry.run in used]
+        made = [_read_call(entry) for entry in cassette.calls if entry.run in used]
         left += len(cassette.calls) - len(made)
         with_calls = {call.run for call in made}
-        runs += [run for run in _runs(cassette) if run.id in with_calls]
+        runs += [run for run in _read_runs(cassette) if run.id in with_calls]
         calls += made
     done = Recording(title, runs, calls)
     if left:
@@ -34,28 +34,28 @@ def recording(title: str, cassettes: Sequence[Path]) -> Recording:
     return done
 
 
-def _runs(cassette: Cassette) -> Iterator[RecordedRun]:
+def _read_runs(cassette: Cassette) -> Iterator[RecordedRun]:
     for record in cassette.runs:
         name = str(record["run"])
         failed = str(cassette.ended.get(name, {}).get("error") or "")
         yield RecordedRun(
-            name, str(record.get("title") or name), _seconds(record.get("at")), failed
+            name, str(record.get("title") or name), _parse_time(record.get("at")), failed
         )
 
 
-def _call(entry: Entry) -> RecordedCall:
+def _read_call(entry: Entry) -> RecordedCall:
     head = entry.head()
     kit = head.get("kit")
     parent = str(head.get("parent") or "")
     return RecordedCall(
         entry.name, entry.run, str(head.get("kind") or "host"), str(head.get("name") or ""), entry.request(),
-        entry.reply(), _seconds(head.get("at")), float(head.get("seconds") or 0.0),
+        entry.reply(), _parse_time(head.get("at")), float(head.get("seconds") or 0.0),
         tuple(each for each in str(head.get("span") or "").split(" / ") if each),
         f"{entry.run}/{parent}" if parent else "", str(head.get("failed") or ""), kit if isinstance(kit, dict) else {},
     )  # fmt: skip
 
 
-def _seconds(told: Any) -> float:
+def _parse_time(told: Any) -> float:
     try:
         return datetime.fromisoformat(str(told)).timestamp()
     except (ValueError, OverflowError):

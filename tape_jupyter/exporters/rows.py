@@ -106,15 +106,15 @@ def rows_of(book: Cassette, of: Of = "call") -> Iterator[Row]:
     used = {run.id for run in current_runs(map(run_of, book.runs))}
     calls = [entry for entry in book.calls if entry.run in used]
     if of == "run":
-        yield from (_run_row(book, run, calls) for run in book.runs if run["run"] in used)
+        yield from (_build_run_row(book, run, calls) for run in book.runs if run["run"] in used)
         return
     kinds = {"model": ("model",), "tool": ("tool", "retrieval")}.get(of)
     for entry in calls:
         if kinds is None or entry.head().get("kind") in kinds:
-            yield _call_row(book, entry)
+            yield _build_call_row(book, entry)
 
 
-def _place(book: Cassette, run: str) -> Row:
+def _describe_place(book: Cassette, run: str) -> Row:
     root = book.root
     beside = root.parent.suffix == ".tapes"
     return {
@@ -124,12 +124,12 @@ def _place(book: Cassette, run: str) -> Row:
     }  # fmt: skip
 
 
-def _call_row(book: Cassette, entry: Entry) -> Row:
+def _build_call_row(book: Cassette, entry: Entry) -> Row:
     by_hand = isinstance(entry, Overridden) and not entry.by and entry.head().get("edit") != RESENT
     shown = row_of_entry(entry)
     said = entry.recorded if by_hand and isinstance(entry, Overridden) else entry
     return {
-        "row": entry.name, "kind": shown.kind, **_place(book, entry.run), "call": entry.id,
+        "row": entry.name, "kind": shown.kind, **_describe_place(book, entry.run), "call": entry.id,
         "at": entry.head().get("at"), "name": shown.name, "provider": shown.provider or None,
         "model": shown.name if shown.kind == "model" else None, "input": input_of(entry),
         "output": output_of(said), "expected": output_of(entry) if by_hand else None,
@@ -139,13 +139,13 @@ def _call_row(book: Cassette, entry: Entry) -> Row:
     }  # fmt: skip
 
 
-def _run_row(book: Cassette, run: dict[str, Any], calls: Sequence[Entry]) -> Row:
+def _build_run_row(book: Cassette, run: dict[str, Any], calls: Sequence[Entry]) -> Row:
     own = [row_of_entry(entry) for entry in calls if entry.run == run["run"]]
     end = book.ended.get(run["run"], {})
     priced = [float(each.cost) for each in own if each.cost is not None]
     tags = {key: value for each in own for key, value in each.tags.items()}
     return {
-        "row": run["run"], "kind": "run", **_place(book, run["run"]), "call": None, "at": run.get("at"),
+        "row": run["run"], "kind": "run", **_describe_place(book, run["run"]), "call": None, "at": run.get("at"),
         "name": run.get("title") or cell_of(run), "provider": None, "model": None,
         "input": {"calls": len(own)}, "output": {"outcome": end.get("outcome", "incomplete")}, "expected": None,
         "error": end.get("error"), "tags": tags, "tokens_in": sum(each.tokens_in or 0 for each in own),
@@ -191,12 +191,12 @@ def output_of(entry: Entry) -> Any:
 def lines(found: Sequence[Row], form: str = "jsonl") -> list[str]:
     """The rows as JSON lines; `evals`: model calls as samples of OpenAI's Evals."""
     if form == "evals":
-        found = [_sample(row) for row in found if row["kind"] == "model"]
+        found = [_build_sample(row) for row in found if row["kind"] == "model"]
     told = (json.dumps(row, ensure_ascii=False, default=str) for row in found)
     return [line.translate(_LINE_ENDS) for line in told]
 
 
-def _sample(row: Row) -> Row:
+def _build_sample(row: Row) -> Row:
     """`input` and `ideal`, which Evals reads; `metadata` is for whoever reads it back."""
     ideal = row["output"] if row["expected"] is None else row["expected"]
     kept = ("row", "notebook", "cassette", "take", "model", "tags")
@@ -253,19 +253,21 @@ def read_back(where: str | Path, source: Path, take: str = "", name: str | None 
     same = 0
     for number, row in _read_lines(source):
         at = f"{source}:{number}"
-        found = calls.get(_name_of(row, at))
+        found = calls.get(_read_call_name(row, at))
         if found is None:
-            raise TapeUsageError(f"{at}: call {_name_of(row, at)} is not recorded in {where}")
+            raise TapeUsageError(
+                f"{at}: call {_read_call_name(row, at)} is not recorded in {where}"
+            )
         book, entry = found
-        answer, recorded = _answer(row), output_of(entry)
+        answer, recorded = _read_answer(row), output_of(entry)
         if answer in (None, recorded) or answer == json.dumps(recorded, ensure_ascii=False):
             same += 1
             continue
-        wanted.setdefault(book.path, []).append((entry, _edit(entry, answer, at)))
-    return _put(wanted, take, same)
+        wanted.setdefault(book.path, []).append((entry, _build_edit(entry, answer, at)))
+    return _write_takes(wanted, take, same)
 
 
-def _put(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: int) -> ReadRows:
+def _write_takes(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: int) -> ReadRows:
     made, changed = [], []
     for path, edited in wanted.items():
         if take and take in files.names(path):
@@ -298,7 +300,7 @@ def _read_lines(source: Path) -> Iterator[tuple[int, Row]]:
             yield number, row
 
 
-def _name_of(row: Row, at: str) -> str:
+def _read_call_name(row: Row, at: str) -> str:
     told = row.get("metadata")
     named = row.get("row") or (told.get("row") if isinstance(told, dict) else None)
     if not isinstance(named, str):
@@ -306,14 +308,14 @@ def _name_of(row: Row, at: str) -> str:
     return named
 
 
-def _answer(row: Row) -> Any:
+def _read_answer(row: Row) -> Any:
     if "ideal" in row:
         ideal = row["ideal"]
         return ideal[0] if isinstance(ideal, list) and ideal else ideal
     return row.get("output") if row.get("expected") is None else row["expected"]
 
 
-def _edit(entry: Entry, answer: Any, at: str) -> Any:
+def _build_edit(entry: Entry, answer: Any, at: str) -> Any:
     """The edit that has the call answer so. Raises TapeUsageError."""
     from tape_jupyter.cassette.takes import edits
 

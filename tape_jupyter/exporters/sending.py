@@ -38,11 +38,11 @@ def send(endpoint: str, documents: Sequence[bytes]) -> None:
         from opentelemetry.sdk.trace.export import SpanExportResult
     except ImportError:
         raise TapeUsageError(_NEEDS) from None
-    spans = [span for document in documents for span in _spans(json.loads(document))]
+    spans = [span for document in documents for span in _build_spans(json.loads(document))]
     exporter = OTLPSpanExporter(endpoint)
     try:
         for first in range(0, len(spans), _AT_ONCE):
-            with _heard() as told:
+            with _collect_log_messages() as told:
                 done = exporter.export(spans[first : first + _AT_ONCE])
             if done is not SpanExportResult.SUCCESS:
                 sent = f"{first} of {len(spans)} spans were sent" if first else "nothing was sent"
@@ -54,7 +54,7 @@ def send(endpoint: str, documents: Sequence[bytes]) -> None:
 
 
 @contextmanager
-def _heard() -> Iterator[list[str]]:
+def _collect_log_messages() -> Iterator[list[str]]:
     """What the exporter logs meanwhile: it is all that it tells of a failure."""
     told: list[str] = []
 
@@ -73,7 +73,7 @@ def _heard() -> Iterator[list[str]]:
         logger.propagate = before
 
 
-def _spans(document: Mapping[str, Any]) -> Iterator[ReadableSpan]:
+def _build_spans(document: Mapping[str, Any]) -> Iterator[ReadableSpan]:
     """A document's spans as the SDK holds them."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -82,14 +82,16 @@ def _spans(document: Mapping[str, Any]) -> Iterator[ReadableSpan]:
         resource = Resource(pairs(part["resource"]["attributes"]))
         for inner in part["scopeSpans"]:
             scope = InstrumentationScope(inner["scope"]["name"], inner["scope"]["version"])
-            yield from (_span(told, resource, scope) for told in inner["spans"])
+            yield from (_build_span(told, resource, scope) for told in inner["spans"])
 
 
-def _span(told: Mapping[str, Any], resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
+def _build_span(
+    told: Mapping[str, Any], resource: Resource, scope: InstrumentationScope
+) -> ReadableSpan:
     from opentelemetry.sdk.trace import Event, ReadableSpan
     from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-    def place(own: str) -> SpanContext:
+    def build_context(own: str) -> SpanContext:
         flags = TraceFlags(TraceFlags.SAMPLED)
         return SpanContext(
             int(told["traceId"], 16), int(own, 16), is_remote=False, trace_flags=flags
@@ -97,8 +99,8 @@ def _span(told: Mapping[str, Any], resource: Resource, scope: InstrumentationSco
 
     status = told["status"]
     return ReadableSpan(
-        told["name"], place(told["spanId"]), place(told["parentSpanId"]) if told["parentSpanId"] else None, resource,
-        pairs(told["attributes"]),
+        told["name"], build_context(told["spanId"]),
+        build_context(told["parentSpanId"]) if told["parentSpanId"] else None, resource, pairs(told["attributes"]),
         [Event(each["name"], pairs(each["attributes"]), int(each["timeUnixNano"])) for each in told.get("events", ())],
         kind=SpanKind(told["kind"] - 1), status=Status(StatusCode(status["code"]), status.get("message")),
         start_time=int(told["startTimeUnixNano"]), end_time=int(told["endTimeUnixNano"]), instrumentation_scope=scope,

@@ -51,9 +51,9 @@ def write(recording: Recording, convention: Convention) -> list[File]:
     spans = list(_Spans(recording, convention).spans())
     if not spans:
         return []
-    scope = {"name": "tape-jupyter", "version": _version()}
+    scope = {"name": "tape-jupyter", "version": _read_version()}
     resource = {
-        "attributes": _listed(
+        "attributes": _encode_attributes(
             {"service.name": recording.title, "telemetry.sdk.name": "tape-jupyter"}
         )
     }
@@ -63,7 +63,7 @@ def write(recording: Recording, convention: Convention) -> list[File]:
     return [File(json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "replace"))]
 
 
-def _version() -> str:
+def _read_version() -> str:
     from tape_jupyter import __version__
 
     return __version__
@@ -82,46 +82,56 @@ class _Spans:
         self._calls = {call.id: call for call in recording.calls}
 
     def spans(self) -> Iterator[dict[str, Any]]:
-        made = [self._call(call) for call in self._recording.calls]
+        made = [self._build_call_span(call) for call in self._recording.calls]
         for key, step in self._steps.items():
             start, end = self._times[key]
-            yield {**step, "startTimeUnixNano": _nanos(start), "endTimeUnixNano": _nanos(end)}
+            yield {
+                **step,
+                "startTimeUnixNano": _to_nanoseconds(start),
+                "endTimeUnixNano": _to_nanoseconds(end),
+            }
         yield from made
 
-    def _call(self, call: RecordedCall) -> dict[str, Any]:
-        parent, top = self._parent(call)
-        name, attributes, events = self._told(call)
-        failed = _failed(call)
+    def _build_call_span(self, call: RecordedCall) -> dict[str, Any]:
+        parent, top = self._find_parent(call)
+        name, attributes, events = self._describe_call(call)
+        failed = _find_failure(call)
         if failed:
             attributes.setdefault("error.type", failed[0])
         return {
-            "traceId": _trace(call.run), "spanId": _own(call.id), "parentSpanId": parent, "name": name,
+            "traceId": _derive_trace_id(call.run), "spanId": _derive_span_id(call.id), "parentSpanId": parent,
+            "name": name,
             "kind": _CLIENT if isinstance(call.request, Request) else _INTERNAL,
-            "startTimeUnixNano": _nanos(call.start), "endTimeUnixNano": _nanos(call.start + call.seconds),
-            "attributes": _listed({**attributes, **({TOP: True} if top else {})}), "events": events,
+            "startTimeUnixNano": _to_nanoseconds(call.start),
+            "endTimeUnixNano": _to_nanoseconds(call.start + call.seconds),
+            "attributes": _encode_attributes({**attributes, **({TOP: True} if top else {})}), "events": events,
             "status": {"code": _ERROR, "message": failed[1]} if failed else {"code": _OK},
         }  # fmt: skip
 
-    def _parent(self, call: RecordedCall) -> tuple[str, bool]:
+    def _find_parent(self, call: RecordedCall) -> tuple[str, bool]:
         """The span right above a call, and whether that is its run's."""
-        run = self._step(f"run {call.run}", call, "", self._title(call.run), top=False)
+        run = self._ensure_step_span(
+            f"run {call.run}", call, "", self._find_title(call.run), top=False
+        )
         caller = self._calls.get(call.parent)
         above, key, around = run, f"run {call.run}", call.spans
         if caller is not None and caller is not call:
-            above, key = _own(caller.id), f"call {caller.id}"
+            above, key = _derive_span_id(caller.id), f"call {caller.id}"
             shared = len(caller.spans) if call.spans[: len(caller.spans)] == caller.spans else 0
             around = call.spans[shared:]
         for name in around:
             top = above == run
             key = f"{key} / {name}"
-            above = self._step(key, call, above, name, top=top)
+            above = self._ensure_step_span(key, call, above, name, top=top)
         return above, above == run
 
-    def _title(self, run: str) -> str:
+    def _find_title(self, run: str) -> str:
         known = self._runs.get(run)
         return known.title if known is not None else run
 
-    def _step(self, key: str, call: RecordedCall, parent: str, name: str, *, top: bool) -> str:
+    def _ensure_step_span(
+        self, key: str, call: RecordedCall, parent: str, name: str, *, top: bool
+    ) -> str:
         start, end = self._times.get(key, (call.start, 0.0))
         self._times[key] = min(start, call.start), max(end, call.start + call.seconds)
         if key not in self._steps:
@@ -139,12 +149,13 @@ class _Spans:
                 else {"code": _OK}
             )
             self._steps[key] = {
-                "traceId": _trace(call.run), "spanId": _own(key), "parentSpanId": parent, "name": name,
-                "kind": _INTERNAL, "attributes": _listed({**self._convention.step(), **own}), "status": status,
+                "traceId": _derive_trace_id(call.run), "spanId": _derive_span_id(key), "parentSpanId": parent,
+                "name": name, "kind": _INTERNAL,
+                "attributes": _encode_attributes({**self._convention.step(), **own}), "status": status,
             }  # fmt: skip
         return str(self._steps[key]["spanId"])
 
-    def _told(self, call: RecordedCall) -> tuple[str, Attributes, list[dict[str, Any]]]:
+    def _describe_call(self, call: RecordedCall) -> tuple[str, Attributes, list[dict[str, Any]]]:
         """The name, the attributes and the events of a call."""
         lost = self._recording.lost
         if isinstance(call.request, FunctionCall):
@@ -153,16 +164,19 @@ class _Spans:
             result, as_it_was = plain_bodies.result(value) if value.error is None else (None, True)
             lost[_TYPES] += not (same and as_it_was)
             lost[_DID] += bool(value.did or value.effects)
-            events = _thrown(value.error, call) if value.error is not None else []
+            events = _build_exception_events(value.error, call) if value.error is not None else []
             attributes = {
                 **self._convention.tool(call, arguments, result),
-                OWN: _exact_tool(call, arguments, result),
+                OWN: _encode_tool_call(call, arguments, result),
             }
             return f"execute_tool {call.request.name}", attributes, events
         reply = call.reply if isinstance(call.reply, Reply) else Reply(None)
         lost[_FRAMES] += reply.status == 101
-        attributes = {**_http(call.request, reply), OWN: _exact(call, call.request, reply)}
-        events = _thrown(reply.error, call) if reply.error is not None else []
+        attributes = {
+            **_describe_http(call.request, reply),
+            OWN: _encode_exchange(call, call.request, reply),
+        }
+        events = _build_exception_events(reply.error, call) if reply.error is not None else []
         if call.kind == "model" or registry.identify(call.request).wire:
             told = conversations.conversation(call.request, reply)
             name = f"{'embeddings' if 'embed' in told.facts.api else 'chat'} {told.facts.model}".strip()
@@ -170,7 +184,7 @@ class _Spans:
         return f"{call.request.method} {urlsplit(call.request.url).hostname}", attributes, events
 
 
-def _http(asked: Request, said: Reply) -> Attributes:
+def _describe_http(asked: Request, said: Reply) -> Attributes:
     """OpenTelemetry's conventions for HTTP clients."""
     url = urlsplit(asked.url)
     told = {
@@ -185,18 +199,18 @@ def _http(asked: Request, said: Reply) -> Attributes:
     return {**told, **({"server.port": port} if port else {}), **status}
 
 
-def _exact(call: RecordedCall, asked: Request, said: Reply) -> str:
+def _encode_exchange(call: RecordedCall, asked: Request, said: Reply) -> str:
     """Everything of the exchange, as one JSON text."""
     reply: dict[str, Any] = {
-        "status": said.status, "headers": _pairs(said.headers), **_body(said.body), "version": said.version,
+        "status": said.status, "headers": _to_pairs(said.headers), **_encode_body(said.body), "version": said.version,
         "reason": said.reason, "reads": [len(chunk) for chunk in said.chunks], "waits": list(said.waits),
         "end": said.end, "error": dict(said.error) if said.error is not None else None,
     }  # fmt: skip
     request = {
         "method": asked.method,
         "url": asked.url,
-        "headers": _pairs(asked.headers),
-        **_body(asked.body),
+        "headers": _to_pairs(asked.headers),
+        **_encode_body(asked.body),
     }
     told = {
         "kind": call.kind,
@@ -208,7 +222,7 @@ def _exact(call: RecordedCall, asked: Request, said: Reply) -> str:
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
-def _exact_tool(call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> str:
+def _encode_tool_call(call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> str:
     assert isinstance(call.request, FunctionCall)
     told = {
         "kind": call.request.kind,
@@ -220,16 +234,16 @@ def _exact_tool(call: RecordedCall, arguments: Mapping[str, Any], result: Any) -
     return text_of({**told, **({"error": dict(error)} if error is not None else {"value": result})})
 
 
-def _body(data: bytes) -> dict[str, str]:
+def _encode_body(data: bytes) -> dict[str, str]:
     text, coded = plain_bodies.spelled(data)
     return {"base64" if coded else "text": text}
 
 
-def _pairs(headers: Headers) -> list[list[str]]:
+def _to_pairs(headers: Headers) -> list[list[str]]:
     return [list(pair) for pair in headers]
 
 
-def _failed(call: RecordedCall) -> tuple[str, str] | None:
+def _find_failure(call: RecordedCall) -> tuple[str, str] | None:
     """The class and the message of what went wrong; None where nothing did."""
     said = call.reply
     if said.error is not None:
@@ -240,34 +254,34 @@ def _failed(call: RecordedCall) -> tuple[str, str] | None:
     return None
 
 
-def _thrown(error: Any, call: RecordedCall) -> list[dict[str, Any]]:
+def _build_exception_events(error: Any, call: RecordedCall) -> list[dict[str, Any]]:
     kind, message = plain_bodies.error(error)
     told = {"exception.type": kind, "exception.message": message}
-    at = _nanos(call.start + call.seconds)
-    return [{"timeUnixNano": at, "name": "exception", "attributes": _listed(told)}]
+    at = _to_nanoseconds(call.start + call.seconds)
+    return [{"timeUnixNano": at, "name": "exception", "attributes": _encode_attributes(told)}]
 
 
-def _trace(run: str) -> str:
+def _derive_trace_id(run: str) -> str:
     return hashlib.sha256(f"tape run {run}".encode()).hexdigest()[:32]
 
 
-def _own(name: str) -> str:
+def _derive_span_id(name: str) -> str:
     return hashlib.sha256(f"tape span {name}".encode()).hexdigest()[:16]
 
 
-def _nanos(seconds: float) -> str:
+def _to_nanoseconds(seconds: float) -> str:
     return str(round(seconds * 1e6) * 1000)
 
 
-def _listed(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _encode_attributes(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"key": name, "value": _value(value)}
+        {"key": name, "value": _encode_value(value)}
         for name, value in attributes.items()
         if value is not None
     ]
 
 
-def _value(value: Any) -> dict[str, Any]:
+def _encode_value(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -275,7 +289,7 @@ def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, float):
         return {"doubleValue": value} if value - value == 0.0 else {"stringValue": str(value)}
     if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(each) for each in value]}}
+        return {"arrayValue": {"values": [_encode_value(each) for each in value]}}
     return {"stringValue": value if isinstance(value, str) else text_of(value)}
 
 

@@ -60,7 +60,7 @@ def run_folder(
     path = notebook.resolve()
     top = originals.top_of(path)
     tapes = paths.folder(path)
-    kept = tapes if _writes_takes(env) and tapes.is_dir() else None
+    kept = tapes if _may_write_takes(env) and tapes.is_dir() else None
     start = originals.of(path)
     start = replace(start, files={**start.files, **files})
     with scratch("replay") as place:
@@ -72,10 +72,10 @@ def run_folder(
             layers = (top, overlay.layers / "lower", overlay.upper)
             yield RunFolder(path, tuple(found), notes=start.notes, layers=layers)
         else:
-            yield _copied(path, top, place / "copy" / top.name, kept, start)
+            yield _copy_folder(path, top, place / "copy" / top.name, kept, start)
 
 
-def _copied(
+def _copy_folder(
     path: Path, top: Path, goal: Path, kept: Path | None, start: originals.Start
 ) -> RunFolder:
     copy = copies.copied(path, top, goal, nobody, COPIED)
@@ -97,5 +97,5 @@ def _copied(
     )  # fmt: skip
 
 
-def _writes_takes(env: Mapping[str, str]) -> bool:
+def _may_write_takes(env: Mapping[str, str]) -> bool:
     return not _TO_A_TAKE.isdisjoint(shlex.split(env.get("TAPE_OPTIONS", "")))

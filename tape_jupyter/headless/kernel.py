@@ -114,18 +114,18 @@ def kernel(
     )
     if name := env.get(KERNEL) or os.environ.get(KERNEL):
         client.kernel_name = name
-    client.log = _quiet()
+    client.log = _build_quiet_log()
     own = (
         {"PYTHONHASHSEED": "0", **os.environ} if python is None else {}
     )  # a set of texts is in the same order again
     whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
-        _start(client, path, whole, python, prefix)
+        _start_kernel(client, path, whole, python, prefix)
         _require_taping(client, mode)
         yield client
     except KeyboardInterrupt:
-        _interrupt(client)
+        _interrupt_cell(client)
         raise
     finally:
         if client.km is not None:
@@ -133,14 +133,14 @@ def kernel(
             client._cleanup_kernel()  # noqa: SLF001
 
 
-def _quiet() -> logging.Logger:
+def _build_quiet_log() -> logging.Logger:
     """Of nbclient: what goes wrong is raised, and told once."""
     log = logging.getLogger(__name__)
     log.disabled = True
     return log
 
 
-def _start(
+def _start_kernel(
     client: NotebookClient,
     path: Path,
     env: Mapping[str, str],
@@ -150,9 +150,9 @@ def _start(
     for left in reversed(range(STARTS)):
         ports: list[int] = []
         try:
-            client.km = _manager(python) if python else client.create_kernel_manager()
+            client.km = _build_manager(python) if python else client.create_kernel_manager()
             if prefix:
-                _put_before(client.km, prefix)
+                _prefix_command(client.km, prefix)
             client.start_new_kernel(env=dict(env), stdin=subprocess.DEVNULL)
             ports = client.km.ports  # once it has died they are forgotten
             client.start_new_kernel_client()
@@ -182,25 +182,25 @@ def _is_in_use(ports: Iterable[int]) -> bool:
     return False
 
 
-def _interrupt(client: NotebookClient) -> None:
+def _interrupt_cell(client: NotebookClient) -> None:
     """Have the cell that runs end as one that a person interrupted, so that what it recorded is
     whole.
     """
 
-    async def ended() -> None:
+    async def end_cell() -> None:
         assert client.km is not None
         waiting = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in waiting:
             task.cancel()  # they would take the answer for their own
         await asyncio.gather(*waiting, return_exceptions=True)
         await ensure_async(client.km.interrupt_kernel())
-        await _execute(client, "", PARTING, {})
+        await _execute_source(client, "", PARTING, {})
 
     with suppress(Exception):  # what does not end so is ended otherwise
-        run_sync(ended)()
+        run_sync(end_cell)()
 
 
-def _manager(python: str) -> AsyncKernelManager:
+def _build_manager(python: str) -> AsyncKernelManager:
     """Of a kernel of that interpreter. Not with -P: IPython would then leave the notebook's folder
     out of its path.
     """
@@ -212,7 +212,7 @@ def _manager(python: str) -> AsyncKernelManager:
     return manager
 
 
-def _put_before(manager: Any, prefix: Sequence[str]) -> None:
+def _prefix_command(manager: Any, prefix: Sequence[str]) -> None:
     """Have the kernel's command run by another."""
     spec = copy.copy(manager.kernel_spec)
     first, *more = spec.argv
@@ -252,7 +252,7 @@ def asked(
     Raises DeadKernelError where there is none, also after `patience` seconds (None: as long as the
     kernel lives).
     """
-    reply: dict[str, Any] = run_sync(_execute)(client, source, patience, expressions)
+    reply: dict[str, Any] = run_sync(_execute_source)(client, source, patience, expressions)
     return reply
 
 
@@ -270,7 +270,7 @@ def remarks(client: NotebookClient) -> dict[str, list[str]]:
     return {str(kind): [str(each) for each in said] for kind, said in found.items()}
 
 
-async def _execute(
+async def _execute_source(
     client: NotebookClient, source: str, patience: float | None, expressions: Mapping[str, str]
 ) -> dict[str, Any]:
     from queue import Empty

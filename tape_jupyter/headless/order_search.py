@@ -55,7 +55,7 @@ def search(
     """
     done: list[Try] = []
     for seed in range(first, first + tries):
-        cells = run.replay(path, _quietly, _quietly, timeout, {**env, SHUFFLE: str(seed)})
+        cells = run.replay(path, _do_nothing, _do_nothing, timeout, {**env, SHUFFLE: str(seed)})
         done.append(Try(seed, tuple(cells)))
         told(done[-1])
         if done[-1].broke:
@@ -87,5 +87,5 @@ def verdict(path: Path, done: list[Try]) -> str:
     return f"{len(done)} orders tried, all as saved{apart}"
 
 
-def _quietly(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     """One line a try is enough."""

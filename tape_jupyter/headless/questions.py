@@ -49,18 +49,18 @@ def ask(client: NotebookClient, expression: str, shown: Sequence[str]) -> Kernel
     from tape_jupyter.headless.kernel import asked
 
     told = asked(client, "", None, **wanted).get("user_expressions") or {}
-    calls, missed = _json(told.get("counts")) or (None, None)
+    calls, missed = _parse_answer(told.get("counts")) or (None, None)
     if not expression:
         return KernelAnswer(calls=calls, missed=missed)
     answer = told.get("value") or {}
-    found = _json(answer)
+    found = _parse_answer(answer)
     if found is None:
         said = f"{answer.get('ename', 'no answer')}: {answer.get('evalue', '')}"
         return KernelAnswer(error=said, calls=calls, missed=missed)
     return KernelAnswer(found[1], found[0], calls=calls, missed=missed)
 
 
-def _json(answer: Any) -> Any:
+def _parse_answer(answer: Any) -> Any:
     """What an expression that gives JSON gave; None where it raised."""
     if not isinstance(answer, dict) or answer.get("status") != "ok":
         return None

@@ -88,7 +88,7 @@ class CellEnd:
     lost: tuple[str, ...] = ()
 
 
-def _ignore(*_: Any) -> None:
+def _do_nothing(*_: Any) -> None:
     """Hears nothing."""
 
 
@@ -101,15 +101,15 @@ Starting = Callable[[int, int, str], None]
 
 def read(path: Path) -> NotebookNode:
     """The notebook as nbformat 4. Raises TapeUsageError for what is none."""
-    return _read(path, parse_notebook)
+    return _read_notebook(path, parse_notebook)
 
 
 def read_code_cells(path: Path) -> list[CodeCell]:
     """Its code cells alone, which is quicker. Raises TapeUsageError for what is no notebook."""
-    return _read(path, code_cells)
+    return _read_notebook(path, code_cells)
 
 
-def _read(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
+def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     if path.suffix != ".ipynb":
         raise TapeUsageError(f"{path}: not a notebook (.ipynb)")
     try:
@@ -126,7 +126,7 @@ def replay(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _ignore,
+    note: Note = _do_nothing,
 ) -> list[CellRun]:
     """Replay the notebook apart from its folder (headless/folders.py) and compare each cell with
     its saved outputs.
@@ -143,7 +143,7 @@ def replayed(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _ignore,
+    note: Note = _do_nothing,
 ) -> tuple[list[CellRun], NotebookNode]:
     """The same, and the notebook with the outputs that replay gave."""
     saved = read(path)
@@ -156,7 +156,9 @@ def replaying(
 ) -> Iterator[CellRun]:
     """The same, run when the first cell is asked for."""
     saved = read(path)
-    return _run_in_copy(copy.deepcopy(saved), saved, path, _ignore, _ignore, timeout, env, _ignore)
+    return _run_in_copy(
+        copy.deepcopy(saved), saved, path, _do_nothing, _do_nothing, timeout, env, _do_nothing
+    )
 
 
 def _run_in_copy(
@@ -175,7 +177,7 @@ def _run_in_copy(
     with run_folder(path, {**os.environ, **env}) as place:
         for each in place.notes:
             note(each)
-        yield from _run(notebook, saved, place, "replay", starting, told, timeout, env)
+        yield from _run_cells(notebook, saved, place, "replay", starting, told, timeout, env)
 
 
 def record(
@@ -184,7 +186,7 @@ def record(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _ignore,
+    note: Note = _do_nothing,
 ) -> tuple[list[CellRun], Path]:
     """Record every cell and write the outputs into the notebook, also when a cell raises or the run
     is interrupted.
@@ -195,27 +197,31 @@ def record(
     """
     from tape_jupyter.headless.folders import RunFolder
 
-    before = _stamp(path)
+    before = _read_stamp(path)
     notebook = read(path)
     done: list[CellRun] = []
     begun: list[int] = []
 
-    def begins(number: int, count: int, title: str) -> None:
+    def note_start(number: int, count: int, title: str) -> None:
         starting(number, count, title)
         begun.append(number)
 
     try:
-        for run in _run(notebook, notebook, RunFolder(path), "record", begins, told, timeout, env):
+        for run in _run_cells(
+            notebook, notebook, RunFolder(path), "record", note_start, told, timeout, env
+        ):
             done.append(run)  # noqa: PERF402 - what ran before an interrupt counts
     finally:
         written = path
         if any(run.status != "not run" for run in done):
-            _clear_unrun(notebook, path, begun, note)
+            _clear_unrun_cells(notebook, path, begun, note)
             written = write(notebook, path, before)
     return done, written
 
 
-def _clear_unrun(notebook: NotebookNode, path: Path, begun: Sequence[int], note: Note) -> None:
+def _clear_unrun_cells(
+    notebook: NotebookNode, path: Path, begun: Sequence[int], note: Note
+) -> None:
     """Take the outputs of an earlier run off the cells that this one did not come to; the notebook
     as it is now is kept beside it where that loses any.
     """
@@ -225,13 +231,13 @@ def _clear_unrun(notebook: NotebookNode, path: Path, begun: Sequence[int], note:
         if number not in begun:
             cell.outputs, cell.execution_count = [], None
     if stale:
-        kept = _backup_of(path)
+        kept = _write_backup(path)
         note(
-            f"{_were(stale)} not run: the outputs that stood there, of an earlier run, are now in {kept.name}"
+            f"{_format_subject(stale)} not run: the outputs that stood there, of an earlier run, are now in {kept.name}"
         )
 
 
-def _backup_of(path: Path) -> Path:
+def _write_backup(path: Path) -> Path:
     """A copy of the notebook under a name that is free: `churn.before.ipynb`."""
     content = path.read_bytes()
     for number in itertools.count(1):
@@ -245,7 +251,7 @@ def _backup_of(path: Path) -> Path:
     return goal
 
 
-def _run(
+def _run_cells(
     notebook: NotebookNode,
     saved: NotebookNode,
     place: RunFolder,
@@ -273,17 +279,17 @@ def _run(
         with kernel(
             notebook, place.notebook, mode, timeout, {**env, **place.env}, prefix=place.prefix
         ) as client:
-            ends = _executed(client, cells, starting)
+            ends = _execute_cells(client, cells, starting)
             if mode == "replay":
                 ends = iter(list(ends))
-            for run in _runs(cells, before, unrun, ends, mode, place.where):
+            for run in _judge_cells(cells, before, unrun, ends, mode, place.where):
                 told(run)
                 yield run
     finally:
         merge_streams(notebook)
 
 
-def _runs(
+def _judge_cells(
     cells: Sequence[tuple[int, NotebookNode]],
     before: Sequence[Sequence[Any]],
     unrun: frozenset[int],
@@ -300,7 +306,7 @@ def _runs(
         if end is None:
             yield CellRun(number, "not run", title, expected=_is_expected(stopped, shown, mode))
             continue
-        stopped = _judged(
+        stopped = _judge_cell(
             number, title, end, shown, counted(cell.source, cell.outputs), mode, where
         )
         if stopped.status == "differs" and number in unrun and not (shown or end.unheld):
@@ -308,7 +314,7 @@ def _runs(
         yield stopped
 
 
-def _executed(
+def _execute_cells(
     client: NotebookClient, cells: Sequence[tuple[int, NotebookNode]], starting: Starting
 ) -> Iterator[CellEnd]:
     """How each code cell ended; after one that raised the rest is not run, as with Run All."""
@@ -337,13 +343,15 @@ def behind(cells: Sequence[CellRun]) -> str:
     as_recorded = raised[-1].status == "same"
     why = f"[{raised[-1].number}] raised{' as recorded' if as_recorded else ''}"
     odd = [cell.number for cell in unrun if not cell.expected]
-    told = f"{why}; {_were([cell.number for cell in unrun])} not run"
+    told = f"{why}; {_format_subject([cell.number for cell in unrun])} not run"
     if not odd:
         return f"{told}, as when recorded"
-    return f"{told}, but {_were(odd)} when the notebook was saved" if as_recorded else told
+    return (
+        f"{told}, but {_format_subject(odd)} when the notebook was saved" if as_recorded else told
+    )
 
 
-def _were(numbers: Sequence[int]) -> str:
+def _format_subject(numbers: Sequence[int]) -> str:
     return f"{numbered(numbers)} {'was' if len(numbers) == 1 else 'were'}"
 
 
@@ -403,11 +411,11 @@ def execute(client: NotebookClient, cell: NotebookNode, index: int) -> CellEnd:
         told = str(error).splitlines()[0]
         shown = {"ename": type(error).__name__, "evalue": told, "traceback": [told]}
         cell.outputs.append(new_output("error", **shown))  # type: ignore[no-untyped-call]
-        return _ended(cell, started, {}, raised=True)
-    return _ended(cell, started, remarks(client), raised=raised)
+        return _build_cell_end(cell, started, {}, raised=True)
+    return _build_cell_end(cell, started, remarks(client), raised=raised)
 
 
-def _ended(
+def _build_cell_end(
     cell: NotebookNode, started: float, told: Mapping[str, Sequence[str]], *, raised: bool
 ) -> CellEnd:
     """What a kernel told by itself, and what the cell's summary says where the kernel's
@@ -427,7 +435,7 @@ def merge_streams(notebook: NotebookNode) -> None:
             cell.outputs = outputs.merged(cell.outputs)
 
 
-def _judged(
+def _judge_cell(
     number: int,
     title: str,
     end: CellEnd,
@@ -459,7 +467,7 @@ def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) ->
     """Replace the notebook in one step. If it is not as it was (`before`), write beside it instead."""
     import nbformat
 
-    goal = path if _stamp(path) == before else path.with_suffix(".recorded.ipynb")
+    goal = path if _read_stamp(path) == before else path.with_suffix(".recorded.ipynb")
     with replacing(
         goal.resolve(), private=True, lasting=True
     ) as draft:  # the file that a link names, not the link
@@ -469,7 +477,7 @@ def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) ->
     return goal
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _read_stamp(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
     except OSError:

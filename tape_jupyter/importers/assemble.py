@@ -109,12 +109,12 @@ def import_trace(
     nothing can be imported: a format that is not known, a file that is broken. Of several files
     those that can be read are imported.
     """
-    sources = list(_sources([Path(each) for each in places]))
+    sources = list(_list_sources([Path(each) for each in places]))
     chosen = recognise.named(form) if form else None
     goal = (
         Path(cassette)
         if cassette is not None
-        else _free(Path.cwd() / f"{_stem(Path(places[0]))}.tapes" / _MAIN)
+        else _find_free_path(Path.cwd() / f"{_clean_stem(Path(places[0]))}.tapes" / _MAIN)
     )
     if goal.exists() or (
         cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())
@@ -124,7 +124,7 @@ def import_trace(
         )
     with _Assembly(goal, tell) as assembly:
         for source in sources:
-            _read(
+            _read_source(
                 assembly,
                 source,
                 (form, chosen) if chosen is not None else None,
@@ -141,7 +141,7 @@ def import_trace(
 _MAIN = "main.tape.yaml"
 
 
-def _sources(places: Sequence[Path]) -> Iterator[Source]:
+def _list_sources(places: Sequence[Path]) -> Iterator[Source]:
     if not places:
         raise TapeUsageError("name a file or a folder to import")
     for place in places:
@@ -162,12 +162,12 @@ def _sources(places: Sequence[Path]) -> Iterator[Source]:
             yield Source(place)
 
 
-def _stem(place: Path) -> str:
+def _clean_stem(place: Path) -> str:
     name = re.sub(r"[^\w.-]+", "-", place.absolute().name.partition(".")[0]).strip("-.")
     return name or "imported"
 
 
-def _free(goal: Path) -> Path:
+def _find_free_path(goal: Path) -> Path:
     """The first of `x.tapes`, `x-2.tapes`, ... that is not there."""
     folder, number = goal.parent, 1
     while folder.exists():
@@ -176,7 +176,7 @@ def _free(goal: Path) -> Path:
     return folder / goal.name
 
 
-def _read(
+def _read_source(
     assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Format] | None, *, alone: bool
 ) -> None:
     report = assembly.report_of(source)
@@ -315,51 +315,55 @@ class _Assembly:
                 if item.text:
                     kept.append(replace(item, text=item.text[:_KEPT_TEXT]))
                 continue
-            trace = self._trace(item.trace)
+            trace = self._ensure_trace(item.trace)
             if isinstance(item, Run):
                 trace.run = item
             elif isinstance(item, Span):
-                self._take_span(trace, item)
-            elif (kind := _kind(item)) is None:
+                self._add_span(trace, item)
+            elif (kind := _classify_call(item)) is None:
                 report.reasons[_TELEMETRY] += 1
             else:
                 self.line = item.origin.line
                 in_order, item.kind = item.kind == "http", kind
-                self._take_call(trace, item, in_order=in_order)
+                self._add_call(trace, item, in_order=in_order)
         if kept:  # what broke off follows the run that was read last
-            (trace or self._trace("")).skipped += kept
+            (trace or self._ensure_trace("")).skipped += kept
 
-    def _trace(self, name: str) -> _Trace:
+    def _ensure_trace(self, name: str) -> _Trace:
         key = f"{self._shared} {name}" if self._shared and name else f"{self._at} {name}"
         if key not in self._traces:
             self._traces[key] = _Trace(self._at, name)
         return self._traces[key]
 
-    def _take_span(self, trace: _Trace, span: Span) -> None:
+    def _add_span(self, trace: _Trace, span: Span) -> None:
         self._count += 1
         name = span.id or f"#{self._count}"
         trace.held.pop(name, None)
-        trace.tree.add(name, TraceNode(span.parent, _label(span.name), "span"))
+        trace.tree.add(name, TraceNode(span.parent, _clean_label(span.name), "span"))
         trace.start = min(filter(None, (trace.start, span.start)), default=0.0)
         if not span.parent:
-            trace.root, trace.failed = trace.root or _label(span.name), trace.failed or span.error
+            trace.root, trace.failed = (
+                trace.root or _clean_label(span.name),
+                trace.failed or span.error,
+            )
 
-    def _take_call(self, trace: _Trace, call: Call, *, in_order: bool) -> None:
+    def _add_call(self, trace: _Trace, call: Call, *, in_order: bool) -> None:
         """`in_order`: the file's order is that of the calls, whatever clocks say."""
         self._count += 1
         name = call.id or f"#{self._count}"
         trace.tree.add(
-            name, TraceNode(call.parent, _label(call.name or call.model or call.kind), call.kind)
+            name,
+            TraceNode(call.parent, _clean_label(call.name or call.model or call.kind), call.kind),
         )
         trace.start = min(filter(None, (trace.start, call.start)), default=0.0)
-        self._learn(call)
-        data = marshal.dumps(_packed(call))
+        self._learn_keys(call)
+        data = marshal.dumps(_pack_call(call))
         trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
         trace.held[name] = _Held(trace.last, self._count, self._end, len(data), name, self._at)
         self._file.write(data)
         self._end += len(data)
 
-    def _learn(self, call: Call) -> None:
+    def _learn_keys(self, call: Call) -> None:
         """Keys that the source holds are held back everywhere: those in headers, and those that
         look like keys.
         """
@@ -388,7 +392,7 @@ class _Assembly:
         ]
         if not traces:
             return None
-        self._draft = _draft(self.goal)
+        self._draft = _make_draft_folder(self.goal)
         cassette = Cassette.open(self._draft / self.goal.name)
         header = {
             "notebook": f"{self.goal.parent.stem}.ipynb",
@@ -402,7 +406,7 @@ class _Assembly:
                     if done % _TOLD == 0:
                         self._tell("writing calls", done, total)
         cassette.sync()
-        _settle(self._draft, self.goal)
+        _publish_draft(self._draft, self.goal)
         self._draft = None
         return self.goal
 
@@ -413,16 +417,16 @@ class _Assembly:
         outer = trace.tree.outer()
         self._count_spans(report, trace, outer)
         told = trace.run or Run(trace.key)
-        at = moment(_time(trace.start) or datetime.now(UTC))
+        at = moment(_to_datetime(trace.start) or datetime.now(UTC))
         identity = hashlib.sha256(
             f"{report.format} {report.file} {trace.key}".encode("utf-8", "replace")
         ).hexdigest()
         record: dict[str, Any] = {
             "mode": "import", "cell": f"import-{identity[:12]}", "at": at,
-            "title": _label(told.name or trace.root or Path(report.file).name),
+            "title": _clean_label(told.name or trace.root or Path(report.file).name),
             "kit": {"import": {"file": within(report.file), "format": report.format, "trace": trace.key, **told.about}},
         }  # fmt: skip
-        run = cassette.start_run(record, {**header, "made by": _made_by()}, self._secrets)
+        run = cassette.start_run(record, {**header, "made by": _format_version()}, self._secrets)
         report.runs.append(run)
         writer = _Writer(cassette, run, self._secrets, trace, at, report)
         order = sorted(
@@ -433,14 +437,14 @@ class _Assembly:
             writer.report = self.files[held.report]
             self._file.seek(held.offset)
             # written above
-            writer.write(held.id, _unpacked(marshal.loads(self._file.read(held.length))))  # noqa: S302
+            writer.write(held.id, _unpack_call(marshal.loads(self._file.read(held.length))))  # noqa: S302
             yield
         end: dict[str, Any] = {"outcome": "raised" if trace.failed else "ok", "calls": len(order)}
         if trace.failed:
             end["error"] = trace.failed[:2000]
         if writer.missing:
             end["cold"] = [
-                f"{what}: not in the file ({_number(count, 'call')})"
+                f"{what}: not in the file ({_format_count(count, 'call')})"
                 for what, count in writer.missing.most_common(30)
             ]
         if trace.skipped:
@@ -483,18 +487,18 @@ class _Writer:
     _seen: Counter[str] = field(default_factory=Counter)
 
     def write(self, own: str, call: Call) -> None:
-        asked = self._asked(call.request)
+        asked = self._match_request(call.request)
         self._seen[asked.match] += 1
         number = self._seen[asked.match]
         self.names[own] = asked.match[:8] + (f"-{number}" if number > 1 else "")
         tree = self.trace.tree
         where = Where(self.run, "", tree.path(own), self.names.get(tree.caller(own), ""))
-        began = _time(call.start)
+        began = _to_datetime(call.start)
         if began is None:
             call.missing.append("time")
-        self._count(call)
+        self._count_call(call)
         said = registry.said_json(call.reply) if isinstance(call.reply, Reply) else None
-        kit = {**self._facts(call, asked.json, said), **_told(call)}
+        kit = {**self._collect_facts(call, asked.json, said), **_describe_origin(call)}
         kind = {"http": "host"}.get(call.kind, call.kind)
         name = "" if kit.get("model") else call.name
         head = Head(
@@ -511,12 +515,12 @@ class _Writer:
                 line=call.origin.line,
             ) from error
 
-    def _asked(self, request: Request | FunctionCall) -> match_key.MatchedRequest:
+    def _match_request(self, request: Request | FunctionCall) -> match_key.MatchedRequest:
         if isinstance(request, FunctionCall):
             return match_key.asked_function(request, self.secrets)
         return match_key.asked(request, self.secrets, exact=match_key.exact_digest(request))
 
-    def _facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
+    def _collect_facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
         reply = call.reply
         if (
             call.kind != "model"
@@ -532,7 +536,7 @@ class _Writer:
         }
         return {**{name: value for name, value in told.items() if value}, **known}
 
-    def _count(self, call: Call) -> None:
+    def _count_call(self, call: Call) -> None:
         self.report.calls += 1
         self.report.grades[call.grade] += 1
         self.report.missing.update(call.missing)
@@ -540,7 +544,7 @@ class _Writer:
         self.missing.update(call.missing)
 
 
-def _told(call: Call) -> dict[str, Any]:
+def _describe_origin(call: Call) -> dict[str, Any]:
     """What the call's kit says of where it comes from."""
     more: Mapping[str, Any] = {
         "missing": call.missing, "assumed": call.assumed, "rebuilt": call.rebuilt, "tags": dict(call.about),
@@ -553,7 +557,7 @@ def _told(call: Call) -> dict[str, Any]:
     }
 
 
-def _kind(call: Call) -> Kind | None:
+def _classify_call(call: Call) -> Kind | None:
     """What an HTTP call is by its address; None for one that only reports to a telemetry service."""
     if call.kind != "http" or not isinstance(call.request, Request):
         return call.kind
@@ -571,19 +575,19 @@ def within(file: str) -> str:
     return "/".join(Path(file).parts[-2:]) if Path(file).is_absolute() else Path(file).as_posix()
 
 
-def _made_by() -> str:
+def _format_version() -> str:
     from tape_jupyter import __version__
 
     return f"tape-jupyter {__version__}"
 
 
-def _label(name: str) -> str:
+def _clean_label(name: str) -> str:
     """A name as a span's path can hold it, and a terminal."""
     plain = "".join(char if char.isprintable() else " " for char in str(name))
     return plain.replace(" / ", "/").strip()[:200] or "span"
 
 
-def _time(seconds: float) -> datetime | None:
+def _to_datetime(seconds: float) -> datetime | None:
     try:
         return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
     except (ValueError, OverflowError, OSError):
@@ -608,7 +612,7 @@ _KEYS = re.compile(
 # ---------------------------------------------------------------- the waiting calls
 
 
-def _packed(call: Call) -> tuple[Any, ...]:
+def _pack_call(call: Call) -> tuple[Any, ...]:
     """A call as plain structure."""
     rest = [getattr(call, name) for name in _REST]
     rest[_REST.index("about")] = dict(call.about)
@@ -617,12 +621,12 @@ def _packed(call: Call) -> tuple[Any, ...]:
     return (
         *rest,
         (origin.system, origin.file, origin.id, origin.line),
-        _plain(call.request),
-        _plain(call.reply),
+        _pack_part(call.request),
+        _pack_part(call.reply),
     )
 
 
-def _plain(part: Request | FunctionCall | Reply | Value) -> tuple[Any, ...]:
+def _pack_part(part: Request | FunctionCall | Reply | Value) -> tuple[Any, ...]:
     kept = [name for name in _INIT[type(part)] if name != "scope"]
     values = (getattr(part, name) for name in kept)
     return (
@@ -631,7 +635,7 @@ def _plain(part: Request | FunctionCall | Reply | Value) -> tuple[Any, ...]:
     )
 
 
-def _unpacked(packed: tuple[Any, ...]) -> Call:
+def _unpack_call(packed: tuple[Any, ...]) -> Call:
     *rest, origin, request, reply = packed
     parts = {each.__name__: each for each in _INIT}
     return Call(
@@ -650,7 +654,7 @@ _INIT: dict[Callable[..., Any], list[str]] = {
 # ---------------------------------------------------------------- the folder
 
 
-def _draft(goal: Path) -> Path:
+def _make_draft_folder(goal: Path) -> Path:
     try:
         goal.parent.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{goal.parent.name}-", dir=goal.parent.parent))
@@ -660,10 +664,10 @@ def _draft(goal: Path) -> Path:
         ) from error
 
 
-def _settle(draft: Path, goal: Path) -> None:
+def _publish_draft(draft: Path, goal: Path) -> None:
     """Give the whole folder its name; never over another one."""
     try:
-        draft.chmod(0o777 & ~_umask())
+        draft.chmod(0o777 & ~_read_umask())
         if goal.parent.exists():
             goal.parent.rmdir()  # an empty one
         draft.rename(goal.parent)
@@ -673,13 +677,13 @@ def _settle(draft: Path, goal: Path) -> None:
         ) from error
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     told = os.umask(0o022)
     os.umask(told)
     return told
 
 
-def _number(many: int, thing: str) -> str:
+def _format_count(many: int, thing: str) -> str:
     return f"{many} {thing}{'' if many == 1 else 's'}"
 
 
@@ -694,16 +698,16 @@ def text(done: Imported) -> str:
             f"{count} of grade {grade}" for grade, count in sorted(each.grades.items())
         )
         lines.append(
-            f"{each.file}: {each.format}, {_number(len(each.runs), 'run')}, {_number(each.calls, 'call')} "
-            f"({grades or 'none'}), {_number(each.spans, 'span')}"
+            f"{each.file}: {each.format}, {_format_count(len(each.runs), 'run')}, {_format_count(each.calls, 'call')} "
+            f"({grades or 'none'}), {_format_count(each.spans, 'span')}"
         )
         lines += [f"    left out: {count} {reason}" for reason, count in each.reasons.most_common()]
         lines += [
-            f"    missing: {what} ({_number(count, 'call')})"
+            f"    missing: {what} ({_format_count(count, 'call')})"
             for what, count in each.missing.most_common()
         ]
         lines += [
-            f"    assumed: {what} ({_number(count, 'call')})"
+            f"    assumed: {what} ({_format_count(count, 'call')})"
             for what, count in each.assumed.most_common()
         ]
         lines += [f"    {note}" for note in each.notes]

@@ -78,7 +78,7 @@ def pairs(told: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name, value in told.items():
             if "." not in name and isinstance(value, Mapping) and name in _NESTED:
-                found.update(_dotted(name, value))
+                found.update(_flatten_map(name, value))
             else:
                 found[name] = value
         return found
@@ -100,13 +100,13 @@ _NESTED = {
 }
 
 
-def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def _flatten_map(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _dotted(f"{name}.{key}", inner)
+            yield from _flatten_map(f"{name}.{key}", inner)
     elif isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
         for place, inner in enumerate(value):
-            yield from _dotted(f"{name}.{place}", inner)
+            yield from _flatten_map(f"{name}.{place}", inner)
     else:
         yield name, value
 
@@ -157,57 +157,59 @@ def of_span(told: Mapping[str, Any], scope: str = "", line: int = 0) -> Traced:
     if told.get("span_kind") and str(told["span_kind"]).isupper():
         attributes.setdefault("openinference.span.kind", told["span_kind"])
     events = [
-        _event(each)
+        _read_event(each)
         for each in told.get("events") or told.get("span_events") or told.get("logs") or ()
     ]
     start = seconds(
-        _first(told, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
+        _find_first(told, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
     )
-    end = seconds(_first(told, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"))
+    end = seconds(_find_first(told, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"))
     if not end and told.get("duration") and start:
         end = start + float(told["duration"]) / 1e6
     inner = told.get("scope")
     return Traced(
-        identity(_first(told, "spanId", "span_id", "spanID") or context.get("span_id")),
-        identity(_first(told, "traceId", "trace_id", "traceID") or context.get("trace_id")),
-        identity(_first(told, "parentSpanId", "parent_span_id", "parent_id") or _reference(told)),
-        str(_first(told, "name", "operationName", "spanName") or "span"), start, end, attributes, events,
-        _error(told, attributes, events),
+        identity(_find_first(told, "spanId", "span_id", "spanID") or context.get("span_id")),
+        identity(_find_first(told, "traceId", "trace_id", "traceID") or context.get("trace_id")),
+        identity(_find_first(told, "parentSpanId", "parent_span_id", "parent_id") or _find_parent_reference(told)),
+        str(_find_first(told, "name", "operationName", "spanName") or "span"), start, end, attributes, events,
+        _find_error(told, attributes, events),
         scope or str((inner or {}).get("name", "") if isinstance(inner, Mapping) else told.get("scopeName") or ""),
-        int(_first(told, "droppedAttributesCount", "dropped_attributes_count") or 0), line,
+        int(_find_first(told, "droppedAttributesCount", "dropped_attributes_count") or 0), line,
     )  # fmt: skip
 
 
-def _first(told: Mapping[str, Any], *names: str) -> Any:
+def _find_first(told: Mapping[str, Any], *names: str) -> Any:
     return next((told[name] for name in names if told.get(name) not in (None, "")), None)
 
 
-def _reference(told: Mapping[str, Any]) -> Any:
+def _find_parent_reference(told: Mapping[str, Any]) -> Any:
     return next(
         (each.get("spanID") for each in told.get("references") or () if isinstance(each, Mapping)),
         "",
     )
 
 
-def _event(told: Mapping[str, Any]) -> SpanEvent:
-    time = _first(told, "timeUnixNano", "time_unix_nano", "timestamp", "time")
+def _read_event(told: Mapping[str, Any]) -> SpanEvent:
+    time = _find_first(told, "timeUnixNano", "time_unix_nano", "timestamp", "time")
     about = pairs(told.get("attributes", told.get("fields")))
-    name = str(_first(told, "name", "event_name", "eventName") or about.get("event") or "")
+    name = str(_find_first(told, "name", "event_name", "eventName") or about.get("event") or "")
     return SpanEvent(name, seconds(time), about)
 
 
-def _error(told: Mapping[str, Any], attributes: Mapping[str, Any], events: list[SpanEvent]) -> str:
+def _find_error(
+    told: Mapping[str, Any], attributes: Mapping[str, Any], events: list[SpanEvent]
+) -> str:
     """OTLP's status, the console exporter's (`status_code`, `description`), Phoenix's, and Jaeger's
     tags.
     """
     status = told.get("status")
     inner = status if isinstance(status, Mapping) else {"code": told.get("status_code", status)}
-    code = _first(inner, "code", "status_code") or attributes.get("otel.status_code")
+    code = _find_first(inner, "code", "status_code") or attributes.get("otel.status_code")
     failed = str(code).rpartition(".")[2] in ("2", "ERROR", "STATUS_CODE_ERROR")
     if not failed and not ("tags" in told and attributes.get("error") is True):
         return ""
     said = (
-        _first(inner, "message", "description")
+        _find_first(inner, "message", "description")
         or told.get("status_message")
         or attributes.get("otel.status_description")
     )
@@ -219,15 +221,15 @@ def of_log(told: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
     """A log record: its trace, its span and what it says; a structured body joins the attributes."""
     attributes = pairs(told.get("attributes"))
     body = plain(told.get("body"))
-    name = str(_first(told, "eventName", "event_name") or attributes.get("event.name") or "")
+    name = str(_find_first(told, "eventName", "event_name") or attributes.get("event.name") or "")
     if isinstance(body, Mapping):
         attributes["body"] = dict(body)
     elif body is not None:
         attributes["body"] = body
     time = seconds(
-        _first(told, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
+        _find_first(told, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
     )
-    trace, span = _first(told, "traceId", "trace_id"), _first(told, "spanId", "span_id")
+    trace, span = _find_first(told, "traceId", "trace_id"), _find_first(told, "spanId", "span_id")
     return identity(trace), identity(span), SpanEvent(name, time, attributes)
 
 

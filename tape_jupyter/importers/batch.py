@@ -26,8 +26,8 @@ def asked(
     if source.data is not None or not wanted:
         return {}
     fitting: list[tuple[Path, dict[str, Ask]]] = []
-    for path in _beside(source.path):
-        found = _requests(path, read)
+    for path in _list_files_beside(source.path):
+        found = _read_requests(path, read)
         if wanted <= found.keys():
             fitting.append((path, found))
     if len(fitting) == 1:
@@ -41,7 +41,7 @@ def asked(
     return {}
 
 
-def _beside(path: Path) -> Iterator[Path]:
+def _list_files_beside(path: Path) -> Iterator[Path]:
     own = path.absolute()
     found = sorted(
         each
@@ -53,7 +53,7 @@ def _beside(path: Path) -> Iterator[Path]:
             yield each
 
 
-def _requests(
+def _read_requests(
     path: Path, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]]
 ) -> dict[str, Ask]:
     beside = Source(path)

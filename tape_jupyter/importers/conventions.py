@@ -45,12 +45,12 @@ def item(span: Traced, file: str, events: list[SpanEvent] | None = None) -> Call
     if events:
         span = replace(span, events=[*span.events, *events])
     made = (
-        _taped(span)
-        or _openinference(span)
-        or _adk(span)
-        or _vercel(span)
-        or _genai(span)
-        or _tool(span)
+        _read_exported_call(span)
+        or _read_openinference(span)
+        or _read_adk(span)
+        or _read_vercel(span)
+        or _read_genai(span)
+        or _read_tool(span)
     )
     if span.attributes.get("tape.top"):  # below its run's span, which is the run
         span = replace(span, parent="")
@@ -65,7 +65,7 @@ def item(span: Traced, file: str, events: list[SpanEvent] | None = None) -> Call
         span.start,
         span.end,
     )
-    made.origin = Origin(_system(span), file, span.id, span.line)
+    made.origin = Origin(_find_system(span), file, span.id, span.line)
     made.name = made.name or span.name
     if span.error and not made.error and "tape.call" not in span.attributes:
         made.error = span.error
@@ -74,13 +74,13 @@ def item(span: Traced, file: str, events: list[SpanEvent] | None = None) -> Call
     return made
 
 
-def _taped(span: Traced) -> Call | None:
+def _read_exported_call(span: Traced) -> Call | None:
     """A call that we exported ourselves (exporters/spans.py): its exact request and reply as one
     JSON text.
     """
     told = mapping(load_or_text(span.attributes.get("tape.call")))
     if told.get("kind") in ("tool", "retrieval") and isinstance(told.get("arguments"), dict):
-        return _taped_tool(span, told)
+        return _read_exported_tool(span, told)
     asked, said = mapping(told.get("request")), mapping(told.get("reply"))
     if not asked.get("url") or not {"status", "error"} & said.keys():
         return None
@@ -88,9 +88,9 @@ def _taped(span: Traced) -> Call | None:
         str(asked.get("method") or "POST"),
         str(asked["url"]),
         headers_of(asked.get("headers")),
-        _exact(asked),
+        _decode_body(asked),
     )
-    body = _exact(said)
+    body = _decode_body(said)
     sizes, waits = listed(said.get("reads")), listed(said.get("waits"))
     ends = list(accumulate((size for size in sizes if isinstance(size, int)), initial=0))
     whole = ends[-1] == len(body) and all(start < end for start, end in pairwise(ends))
@@ -107,25 +107,25 @@ def _taped(span: Traced) -> Call | None:
     kind = {"model": "model", "tool": "tool", "retrieval": "retrieval"}.get(
         str(told.get("kind")), "http"
     )
-    made = _call(kind, request, reply, "W", name=str(told.get("name") or ""))
+    made = _build_call(kind, request, reply, "W", name=str(told.get("name") or ""))
     made.error = str(told.get("failed") or "")
     return made
 
 
-def _taped_tool(span: Traced, told: Mapping[str, Any]) -> Call:
+def _read_exported_tool(span: Traced, told: Mapping[str, Any]) -> Call:
     request = function(str(told.get("name") or "tool"), told["arguments"], str(told["kind"]))
     error = told.get("error")
     value = (
         Value(error=error)
         if isinstance(error, dict)
-        else rebuild.tool_value(told.get("value"), _seconds(span))
+        else rebuild.tool_value(told.get("value"), _measure_duration(span))
     )
-    made = _call(told["kind"], request, value, "J", name=request.name)
+    made = _build_call(told["kind"], request, value, "J", name=request.name)
     made.error = str(told.get("failed") or "")
     return made
 
 
-def _exact(side: Mapping[str, Any]) -> bytes:
+def _decode_body(side: Mapping[str, Any]) -> bytes:
     if "base64" in side:
         return base64.b64decode(str(side["base64"]))
     return str(side.get("text") or "").encode("utf-8", "surrogatepass")
@@ -135,7 +135,9 @@ def wants_content(span: Traced) -> bool:
     """Whether this is a model call whose messages are not in its attributes: log records may hold
     them.
     """
-    return span.attributes.get("gen_ai.operation.name") in _CALLS and _conversation(span) is None
+    return (
+        span.attributes.get("gen_ai.operation.name") in _CALLS and _read_conversation(span) is None
+    )
 
 
 def why_empty(span: Traced) -> str:
@@ -146,16 +148,16 @@ def why_empty(span: Traced) -> str:
     return "without their messages (their capture was off)"
 
 
-def _system(span: Traced) -> str:
+def _find_system(span: Traced) -> str:
     found = next((system for name, system in SYSTEMS.items() if name in span.attributes), "")
     return found or ("pydantic-ai" if "pydantic-ai" in span.scope else "otel-genai")
 
 
-def _call(kind: Any, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
+def _build_call(kind: Any, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
     return Call("", kind, request, reply, grade, Origin(""), **told)
 
 
-def _usage(span: Traced) -> dict[str, int]:
+def _read_usage(span: Traced) -> dict[str, int]:
     names = {
         "input": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
         "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
@@ -169,30 +171,30 @@ def _usage(span: Traced) -> dict[str, int]:
     }
 
 
-def _seconds(span: Traced) -> float:
+def _measure_duration(span: Traced) -> float:
     return max(span.end - span.start, 0.0) if span.start and span.end else 0.0
 
 
 # ---------------------------------------------------------------- OpenInference
 
 
-def _openinference(span: Traced) -> Call | None:
+def _read_openinference(span: Traced) -> Call | None:
     kind = span.text("openinference.span.kind").upper()
     if kind == "LLM":
-        return _sent_json(span) or _flattened(span)
+        return _read_sent_json(span) or _read_flattened(span)
     if kind == "EMBEDDING":
-        return _sent_json(span)
+        return _read_sent_json(span)
     if kind == "TOOL":
         given = span.attributes.get("input.value", span.attributes.get("tool.parameters"))
-        return _tool_call(
+        return _build_tool_call(
             span, span.text("tool.name") or span.name, given, span.attributes.get("output.value")
         )
     if kind == "RETRIEVER":
-        return _retrieval(span)
+        return _read_retrieval(span)
     return None
 
 
-def _sent_json(span: Traced) -> Call | None:
+def _read_sent_json(span: Traced) -> Call | None:
     """SDK instrumentors write the request's own JSON, and the reply's."""
     body = load_or_text(span.attributes.get("input.value"))
     said = load_or_text(span.attributes.get("output.value"))
@@ -211,8 +213,8 @@ def _sent_json(span: Traced) -> Call | None:
         span.id, "model", start=span.start, end=span.end,
         error=str(thrown.get("exception.message") or span.error) if span.error else "",
         thrown=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
-        model=span.text("llm.model_name", "embedding.model_name"), usage=_usage(span),
-        provider=span.text("llm.provider", "llm.system") or _of_scope(span.scope),
+        model=span.text("llm.model_name", "embedding.model_name"), usage=_read_usage(span),
+        provider=span.text("llm.provider", "llm.system") or _guess_provider(span.scope),
         stream="contents" not in body and (streamed or any("First Token" in each.name for each in span.events)),
     )  # fmt: skip
     made = observed.exchanged(seen, body, {} if span.error else said)
@@ -231,29 +233,29 @@ def _is_plain(message: Any) -> bool:
     return isinstance(message, dict) and "role" in message
 
 
-def _of_scope(scope: str) -> str:
+def _guess_provider(scope: str) -> str:
     return scope.rpartition(".")[2]
 
 
-def _failed(span: Traced, assumed: list[str]) -> Reply:
+def _build_failed_reply(span: Traced, assumed: list[str]) -> Reply:
     thrown: Mapping[str, Any] = next(
         (each.attributes for each in span.events if each.name == "exception"), {}
     )
     kind = str(thrown.get("exception.type") or span.attributes.get("error.type") or "")
     reply, more = rebuild.failed(
-        kind, str(thrown.get("exception.message") or span.error), _seconds(span)
+        kind, str(thrown.get("exception.message") or span.error), _measure_duration(span)
     )
     assumed += more
     return reply
 
 
-def _flattened(span: Traced) -> Call | None:
+def _read_flattened(span: Traced) -> Call | None:
     """Framework instrumentors: messages as numbered attributes."""
     asked: list[neutral.Message] = [
-        _message(each) for each in indexed(span.attributes, "llm.input_messages")
+        _read_message(each) for each in indexed(span.attributes, "llm.input_messages")
     ]
     said: list[neutral.Message] = [
-        _message(each) for each in indexed(span.attributes, "llm.output_messages")
+        _read_message(each) for each in indexed(span.attributes, "llm.output_messages")
     ]
     if not asked:
         return None
@@ -263,19 +265,19 @@ def _flattened(span: Traced) -> Call | None:
     ]
     provider = rebuild.provider_of(span.text("llm.provider", "llm.system"))
     told = Conversation(
-        span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _known_settings(settings),
-        span.text("llm.finish_reason"), _reply_id(span), _usage(span),
+        span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _select_settings(settings),
+        span.text("llm.finish_reason"), _find_reply_id(span), _read_usage(span),
         stream=any("First Token" in each.name for each in span.events),
     )  # fmt: skip
-    return _neutral(span, told, provider, "P")
+    return _build_neutral_call(span, told, provider, "P")
 
 
-def _reply_id(span: Traced) -> str:
+def _find_reply_id(span: Traced) -> str:
     said = load_or_text(span.attributes.get("output.value"))
     return str(said.get("id") or "") if isinstance(said, dict) else ""
 
 
-def _known_settings(told: Any) -> dict[str, Any]:
+def _select_settings(told: Any) -> dict[str, Any]:
     kept = (
         *_SETTINGS.values(),
         "response_format",
@@ -288,7 +290,7 @@ def _known_settings(told: Any) -> dict[str, Any]:
     }
 
 
-def _message(told: Mapping[str, Any]) -> dict[str, Any]:
+def _read_message(told: Mapping[str, Any]) -> dict[str, Any]:
     """`message.role`, `message.content`, `message.tool_calls.0.tool_call...` as role and parts."""
     parts: list[dict[str, Any]] = []
     role = str(told.get("message.role") or "user")
@@ -324,7 +326,7 @@ def _message(told: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": role, "parts": parts}
 
 
-def _retrieval(span: Traced) -> Call:
+def _read_retrieval(span: Traced) -> Call:
     documents = indexed(span.attributes, "retrieval.documents")
     found = [
         {name.removeprefix("document."): load_or_text(value) for name, value in each.items()}
@@ -333,19 +335,23 @@ def _retrieval(span: Traced) -> Call:
     result = found or load_or_text(span.attributes.get("output.value"))
     query = load_or_text(span.attributes.get("input.value"))
     call = rebuild.tool_call(span.name, query if isinstance(query, dict) else {"query": query})
-    return _call(
-        "retrieval", replace(call, kind="retrieval"), _value(span, result), "J", name=span.name
+    return _build_call(
+        "retrieval",
+        replace(call, kind="retrieval"),
+        _build_tool_value(span, result),
+        "J",
+        name=span.name,
     )
 
 
 # ---------------------------------------------------------------- tools
 
 
-def _tool(span: Traced) -> Call | None:
+def _read_tool(span: Traced) -> Call | None:
     """`execute_tool` spans, and the tool spans of OpenLLMetry and the Vercel AI SDK."""
     told = span.attributes
     if "ai.toolCall.name" in told:
-        return _tool_call(
+        return _build_tool_call(
             span,
             span.text("ai.toolCall.name"),
             told.get("ai.toolCall.args"),
@@ -356,30 +362,30 @@ def _tool(span: Traced) -> Call | None:
         or told.get("traceloop.span.kind") == "tool"
     ):
         name = span.text("gen_ai.tool.name", "traceloop.entity.name") or span.name
-        given = _any(
+        given = _find_first(
             told,
             "gen_ai.tool.call.arguments",
             "gcp.vertex.agent.tool_call_args",
             "traceloop.entity.input",
         )
         given = given if given is not None else told.get("tool_arguments")
-        result = _any(
+        result = _find_first(
             told,
             "gen_ai.tool.call.result",
             "gcp.vertex.agent.tool_response",
             "traceloop.entity.output",
         )
-        return _tool_call(
+        return _build_tool_call(
             span, name, given, result if result is not None else told.get("tool_response")
         )
     return None
 
 
-def _any(told: Mapping[str, Any], *names: str) -> Any:
+def _find_first(told: Mapping[str, Any], *names: str) -> Any:
     return next((told[name] for name in names if told.get(name) is not None), None)
 
 
-def _tool_call(span: Traced, name: str, given: Any, result: Any) -> Call:
+def _build_tool_call(span: Traced, name: str, given: Any, result: Any) -> Call:
     arguments = load_or_text(given)
     if isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}:
         arguments = {
@@ -389,29 +395,29 @@ def _tool_call(span: Traced, name: str, given: Any, result: Any) -> Call:
     missing = [what for what, told in (("arguments", given), ("result", result)) if told is None]
     if span.error and result is None:
         missing = [each for each in missing if each != "result"]
-    return _call(
+    return _build_call(
         "tool",
         rebuild.tool_call(name, arguments),
-        _value(span, load_or_text(result)),
+        _build_tool_value(span, load_or_text(result)),
         "J",
         name=name,
         missing=missing,
     )
 
 
-def _value(span: Traced, result: Any) -> Value:
+def _build_tool_value(span: Traced, result: Any) -> Value:
     if span.error:
         thrown: Mapping[str, Any] = next(
             (each.attributes for each in span.events if each.name == "exception"), {}
         )
         return rebuild.tool_error(span.error, str(thrown.get("exception.type") or "RuntimeError"))
-    return rebuild.tool_value(result, _seconds(span))
+    return rebuild.tool_value(result, _measure_duration(span))
 
 
 # ---------------------------------------------------------------- Google ADK
 
 
-def _adk(span: Traced) -> Call | None:
+def _read_adk(span: Traced) -> Call | None:
     asked = load_or_text(span.attributes.get("gcp.vertex.agent.llm_request"))
     said = load_or_text(span.attributes.get("gcp.vertex.agent.llm_response"))
     if not isinstance(asked, dict) or not asked.get("contents"):
@@ -434,17 +440,21 @@ def _adk(span: Traced) -> Call | None:
     missing = ["url", "request headers", "reply headers", "request bytes", "reply bytes"]
     if any("types." in text_of(tool) for tool in body.get("tools") or ()):
         missing.append("tool schemas")
-    answer = _failed(span, assumed) if span.error else rebuild.reply(reply, seconds=_seconds(span))
-    return _call(
+    answer = (
+        _build_failed_reply(span, assumed)
+        if span.error
+        else rebuild.reply(reply, seconds=_measure_duration(span))
+    )
+    return _build_call(
         "model", rebuild.request(url, body), answer, "J", provider="gemini", model=model, missing=missing,
-        assumed=assumed, usage=_usage(span),
+        assumed=assumed, usage=_read_usage(span),
     )  # fmt: skip
 
 
 # ---------------------------------------------------------------- GenAI, OpenLLMetry, pydantic-ai, Vercel
 
 
-def _genai(span: Traced) -> Call | None:
+def _read_genai(span: Traced) -> Call | None:
     operation = span.attributes.get("gen_ai.operation.name")
     classic = (
         "gen_ai.prompt.0.role" in span.attributes or "gen_ai.prompt.0.content" in span.attributes
@@ -458,14 +468,14 @@ def _genai(span: Traced) -> Call | None:
         and not any(each.name in (_DETAILS, "gen_ai.choice") for each in span.events)
     ):
         return None
-    told = _conversation(span)
+    told = _read_conversation(span)
     if told is None:
         return None
     provider = rebuild.provider_of(span.text("gen_ai.provider.name", "gen_ai.system"))
-    return _neutral(span, told, provider, "M")
+    return _build_neutral_call(span, told, provider, "M")
 
 
-def _conversation(span: Traced) -> Conversation | None:
+def _read_conversation(span: Traced) -> Conversation | None:
     told = dict(span.attributes)
     for event in span.events:
         if event.name == _DETAILS:
@@ -475,7 +485,7 @@ def _conversation(span: Traced) -> Conversation | None:
         load_or_text(told.get("gen_ai.output.messages")),
     )
     if not isinstance(asked, list):
-        asked, said = _events(span) or _classic(span.attributes)
+        asked, said = _read_event_messages(span) or _read_numbered_messages(span.attributes)
     if not asked:
         return None
     system = load_or_text(told.get("gen_ai.system_instructions"))
@@ -490,17 +500,17 @@ def _conversation(span: Traced) -> Conversation | None:
     stops = told.get("gen_ai.response.finish_reasons")
     stops = load_or_text(stops)
     return Conversation(
-        str(told.get("gen_ai.request.model") or told.get("gen_ai.response.model") or ""), _joined(system),
+        str(told.get("gen_ai.request.model") or told.get("gen_ai.response.model") or ""), _join_system(system),
         [each for each in asked if isinstance(each, Mapping)],
         [each for each in said if isinstance(each, Mapping)] if isinstance(said, list) else [],
         neutral.functions(tools), settings, str(stops[0]) if isinstance(stops, list) and stops else "",
-        str(told.get("gen_ai.response.id") or ""), _usage(replace(span, attributes=told)),
+        str(told.get("gen_ai.response.id") or ""), _read_usage(replace(span, attributes=told)),
         str(told.get("gen_ai.request.stream", told.get("gen_ai.is_streaming", ""))).lower() == "true"
         or "gen_ai.response.time_to_first_chunk" in told,
     )  # fmt: skip
 
 
-def _joined(system: Any) -> str:
+def _join_system(system: Any) -> str:
     if isinstance(system, list):
         return "\n\n".join(
             text_of(each.get("content", "")) for each in system if isinstance(each, Mapping)
@@ -508,7 +518,7 @@ def _joined(system: Any) -> str:
     return system if isinstance(system, str) else ""
 
 
-def _events(span: Traced) -> tuple[list[Any], list[Any]] | None:
+def _read_event_messages(span: Traced) -> tuple[list[Any], list[Any]] | None:
     """The first generation: an event a message (attributes or body), or pydantic-ai's `events` as
     JSON.
     """
@@ -523,7 +533,7 @@ def _events(span: Traced) -> tuple[list[Any], list[Any]] | None:
         else []
     )
     told += [
-        (each.name, {**each.attributes, **_body(each)})
+        (each.name, {**each.attributes, **_read_event_body(each)})
         for each in span.events
         if each.name.startswith("gen_ai.")
     ]
@@ -535,22 +545,22 @@ def _events(span: Traced) -> tuple[list[Any], list[Any]] | None:
             said.append(
                 {
                     "role": "assistant",
-                    "parts": _old_parts(message),
+                    "parts": _read_event_parts(message),
                     "finish_reason": each.get("finish_reason", ""),
                 }
             )
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.split(".")[1]
-            asked.append({"role": role, "parts": _old_parts(each, role)})
+            asked.append({"role": role, "parts": _read_event_parts(each, role)})
     return (asked, said) if asked else None
 
 
-def _body(event: SpanEvent) -> dict[str, Any]:
+def _read_event_body(event: SpanEvent) -> dict[str, Any]:
     body = load_or_text(event.attributes.get("body"))
     return body if isinstance(body, dict) else {}
 
 
-def _old_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
+def _read_event_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
     content = told.get("content")
     if role == "tool":
         return [
@@ -574,17 +584,17 @@ def _old_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
     return parts
 
 
-def _classic(told: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _read_numbered_messages(told: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """OpenLLMetry before 0.5x: `gen_ai.prompt.N.*`, `gen_ai.completion.N.*`."""
     sides = (
-        [_numbered(each) for each in indexed(told, name)]
+        [_read_numbered_message(each) for each in indexed(told, name)]
         for name in ("gen_ai.prompt", "gen_ai.completion")
     )
     asked, said = sides
     return asked, said
 
 
-def _numbered(told: Mapping[str, Any]) -> dict[str, Any]:
+def _read_numbered_message(told: Mapping[str, Any]) -> dict[str, Any]:
     role = str(told.get("role") or "assistant")
     if role == "tool":
         part = {
@@ -608,7 +618,7 @@ def _numbered(told: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": role, "parts": parts, "finish_reason": told.get("finish_reason", "")}
 
 
-def _vercel(span: Traced) -> Call | None:
+def _read_vercel(span: Traced) -> Call | None:
     told = span.attributes
     asked = load_or_text(told.get("ai.prompt.messages"))
     if not isinstance(asked, list):
@@ -619,7 +629,7 @@ def _vercel(span: Traced) -> Call | None:
     if said := told.get("ai.response.text") or told.get("ai.response.object"):
         parts.append({"type": "text", "content": text_of(said)})
     uses = load_or_text(told.get("ai.response.toolCalls")) or ()
-    parts += [_vercel_use(each) for each in uses if isinstance(each, Mapping)]
+    parts += [_read_vercel_tool_call(each) for each in uses if isinstance(each, Mapping)]
     listed = told.get("ai.prompt.tools") or []
     tools = [
         load_or_text(each)
@@ -645,18 +655,18 @@ def _vercel(span: Traced) -> Call | None:
     operation = span.text("ai.operationId", "operation.name").lower()
     conversation = Conversation(
         span.text("ai.model.id", "gen_ai.request.model"), "",
-        [_vercel_message(each) for each in asked if isinstance(each, Mapping)],
+        [_read_vercel_message(each) for each in asked if isinstance(each, Mapping)],
         [{"role": "assistant", "parts": parts}], neutral.functions(tools), settings,
         span.text("ai.response.finishReason").replace("tool-calls", "tool_calls"),
-        span.text("ai.response.id", "gen_ai.response.id"), _usage(span), "stream" in operation,
+        span.text("ai.response.id", "gen_ai.response.id"), _read_usage(span), "stream" in operation,
     )  # fmt: skip
     provider = rebuild.provider_of(
         span.text("ai.model.provider", "gen_ai.system").partition(".")[0]
     )
-    return _neutral(span, conversation, provider, "M")
+    return _build_neutral_call(span, conversation, provider, "M")
 
 
-def _vercel_use(each: Mapping[str, Any]) -> dict[str, Any]:
+def _read_vercel_tool_call(each: Mapping[str, Any]) -> dict[str, Any]:
     given = each.get("input", each.get("args", {}))
     return {
         "type": "tool_call",
@@ -666,11 +676,11 @@ def _vercel_use(each: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
+def _read_vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
     parts: list[Any] = []
     for each in neutral.parts_of(told):
         if each.get("type") == "tool-call":
-            parts.append(_vercel_use(each))
+            parts.append(_read_vercel_tool_call(each))
         elif each.get("type") == "tool-result":
             result = each.get("output", each.get("result"))
             result = (
@@ -684,7 +694,7 @@ def _vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": told.get("role", "user"), "parts": parts}
 
 
-def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> Call:
+def _build_neutral_call(span: Traced, told: Conversation, provider: str, grade: Grade) -> Call:
     responses = (
         span.text("openai.api.type") == "responses"
         or span.text("ai.model.provider").endswith(".responses")
@@ -702,22 +712,22 @@ def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> C
         told.system = told.system or "\n\n".join(map(text_of, texts))
         told.asked = [each for each in told.asked if each.get("role") != "system"]
     request, reply, missing, assumed = neutral.call_parts(
-        told, provider, api, _base(span, api), _region(span)
+        told, provider, api, _find_base_url(span, api), _find_region(span)
     )
     if span.error:
-        reply = _failed(span, assumed)
+        reply = _build_failed_reply(span, assumed)
     elif not told.said:
         missing.append("reply")
-    if span.attributes.get("gen_ai.openai.api_base") is None and _base(span, api):
+    if span.attributes.get("gen_ai.openai.api_base") is None and _find_base_url(span, api):
         assumed.append("url path")
     if (
         isinstance(reply, Reply)
         and isinstance(request, Request)
-        and _seconds(span)
+        and _measure_duration(span)
         and len(reply.chunks) == 1
     ):
-        reply = replace(reply, waits=(round(_seconds(span), 4),))
-    return _call(
+        reply = replace(reply, waits=(round(_measure_duration(span), 4),))
+    return _build_call(
         "model", request, reply, grade, provider=provider, model=told.model, missing=missing, assumed=assumed,
         usage=told.usage, rebuilt=True,
     )  # fmt: skip
@@ -726,7 +736,7 @@ def _neutral(span: Traced, told: Conversation, provider: str, grade: Grade) -> C
 _APIS = {"anthropic": rebuild.ANTHROPIC, "bedrock": rebuild.BEDROCK, "gemini": rebuild.GEMINI}
 
 
-def _base(span: Traced, api: str) -> str:
+def _find_base_url(span: Traced, api: str) -> str:
     if given := span.text("gen_ai.openai.api_base"):
         return given if "://" in given else ""
     host, port = span.text("server.address"), span.text("server.port")
@@ -743,7 +753,7 @@ def _base(span: Traced, api: str) -> str:
     )
 
 
-def _region(span: Traced) -> str:
+def _find_region(span: Traced) -> str:
     found = re.search(r"bedrock-runtime\.([a-z0-9-]+)\.", span.text("server.address"))
     return found[1] if found else span.text("cloud.region", "aws.region") or "us-east-1"
 

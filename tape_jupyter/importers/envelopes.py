@@ -71,9 +71,9 @@ def reply_of(
     """A reply's JSON of its choices, its output items, its content or its text; as it is where it
     is whole.
     """
-    if not _is_heart(said):
+    if not _is_partial_reply(said):
         return said
-    made = _MAKE.get(api, _chat)(said, model, about)
+    made = _MAKE.get(api, _build_chat_reply)(said, model, about)
     if usage and "usage" not in made:
         into, out = usage.get("input", 0), usage.get("output", 0)
         names = (
@@ -86,11 +86,11 @@ def reply_of(
     return made
 
 
-def _is_heart(said: Any) -> bool:
+def _is_partial_reply(said: Any) -> bool:
     return not isinstance(said, Mapping) or not ({"id", "object"} & said.keys())
 
 
-def _chat(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def _build_chat_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     choices = said.get("choices") if isinstance(said, Mapping) else said
     if not isinstance(choices, list):
         message = said if isinstance(said, Mapping) else {"role": "assistant", "content": said}
@@ -112,7 +112,7 @@ def _chat(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _response(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def _build_responses_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     output = said.get("output") if isinstance(said, Mapping) else said
     if not isinstance(output, list):
         text = [
@@ -138,7 +138,7 @@ def _response(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _anthropic(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def _build_anthropic_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     content = said.get("content") if isinstance(said, Mapping) else said
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     return {
@@ -149,7 +149,7 @@ def _anthropic(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any
 
 
 _MAKE = {
-    rebuild.OPENAI_CHAT: _chat,
-    rebuild.OPENAI_RESPONSES: _response,
-    rebuild.ANTHROPIC: _anthropic,
+    rebuild.OPENAI_CHAT: _build_chat_reply,
+    rebuild.OPENAI_RESPONSES: _build_responses_reply,
+    rebuild.ANTHROPIC: _build_anthropic_reply,
 }

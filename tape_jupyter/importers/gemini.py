@@ -27,7 +27,7 @@ def camel(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {
-            _camel(name): inner if name in _OPEN_MAPS else camel(inner)
+            _to_camel_case(name): inner if name in _OPEN_MAPS else camel(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def camel(value: Any) -> Any:
     return value
 
 
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
 
 
@@ -50,7 +50,7 @@ def are_keywords(told: Mapping[str, Any]) -> bool:
 
 def body_of(told: Mapping[str, Any]) -> dict[str, Any]:
     """The body that google-genai sends for these arguments (`contents`, `config`), less `model`."""
-    body: dict[str, Any] = {"contents": _contents(told.get("contents"))}
+    body: dict[str, Any] = {"contents": _build_contents(told.get("contents"))}
     given = told.get("config")
     config = {
         name: value
@@ -59,10 +59,10 @@ def body_of(told: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name in ("system_instruction", "systemInstruction"):
         if (system := config.pop(name, None)) is not None:
-            body["systemInstruction"] = _contents(system)[0]
+            body["systemInstruction"] = _build_contents(system)[0]
     for name in _BESIDE:
         if (value := config.pop(name, None)) is not None:
-            body[_camel(name)] = value if name == "labels" else camel(value)
+            body[_to_camel_case(name)] = value if name == "labels" else camel(value)
     if config:
         body["generationConfig"] = camel(config)
     rest = {name: value for name, value in told.items() if name not in ("contents", "config")}
@@ -70,7 +70,7 @@ def body_of(told: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, **camel(rest)}
 
 
-def _contents(told: Any) -> list[Any]:
+def _build_contents(told: Any) -> list[Any]:
     """Texts and parts that follow each other are one message of the user."""
     made: list[Any] = []
     for each in told if isinstance(told, list) else [told]:

@@ -96,7 +96,7 @@ def message_of(told: Mapping[str, Any]) -> Message:
         return {"role": role, "parts": [part]}
     if role not in ("system", "user", "assistant", "tool"):
         role = "assistant" if "output" in kind else "user"
-    made: Message = {"role": role, "parts": list(_parts(told, role))}
+    made: Message = {"role": role, "parts": list(_read_parts(told, role))}
     about = told.get("response_metadata")  # LangChain's
     ends = (told, about if isinstance(about, Mapping) else {})
     stop = next(
@@ -111,10 +111,10 @@ def message_of(told: Mapping[str, Any]) -> Message:
     return {**made, "finish_reason": str(stop)} if stop else made
 
 
-def _parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
+def _read_parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
     content = told.get("parts") if isinstance(told.get("parts"), list) else told.get("content")
     own = told.get("tool_call_id") or told.get("toolCallId")
-    if role == "tool" and not _holds_results(content):
+    if role == "tool" and not _has_results(content):
         result = content if content is not None else told.get("error", "")
         yield {
             "type": "tool_call_response",
@@ -141,7 +141,7 @@ def _parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
         yield call_of(old)
 
 
-def _holds_results(content: Any) -> bool:
+def _has_results(content: Any) -> bool:
     return isinstance(content, list) and any(
         isinstance(each, Mapping) and (each.get("type") in _RESULTS or "functionResponse" in each)
         for each in content
@@ -184,7 +184,7 @@ def part_of(told: Any) -> dict[str, Any]:
     if kind in _CALLS or call is not None:
         return call_of(told if call is None or kind in _CALLS else call)
     if kind in _RESULTS or result is not None:
-        return _result(told if result is None else result)
+        return _read_result(told if result is None else result)
     said = told.get("text", told.get("content"))
     if kind in ("thinking", "reasoning"):
         said = told.get("thinking", told.get("reasoning", said))
@@ -194,7 +194,7 @@ def part_of(told: Any) -> dict[str, Any]:
     return {**told, "type": kind or "other"}
 
 
-def _result(told: Mapping[str, Any]) -> dict[str, Any]:
+def _read_result(told: Mapping[str, Any]) -> dict[str, Any]:
     own = next(
         (
             told[key]
@@ -226,11 +226,11 @@ def said_messages(told: Any) -> list[Message]:
     if isinstance(found, str):
         return [{"role": "assistant", "parts": [text(found)]}] if found else []
     if isinstance(found, list):
-        return _said_list(found)
-    return _said_map(found) if isinstance(found, Mapping) else []
+        return _read_reply_list(found)
+    return _read_reply_map(found) if isinstance(found, Mapping) else []
 
 
-def _said_list(found: list[Any]) -> list[Message]:
+def _read_reply_list(found: list[Any]) -> list[Message]:
     maps = [each for each in found if isinstance(each, Mapping)]
     if maps and len(maps) == len(found):
         if all(_is_call(each) or "toolName" in each for each in maps):
@@ -238,14 +238,14 @@ def _said_list(found: list[Any]) -> list[Message]:
         if all(map(is_part, maps)):
             return [{"role": "assistant", "parts": [part_of(each) for each in maps]}]
         if all("finish_reason" in each or "stop_reason" in each for each in maps):
-            return [message for each in maps for message in _choice(each)]
+            return [message for each in maps for message in _read_choice(each)]
     return [{**each, "role": "assistant"} for each in messages_of(found) if each["role"] != "tool"]
 
 
-def _said_map(found: Mapping[str, Any]) -> list[Message]:
+def _read_reply_map(found: Mapping[str, Any]) -> list[Message]:
     for name in ("generations", "choices", "candidates", "output_messages"):
         if isinstance(found.get(name), list) and found[name]:
-            return [each for inner in _flat(found[name]) for each in _choice(inner)]
+            return [each for inner in _flatten_lists(found[name]) for each in _read_choice(inner)]
     if {"role", "content", "parts", "kwargs", "tool_calls"} & found.keys():
         return [{**message_of(found), "role": "assistant"}]
     if isinstance(found.get("messages"), list):
@@ -256,15 +256,15 @@ def _said_map(found: Mapping[str, Any]) -> list[Message]:
     return [{"role": "assistant", "parts": [text(dict(found))]}] if found else []
 
 
-def _flat(value: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+def _flatten_lists(value: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
     for each in value:
         if isinstance(each, list):
-            yield from _flat(each)
+            yield from _flatten_lists(each)
         elif isinstance(each, Mapping):
             yield each
 
 
-def _choice(told: Mapping[str, Any]) -> list[Message]:
+def _read_choice(told: Mapping[str, Any]) -> list[Message]:
     info = told.get("generation_info")
     stop = told.get("finish_reason") or told.get("finishReason") or told.get("stop_reason")
     stop = stop or (info.get("finish_reason") if isinstance(info, Mapping) else None)

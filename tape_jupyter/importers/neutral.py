@@ -60,12 +60,12 @@ class Conversation:
 
 def body_of(api: str, told: Conversation) -> dict[str, Any]:
     """The request's JSON."""
-    return _BODIES.get(api, _chat_body)(told)
+    return _BODIES.get(api, _build_chat_body)(told)
 
 
 def reply_of(api: str, told: Conversation) -> dict[str, Any]:
     """The whole reply's JSON."""
-    return _REPLIES.get(api, _chat_reply)(told)
+    return _REPLIES.get(api, _build_chat_reply)(told)
 
 
 def parts_of(message: Message) -> list[Mapping[str, Any]]:
@@ -85,7 +85,7 @@ def parts_of(message: Message) -> list[Mapping[str, Any]]:
     return [{"type": "text", "content": content}] if isinstance(content, str) and content else []
 
 
-def _text(part: Mapping[str, Any]) -> str:
+def _to_text(part: Mapping[str, Any]) -> str:
     content = part.get("content", part.get("text"))
     if isinstance(content, str):
         return content
@@ -96,19 +96,19 @@ def _text(part: Mapping[str, Any]) -> str:
     )
 
 
-def _plain(value: Any) -> str:
+def _to_json_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _arguments(part: Mapping[str, Any]) -> Any:
+def _parse_arguments(part: Mapping[str, Any]) -> Any:
     return rebuild.loaded(part.get("arguments"), {})
 
 
-def _result(part: Mapping[str, Any]) -> Any:
+def _find_result(part: Mapping[str, Any]) -> Any:
     return part.get("response", part.get("result", part.get("content")))
 
 
-def _kinds(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _iterate_parts(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for part in parts_of(message):
         kind = str(part.get("type") or "text")
         yield (
@@ -121,21 +121,21 @@ def _kinds(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
-def _stop(told: Conversation, *said: Message) -> str:
+def _choose_stop_reason(told: Conversation, *said: Message) -> str:
     """Why an answer ended; where nobody says, that it calls tools or has none left to call."""
     known = next(
         (str(each["finish_reason"]) for each in said if each.get("finish_reason")), told.stop
     )
-    uses = any(kind == "tool_call" for each in said for kind, _ in _kinds(each))
+    uses = any(kind == "tool_call" for each in said for kind, _ in _iterate_parts(each))
     return known if known not in ("", "unknown") else "tool_call" if uses else "stop"
 
 
 # ---------------------------------------------------------------- OpenAI Chat
 
 
-def _chat_body(told: Conversation) -> dict[str, Any]:
+def _build_chat_body(told: Conversation) -> dict[str, Any]:
     messages = [{"role": "system", "content": told.system}] if told.system else []
-    messages += [each for message in told.asked for each in _chat_messages(message)]
+    messages += [each for message in told.asked for each in _build_chat_messages(message)]
     tools = [{"type": "function", "function": dict(tool)} for tool in told.tools]
     body = {
         "messages": messages,
@@ -146,19 +146,19 @@ def _chat_body(told: Conversation) -> dict[str, Any]:
     return {**body, "stream": True} if told.stream else body
 
 
-def _chat_messages(message: Message) -> Iterator[dict[str, Any]]:
+def _build_chat_messages(message: Message) -> Iterator[dict[str, Any]]:
     texts, calls = [], []
-    for kind, part in _kinds(message):
+    for kind, part in _iterate_parts(message):
         if kind == "tool_call_response":
             yield {
                 "role": "tool",
                 "tool_call_id": part.get("id") or "",
-                "content": _plain(_result(part)),
+                "content": _to_json_text(_find_result(part)),
             }
         elif kind == "tool_call":
-            calls.append(_chat_call(part))
+            calls.append(_build_chat_call(part))
         elif kind != "reasoning":
-            texts.append(_text(part))
+            texts.append(_to_text(part))
     role = str(message.get("role") or "user")
     own = {"role": {"tool": "user", "model": "assistant"}.get(role, role)}
     if texts or (not calls and not parts_of(message)):
@@ -169,7 +169,7 @@ def _chat_messages(message: Message) -> Iterator[dict[str, Any]]:
         yield own
 
 
-def _chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
+def _build_chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
     given = part.get("arguments")
     text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
     return {
@@ -179,13 +179,13 @@ def _chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _chat_reply(told: Conversation) -> dict[str, Any]:
+def _build_chat_reply(told: Conversation) -> dict[str, Any]:
     choices = []
     for index, message in enumerate(told.said):
         made: dict[str, Any] = {"role": "assistant", "content": None}
-        for each in _chat_messages({**message, "role": "assistant"}):
+        for each in _build_chat_messages({**message, "role": "assistant"}):
             made |= each
-        stop = _stop(told, message)
+        stop = _choose_stop_reason(told, message)
         choices.append(
             {
                 "index": index,
@@ -212,8 +212,8 @@ def _chat_reply(told: Conversation) -> dict[str, Any]:
 # ---------------------------------------------------------------- OpenAI Responses
 
 
-def _responses_body(told: Conversation) -> dict[str, Any]:
-    items = [item for message in told.asked for item in _items(message)]
+def _build_responses_body(told: Conversation) -> dict[str, Any]:
+    items = [item for message in told.asked for item in _build_responses_items(message)]
     tools = [{"type": "function", **tool} for tool in told.tools]
     settings = dict(told.settings)
     if "max_tokens" in settings:
@@ -232,31 +232,31 @@ def _responses_body(told: Conversation) -> dict[str, Any]:
     return {**body, "stream": True} if told.stream else body
 
 
-def _items(message: Message) -> Iterator[dict[str, Any]]:
+def _build_responses_items(message: Message) -> Iterator[dict[str, Any]]:
     texts = []
-    for kind, part in _kinds(message):
+    for kind, part in _iterate_parts(message):
         if kind == "tool_call":
             yield {
                 "type": "function_call",
                 "call_id": part.get("id") or "",
-                **_chat_call(part)["function"],
+                **_build_chat_call(part)["function"],
             }
         elif kind == "tool_call_response":
             yield {
                 "type": "function_call_output",
                 "call_id": part.get("id") or "",
-                "output": _plain(_result(part)),
+                "output": _to_json_text(_find_result(part)),
             }
         elif kind != "reasoning":
-            texts.append(_text(part))
+            texts.append(_to_text(part))
     if texts:
         yield {"role": str(message.get("role") or "user"), "content": "\n".join(texts)}
 
 
-def _responses_reply(told: Conversation) -> dict[str, Any]:
+def _build_responses_reply(told: Conversation) -> dict[str, Any]:
     output: list[dict[str, Any]] = []
     for number, message in enumerate(told.said):
-        for item in _items({**message, "role": "assistant"}):
+        for item in _build_responses_items({**message, "role": "assistant"}):
             if "type" in item:
                 output.append({"id": f"fc_{number}", "status": "completed", **item})
             else:
@@ -282,12 +282,14 @@ def _responses_reply(told: Conversation) -> dict[str, Any]:
 # ---------------------------------------------------------------- Anthropic
 
 
-def _anthropic_body(told: Conversation) -> dict[str, Any]:
-    tools = [_anthropic_tool(tool) for tool in told.tools]
+def _build_anthropic_body(told: Conversation) -> dict[str, Any]:
+    tools = [_build_anthropic_tool(tool) for tool in told.tools]
     messages: list[dict[str, Any]] = []
     for message in told.asked:
         role = "assistant" if message.get("role") in ("assistant", "model") else "user"
-        messages.append({"role": role, "content": _simple(list(_blocks(message)))})
+        messages.append(
+            {"role": role, "content": _simplify_blocks(list(_build_anthropic_blocks(message)))}
+        )
     settings = {"max_tokens": 1024, **told.settings}
     if "stop" in settings:
         settings["stop_sequences"] = settings.pop("stop")
@@ -299,44 +301,44 @@ def _anthropic_body(told: Conversation) -> dict[str, Any]:
     return {**body, "stream": True} if told.stream else body
 
 
-def _anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _build_anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     schema = tool.get("parameters") or {"type": "object", "properties": {}}
     about = {"description": tool["description"]} if tool.get("description") else {}
     return {"name": tool.get("name", ""), **about, "input_schema": schema}
 
 
-def _simple(blocks: list[dict[str, Any]]) -> Any:
+def _simplify_blocks(blocks: list[dict[str, Any]]) -> Any:
     return blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
 
 
-def _blocks(message: Message) -> Iterator[dict[str, Any]]:
-    for kind, part in _kinds(message):
+def _build_anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
+    for kind, part in _iterate_parts(message):
         if kind == "tool_call":
             yield {
                 "type": "tool_use",
                 "id": part.get("id") or "",
                 "name": part.get("name", ""),
-                "input": _arguments(part),
+                "input": _parse_arguments(part),
             }
         elif kind == "tool_call_response":
             yield {
                 "type": "tool_result",
                 "tool_use_id": part.get("id") or "",
-                "content": _plain(_result(part)),
+                "content": _to_json_text(_find_result(part)),
             }
         elif kind != "reasoning":
-            yield {"type": "text", "text": _text(part)}
+            yield {"type": "text", "text": _to_text(part)}
 
 
-def _anthropic_reply(told: Conversation) -> dict[str, Any]:
-    stop = _stop(told, *told.said)
+def _build_anthropic_reply(told: Conversation) -> dict[str, Any]:
+    stop = _choose_stop_reason(told, *told.said)
     usage = {
         "input_tokens": told.usage.get("input", 0),
         "output_tokens": told.usage.get("output", 0),
     }
     return {
         "id": told.id or "msg_imported", "type": "message", "role": "assistant", "model": told.model,
-        "content": [block for message in told.said for block in _blocks(message)],
+        "content": [block for message in told.said for block in _build_anthropic_blocks(message)],
         "stop_reason": _STOPS["anthropic"].get(stop, stop), "stop_sequence": None, "usage": usage,
     }  # fmt: skip
 
@@ -344,7 +346,7 @@ def _anthropic_reply(told: Conversation) -> dict[str, Any]:
 # ---------------------------------------------------------------- Bedrock Converse
 
 
-def _bedrock_body(told: Conversation) -> dict[str, Any]:
+def _build_bedrock_body(told: Conversation) -> dict[str, Any]:
     names = {
         "max_tokens": "maxTokens",
         "temperature": "temperature",
@@ -352,51 +354,53 @@ def _bedrock_body(told: Conversation) -> dict[str, Any]:
         "stop": "stopSequences",
     }
     config = {names[name]: value for name, value in told.settings.items() if name in names}
-    body: dict[str, Any] = {"messages": [_bedrock_message(message) for message in told.asked]}
+    body: dict[str, Any] = {"messages": [_build_bedrock_message(message) for message in told.asked]}
     if told.system:
         body["system"] = [{"text": told.system}]
     if config:
         body["inferenceConfig"] = config
     if told.tools:
-        body["toolConfig"] = {"tools": [_bedrock_tool(tool) for tool in told.tools]}
+        body["toolConfig"] = {"tools": [_build_bedrock_tool(tool) for tool in told.tools]}
     return body
 
 
-def _bedrock_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+def _build_bedrock_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     schema = {"json": tool.get("parameters") or {"type": "object", "properties": {}}}
     about = {"description": tool["description"]} if tool.get("description") else {}
     return {"toolSpec": {"name": tool.get("name", ""), **about, "inputSchema": schema}}
 
 
-def _bedrock_message(message: Message) -> dict[str, Any]:
+def _build_bedrock_message(message: Message) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
-    for kind, part in _kinds(message):
+    for kind, part in _iterate_parts(message):
         if kind == "tool_call":
             use = {
                 "toolUseId": part.get("id") or "",
                 "name": part.get("name", ""),
-                "input": _arguments(part),
+                "input": _parse_arguments(part),
             }
             content.append({"toolUse": use})
         elif kind == "tool_call_response":
-            result = _result(part)
-            shown = {"json": result} if isinstance(result, dict) else {"text": _plain(result)}
+            result = _find_result(part)
+            shown = (
+                {"json": result} if isinstance(result, dict) else {"text": _to_json_text(result)}
+            )
             content.append({"toolResult": {"toolUseId": part.get("id") or "", "content": [shown]}})
         elif kind != "reasoning":
-            content.append({"text": _text(part)})
+            content.append({"text": _to_text(part)})
     return {
         "role": "assistant" if message.get("role") in ("assistant", "model") else "user",
         "content": content,
     }
 
 
-def _bedrock_reply(told: Conversation) -> dict[str, Any]:
+def _build_bedrock_reply(told: Conversation) -> dict[str, Any]:
     content = [
         block
         for message in told.said
-        for block in _bedrock_message({**message, "role": "assistant"})["content"]
+        for block in _build_bedrock_message({**message, "role": "assistant"})["content"]
     ]
-    stop = _stop(told, *told.said)
+    stop = _choose_stop_reason(told, *told.said)
     usage = {"inputTokens": told.usage.get("input", 0), "outputTokens": told.usage.get("output", 0)}
     return {
         "output": {"message": {"role": "assistant", "content": content}},
@@ -408,7 +412,7 @@ def _bedrock_reply(told: Conversation) -> dict[str, Any]:
 # ---------------------------------------------------------------- Gemini
 
 
-def _gemini_body(told: Conversation) -> dict[str, Any]:
+def _build_gemini_body(told: Conversation) -> dict[str, Any]:
     names = {
         "max_tokens": "maxOutputTokens",
         "temperature": "temperature",
@@ -417,7 +421,7 @@ def _gemini_body(told: Conversation) -> dict[str, Any]:
     }
     names |= {"stop": "stopSequences", "seed": "seed"}
     config = {names[name]: value for name, value in told.settings.items() if name in names}
-    body: dict[str, Any] = {"contents": [_gemini_content(message) for message in told.asked]}
+    body: dict[str, Any] = {"contents": [_build_gemini_content(message) for message in told.asked]}
     if told.system:
         body["systemInstruction"] = {"parts": [{"text": told.system}], "role": "user"}
     if config:
@@ -427,13 +431,15 @@ def _gemini_body(told: Conversation) -> dict[str, Any]:
     return body
 
 
-def _gemini_content(message: Message) -> dict[str, Any]:
+def _build_gemini_content(message: Message) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
-    for kind, part in _kinds(message):
+    for kind, part in _iterate_parts(message):
         if kind == "tool_call":
-            parts.append({"functionCall": {"name": part.get("name", ""), "args": _arguments(part)}})
+            parts.append(
+                {"functionCall": {"name": part.get("name", ""), "args": _parse_arguments(part)}}
+            )
         elif kind == "tool_call_response":
-            result = _result(part)
+            result = _find_result(part)
             told = result if isinstance(result, dict) else {"result": result}
             parts.append(
                 {
@@ -444,18 +450,18 @@ def _gemini_content(message: Message) -> dict[str, Any]:
                 }
             )
         elif kind != "reasoning":
-            parts.append({"text": _text(part)})
+            parts.append({"text": _to_text(part)})
     return {
         "role": "model" if message.get("role") in ("assistant", "model") else "user",
         "parts": parts,
     }
 
 
-def _gemini_reply(told: Conversation) -> dict[str, Any]:
+def _build_gemini_reply(told: Conversation) -> dict[str, Any]:
     candidates = []
     for index, message in enumerate(told.said):
         stop = str(message.get("finish_reason") or told.stop or "stop")
-        content = _gemini_content({**message, "role": "model"})
+        content = _build_gemini_content({**message, "role": "model"})
         candidates.append(
             {"content": content, "finishReason": _STOPS["gemini"].get(stop, stop), "index": index}
         )
@@ -472,12 +478,13 @@ def _gemini_reply(told: Conversation) -> dict[str, Any]:
 
 
 _BODIES = {
-    rebuild.OPENAI_CHAT: _chat_body, rebuild.OPENAI_RESPONSES: _responses_body, rebuild.ANTHROPIC: _anthropic_body,
-    rebuild.BEDROCK: _bedrock_body, rebuild.GEMINI: _gemini_body,
+    rebuild.OPENAI_CHAT: _build_chat_body, rebuild.OPENAI_RESPONSES: _build_responses_body,
+    rebuild.ANTHROPIC: _build_anthropic_body, rebuild.BEDROCK: _build_bedrock_body, rebuild.GEMINI: _build_gemini_body,
 }  # fmt: skip
 _REPLIES = {
-    rebuild.OPENAI_CHAT: _chat_reply, rebuild.OPENAI_RESPONSES: _responses_reply,
-    rebuild.ANTHROPIC: _anthropic_reply, rebuild.BEDROCK: _bedrock_reply, rebuild.GEMINI: _gemini_reply,
+    rebuild.OPENAI_CHAT: _build_chat_reply, rebuild.OPENAI_RESPONSES: _build_responses_reply,
+    rebuild.ANTHROPIC: _build_anthropic_reply, rebuild.BEDROCK: _build_bedrock_reply,
+    rebuild.GEMINI: _build_gemini_reply,
 }  # fmt: skip
 
 

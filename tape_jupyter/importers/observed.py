@@ -99,9 +99,9 @@ def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
     """The call that a step was. A model call without its messages, and any other step, is a span."""
     made: Call | None = None
     if seen.kind == "model":
-        made = _sent(seen) or _told(seen)
+        made = _read_sent_json(seen) or _rebuild_call(seen)
     elif seen.kind in ("tool", "retrieval"):
-        made = _used(seen)
+        made = _build_tool_call(seen)
     if made is None:
         return Span(seen.id, seen.name, seen.parent, seen.trace, seen.start, seen.end, seen.error)
     made.origin = Origin(system, file, seen.id, seen.line)
@@ -110,7 +110,7 @@ def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
     return made
 
 
-def _call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
+def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
     return Call(
         seen.id, seen.kind, request, reply, seen.grade or grade, Origin(""), seen.trace, seen.parent,  # type: ignore[arg-type]
         seen.name, start=seen.start, end=seen.end, error=seen.error, about=seen.about, **told,
@@ -120,7 +120,7 @@ def _call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **told: An
 # ---------------------------------------------------------------- a request's own JSON
 
 
-def _sent(seen: ObservedStep) -> Call | None:
+def _read_sent_json(seen: ObservedStep) -> Call | None:
     body = decoded(seen.asked)
     said = decoded(seen.said)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
@@ -145,22 +145,22 @@ def is_request(body: Mapping[str, Any]) -> bool:
     if listed is None or isinstance(listed, str):
         return "model" in body and isinstance(listed or body.get("prompt"), str)
     items = listed if isinstance(listed, list) else [None]
-    if "model" in body and items and all(map(_is_embedded, items)):
+    if "model" in body and items and all(map(_is_embedding_input, items)):
         return True
     return all(
-        isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _plain(each)
+        isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _is_plain(each)
         for each in items
     )
 
 
-def _is_embedded(told: Any) -> bool:
+def _is_embedding_input(told: Any) -> bool:
     """What an embedding is made of: a text, or tokens."""
     return isinstance(told, (str, int)) or (
         isinstance(told, list) and all(isinstance(each, int) for each in told)
     )
 
 
-def _plain(message: Mapping[str, Any]) -> bool:
+def _is_plain(message: Mapping[str, Any]) -> bool:
     return (
         "kwargs" not in message
         and "additional_kwargs" not in message
@@ -181,7 +181,7 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     model = str(body.get("model") or body.get("modelId") or seen.model)
     missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
     chosen = isinstance(said, dict) and "choices" in said
-    provider = _provider(seen, "" if chosen else model, assumed)
+    provider = _choose_provider(seen, "" if chosen else model, assumed)
     api = rebuild.api_of(provider, body)
     if chosen and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
@@ -200,14 +200,14 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     url = seen.url or rebuild.url_of(
         api, provider, assumed, model=model, stream=stream, base=seen.base
     )
-    reply = _answered(seen, api, said, missing, assumed, stream=stream)
-    return _call(
+    reply = _build_reply(seen, api, said, missing, assumed, stream=stream)
+    return _build_call(
         seen, rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
         assumed=assumed, usage=seen.usage,
     )  # fmt: skip
 
 
-def _provider(seen: ObservedStep, model: str, assumed: list[str]) -> str:
+def _choose_provider(seen: ObservedStep, model: str, assumed: list[str]) -> str:
     """The provider that the source names, or the one whose model this is called."""
     named = rebuild.provider_of(seen.provider)
     if named or seen.base or seen.url:
@@ -221,7 +221,7 @@ def _provider(seen: ObservedStep, model: str, assumed: list[str]) -> str:
 _OWNERS = {"claude-": "anthropic", "gemini-": "gemini"}
 
 
-def _answered(
+def _build_reply(
     seen: ObservedStep, api: str, said: Any, missing: list[str], assumed: list[str], *, stream: bool
 ) -> Reply:
     """The reply: an error's, the chunks of a stream, or what the source put together."""
@@ -249,7 +249,7 @@ _FAILED = 400
 # ---------------------------------------------------------------- messages
 
 
-def _told(seen: ObservedStep) -> Call | None:
+def _rebuild_call(seen: ObservedStep) -> Call | None:
     """A call that is told in messages, in whatever form."""
     body = decoded(seen.asked)
     body = body if isinstance(body, Mapping) else {"messages": body}
@@ -268,12 +268,12 @@ def _told(seen: ObservedStep) -> Call | None:
     ]
     model = seen.model or str(body.get("model") or "")
     guessed: list[str] = []
-    provider = _provider(seen, model, guessed)
-    responses = seen.provider.endswith(".responses") or _is_response(seen.said)
+    provider = _choose_provider(seen, model, guessed)
+    responses = seen.provider.endswith(".responses") or _is_responses_reply(seen.said)
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     settings = {**body, **seen.settings}
     told = Conversation(
-        model, _system(body), list(asked), list(said), neutral.functions(tools),
+        model, _read_system(body), list(asked), list(said), neutral.functions(tools),
         {name: literal(settings[name]) for name in _SETTINGS if settings.get(name) not in _UNSET},
         str(said[0].get("finish_reason") or "") if said else "", usage=seen.usage, stream=seen.stream,
     )  # fmt: skip
@@ -292,13 +292,13 @@ def _told(seen: ObservedStep) -> Call | None:
         missing.append("reply")
     if isinstance(reply, Reply) and len(reply.chunks) == 1 and seen.seconds:
         reply = replace(reply, waits=(round(seen.seconds, 4),))
-    return _call(
+    return _build_call(
         seen, request, reply, "M", provider=provider, model=told.model, missing=missing, assumed=assumed,
         usage=seen.usage, rebuilt=True,
     )  # fmt: skip
 
 
-def _is_response(said: Any) -> bool:
+def _is_responses_reply(said: Any) -> bool:
     """Whether the reply is one of OpenAI's Responses API."""
     told = decoded(said)
     return isinstance(told, Mapping) and (
@@ -306,7 +306,7 @@ def _is_response(said: Any) -> bool:
     )
 
 
-def _system(body: Mapping[str, Any]) -> str:
+def _read_system(body: Mapping[str, Any]) -> str:
     told = body.get(
         "system",
         body.get("instructions", body.get("system_instruction", body.get("systemInstruction"))),
@@ -344,7 +344,7 @@ def literal(value: Any) -> Any:
 # ---------------------------------------------------------------- tools
 
 
-def _returned(result: Any) -> Any:
+def _unwrap_result(result: Any) -> Any:
     """What a tool returned, where LangChain made a message for the model of it."""
     if isinstance(result, Mapping):
         inner = result.get("kwargs") if result.get("lc") else result
@@ -353,8 +353,8 @@ def _returned(result: Any) -> Any:
     return result
 
 
-def _used(seen: ObservedStep) -> Call:
-    given, result = decoded(seen.asked), _returned(decoded(seen.said))
+def _build_tool_call(seen: ObservedStep) -> Call:
+    given, result = decoded(seen.asked), _unwrap_result(decoded(seen.said))
     request = rebuild.tool_call(seen.name, given)
     if seen.kind == "retrieval":
         request = replace(request, kind="retrieval")
@@ -364,4 +364,4 @@ def _used(seen: ObservedStep) -> Call:
         value = rebuild.tool_error(seen.error, seen.thrown or "RuntimeError")
     else:
         value = rebuild.tool_value(result, seen.seconds)
-    return _call(seen, request, value, "J", missing=missing)
+    return _build_call(seen, request, value, "J", missing=missing)

@@ -116,7 +116,7 @@ def _has_blocks(messages: Any) -> bool:
         block
         for each in messages or ()
         if isinstance(each, Mapping)
-        for block in _listed(each.get("content"))
+        for block in _to_list(each.get("content"))
     )
     return any(
         isinstance(block, Mapping) and block.get("type") in ("tool_use", "tool_result")
@@ -124,7 +124,7 @@ def _has_blocks(messages: Any) -> bool:
     )
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _to_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
@@ -178,27 +178,27 @@ def streamed(api: str, chunks: Iterable[Any], waits: Sequence[float] = ()) -> Re
     are known.
     """
     if api == BEDROCK:
-        frames = tuple(_converse_frame(each) for each in chunks)
-        return Reply(200, FRAME_HEADERS, frames, _fitting(waits, frames))
+        frames = tuple(_encode_converse_frame(each) for each in chunks)
+        return Reply(200, FRAME_HEADERS, frames, _fit_waits(waits, frames))
     if api == BEDROCK_INVOKE:
-        frames = tuple(_invoke_frame(each) for each in chunks)
-        return Reply(200, FRAME_HEADERS, frames, _fitting(waits, frames))
-    events = [_event(api, each) for each in chunks]
+        frames = tuple(_encode_invoke_frame(each) for each in chunks)
+        return Reply(200, FRAME_HEADERS, frames, _fit_waits(waits, frames))
+    events = [_encode_event(api, each) for each in chunks]
     if api in (OPENAI_CHAT, COMPLETIONS) and events and events[-1] != _DONE:
         events.append(_DONE)
         waits = (*waits, waits[-1]) if waits else ()
-    return Reply(200, SSE_HEADERS, tuple(events), _fitting(waits, events))
+    return Reply(200, SSE_HEADERS, tuple(events), _fit_waits(waits, events))
 
 
 _LITERAL_CAP = 20_000
 _DONE = b"data: [DONE]\n\n"
 
 
-def _fitting(waits: Sequence[float], chunks: Sequence[bytes]) -> tuple[float, ...]:
+def _fit_waits(waits: Sequence[float], chunks: Sequence[bytes]) -> tuple[float, ...]:
     return tuple(round(max(wait, 0.0), 4) for wait in waits) if len(waits) == len(chunks) else ()
 
 
-def _event(api: str, chunk: Any) -> bytes:
+def _encode_event(api: str, chunk: Any) -> bytes:
     if chunk == "[DONE]":
         return _DONE
     named = isinstance(chunk, Mapping) and isinstance(chunk.get("type"), str)
@@ -212,7 +212,7 @@ def _event(api: str, chunk: Any) -> bytes:
     )
 
 
-def _converse_frame(chunk: Mapping[str, Any]) -> bytes:
+def _encode_converse_frame(chunk: Mapping[str, Any]) -> bytes:
     """`{"contentBlockDelta": {...}}` as a frame of that type."""
     name, payload = next(iter(chunk.items()), ("", {}))
     return frame(
@@ -221,7 +221,7 @@ def _converse_frame(chunk: Mapping[str, Any]) -> bytes:
     )
 
 
-def _invoke_frame(chunk: Any) -> bytes:
+def _encode_invoke_frame(chunk: Any) -> bytes:
     payload = compact({"bytes": base64.b64encode(compact(chunk)).decode("ascii")})
     return frame(
         {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"},
@@ -245,14 +245,14 @@ def converse_chunks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The events of ConverseStream that amount to a Converse reply."""
     told = (message.get("output") or {}).get("message") or {}
     events: list[dict[str, Any]] = [{"messageStart": {"role": told.get("role", "assistant")}}]
-    for place, block in enumerate(_listed(told.get("content"))):
-        events += _converse_block(place, block)
+    for place, block in enumerate(_to_list(told.get("content"))):
+        events += _build_block_events(place, block)
     events.append({"messageStop": {"stopReason": message.get("stopReason", "end_turn")}})
     tail = {name: message[name] for name in ("usage", "metrics", "trace") if name in message}
     return [*events, {"metadata": tail}] if tail else events
 
 
-def _converse_block(place: int, block: Any) -> list[dict[str, Any]]:
+def _build_block_events(place: int, block: Any) -> list[dict[str, Any]]:
     at = {"contentBlockIndex": place}
     if "toolUse" in block:
         use = block["toolUse"]
@@ -286,7 +286,7 @@ def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[s
         if found
         else next((code for name, code in _STATUS.items() if name in kind), 0)
     )
-    body = _error_body(message)
+    body = _find_error_body(message)
     assumed = [] if found else [f"status {status}, from {kind}"]
     if not status:
         status, assumed = (
@@ -296,7 +296,7 @@ def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[s
     return reply(body, status, seconds), assumed
 
 
-def _error_body(message: str) -> Any:
+def _find_error_body(message: str) -> Any:
     """The error's JSON, where an SDK's message ends in it (as Python's or as JSON)."""
     import ast
 
@@ -322,15 +322,17 @@ def tool_call(name: str, arguments: Any) -> FunctionCall:
         if arguments is None
         else {"input": arguments}
     )
-    return FunctionCall(name or "tool", {str(key): _kept(value) for key, value in given.items()})
+    return FunctionCall(
+        name or "tool", {str(key): _to_freezable(value) for key, value in given.items()}
+    )
 
 
 def tool_value(result: Any, seconds: float = 0.0) -> Value:
     """What a tool returned."""
-    return Value(registry.freeze(_kept(result)), seconds=seconds)
+    return Value(registry.freeze(_to_freezable(result)), seconds=seconds)
 
 
-def _kept(value: Any) -> Any:
+def _to_freezable(value: Any) -> Any:
     """The value itself, or its JSON as text where it is nested too deep to be kept."""
     try:
         registry.freeze(value)

@@ -78,9 +78,9 @@ def recognised(source: Source) -> tuple[str, Format]:
     """
     if not source.head.strip():
         raise source.failed("is empty")
-    best = _surest(source)
+    best = _find_surest(source)
     if not best and source.look_further():  # what tells may come after a long first record
-        best = _surest(source)
+        best = _find_surest(source)
     if not best:
         raise UnknownFormat(
             f"is in no format that is known: {', '.join(sorted(known()))}", path=source.name
@@ -88,7 +88,7 @@ def recognised(source: Source) -> tuple[str, Format]:
     return best, known()[best]
 
 
-def _surest(source: Source) -> str:
+def _find_surest(source: Source) -> str:
     sure = {name: each.recognises(source) for name, each in known().items()}
     best = max(sure, key=lambda name: sure[name], default="")
     return best if best and sure[best] > 0 else ""

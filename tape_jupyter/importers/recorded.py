@@ -36,16 +36,16 @@ def has_key(source: Source, name: str) -> bool:
 def headers_of(told: Any) -> Headers:
     """Headers from a map of names to a value or to values, or from a list of pairs."""
     if isinstance(told, Mapping):
-        return tuple((_text(name), _text(each)) for name, each in _pairs(told))
-    return tuple((_text(each[0]), _text(each[1])) for each in told or () if len(each) == 2)
+        return tuple((_to_text(name), _to_text(each)) for name, each in _iterate_pairs(told))
+    return tuple((_to_text(each[0]), _to_text(each[1])) for each in told or () if len(each) == 2)
 
 
-def _pairs(told: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+def _iterate_pairs(told: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     for name, values in told.items():
         yield from ((name, each) for each in (values if isinstance(values, list) else [values]))
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 

@@ -75,53 +75,55 @@ class _Maker:
         for run, calls in groupby(self._cassette.calls, key=lambda entry: entry.run):
             told = runs.get(run, {})
             steps.append(
-                _heading(_plain(told.get("title", run)), told.get("kit", {}).get("import", {}))
+                _build_heading(
+                    _clean_text(told.get("title", run)), told.get("kit", {}).get("import", {})
+                )
             )
-            steps += self._steps(list(calls))
-        first = _code_cell("%load_ext tape_jupyter")
-        set_up = self._set_up()
+            steps += self._build_step_cells(list(calls))
+        first = _build_code_cell("%load_ext tape_jupyter")
+        set_up = self._format_setup()
         return [
             first,
-            *([_code_cell(f"%%tape replay\n{set_up}")] if set_up else []),
+            *([_build_code_cell(f"%%tape replay\n{set_up}")] if set_up else []),
             *steps,
         ]
 
-    def _steps(self, calls: Sequence[Entry]) -> Iterator[Any]:
+    def _build_step_cells(self, calls: Sequence[Entry]) -> Iterator[Any]:
         spans = [
             [each for each in str(call.head().get("span", "")).split(" / ") if each]
             for call in calls
         ]
-        shared = _shared(spans)
+        shared = _count_shared_spans(spans)
         for number, call in enumerate(calls):
             spans[number] = spans[number][shared : shared + 1] or [f"\0{call.name}"]
         for _, step in groupby(zip(calls, spans, strict=True), key=lambda each: each[1]):
             told = list(step)
-            title = "" if told[0][1][0][0] == "\0" else f"# {_plain(told[0][1][0])}\n"
-            parts = [part for call, _ in told if (part := self._call(call))]
+            title = "" if told[0][1][0][0] == "\0" else f"# {_clean_text(told[0][1][0])}\n"
+            parts = [part for call, _ in told if (part := self._format_call(call))]
             if parts:
-                yield _code_cell("%%tape replay\n" + title + "\n\n".join(parts))
+                yield _build_code_cell("%%tape replay\n" + title + "\n\n".join(parts))
 
-    def _call(self, entry: Entry) -> str:
+    def _format_call(self, entry: Entry) -> str:
         request = entry.request()
-        reply, _ = _first(entry.reply())
+        reply, _ = _to_pair(entry.reply())
         head = entry.head()
         self._number += 1
         name = f"reply_{self._number}"
         if isinstance(request, FunctionCall):
-            return self._function(entry, request, reply, name)
+            return self._format_function_call(entry, request, reply, name)
         if isinstance(reply, Reply) and reply.status == 101:
             self.left.append(f"{entry.name}: a WebSocket")
             return ""
         words = sdk_words.words(request)
         self._needs.update(filter(None, (words.needs, words.client.needs if words.client else "")))
-        asked = words.ask(self._client(words.client))
+        asked = words.ask(self._name_client(words.client))
         lines = [
-            *_notes(head),
-            *_tried(f"{name} = {asked}", words.show(name), failed=_has_failed(reply)),
+            *_format_notes(head),
+            *_wrap_in_try(f"{name} = {asked}", words.show(name), failed=_has_failed(reply)),
         ]
         return "\n".join(lines)
 
-    def _client(self, client: SdkClient | None) -> str:
+    def _name_client(self, client: SdkClient | None) -> str:
         if client is None:
             return ""
         if client not in self._clients:
@@ -129,16 +131,16 @@ class _Maker:
             self._clients[client] = f"{client.kind}_client" + (f"_{count + 1}" if count else "")
         return self._clients[client]
 
-    def _function(self, entry: Entry, call: FunctionCall, reply: Any, name: str) -> str:
+    def _format_function_call(self, entry: Entry, call: FunctionCall, reply: Any, name: str) -> str:
         """A call of a tool's stub."""
         names = tuple(call.arguments)
         if not all(_is_name(each) for each in names) or call.own is not None:
             self.left.append(
-                f"{entry.name}: {_plain(call.name)} has arguments that no function's parameters can have"
+                f"{entry.name}: {_clean_text(call.name)} has arguments that no function's parameters can have"
             )
             return ""
         if not _is_json(dict(call.arguments)):
-            self.left.append(f"{entry.name}: {_plain(call.name)} was given what is no JSON")
+            self.left.append(f"{entry.name}: {_clean_text(call.name)} was given what is no JSON")
             return ""
         key = (call.name, names)
         if key not in self._stubs:
@@ -154,10 +156,13 @@ class _Maker:
         asked = f"{self._stubs[key]}(\n{given})" if given else f"{self._stubs[key]}()"
         failed = getattr(reply, "error", None) is not None
         return "\n".join(
-            [*_notes(entry.head()), *_tried(f"{name} = {asked}", f"print({name})", failed=failed)]
+            [
+                *_format_notes(entry.head()),
+                *_wrap_in_try(f"{name} = {asked}", f"print({name})", failed=failed),
+            ]
         )
 
-    def _set_up(self) -> str:
+    def _format_setup(self) -> str:
         """Imports, clients and stubs. A replayed cell needs no key for a client."""
         lines = sorted(self._needs)
         if self._stubs:
@@ -188,23 +193,23 @@ _TAKEN = {
 }
 
 
-def _first(told: Any) -> tuple[Any, bool]:
+def _to_pair(told: Any) -> tuple[Any, bool]:
     return told if isinstance(told, tuple) else (told, False)
 
 
-def _code_cell(source: str) -> Any:
+def _build_code_cell(source: str) -> Any:
     return nbformat.v4.new_code_cell(source)  # type: ignore[no-untyped-call]
 
 
-def _heading(title: str, about: Mapping[str, Any]) -> Any:
+def _build_heading(title: str, about: Mapping[str, Any]) -> Any:
     text = "".join(f"\\{char}" if char in "\\`*_[]<>#|$!" else char for char in title)
-    told = ", ".join(_plain(about[name]) for name in ("file", "format") if about.get(name))
+    told = ", ".join(_clean_text(about[name]) for name in ("file", "format") if about.get(name))
     return nbformat.v4.new_markdown_cell(  # type: ignore[no-untyped-call]
         f"## {text}" + (f"\n\nImported from `{told.replace('`', '')}`." if told else "")
     )
 
 
-def _shared(spans: Sequence[Sequence[str]]) -> int:
+def _count_shared_spans(spans: Sequence[Sequence[str]]) -> int:
     """How many outer spans hold every call: they are no steps."""
     count = 0
     while (
@@ -216,7 +221,7 @@ def _shared(spans: Sequence[Sequence[str]]) -> int:
     return count
 
 
-def _notes(head: Mapping[str, Any]) -> list[str]:
+def _format_notes(head: Mapping[str, Any]) -> list[str]:
     """What is to be known of where a call comes from."""
     kit = head.get("kit", {})
     grade, lines = kit.get("grade", ""), [f"# call {head['call']}"]
@@ -224,11 +229,13 @@ def _notes(head: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"# rebuilt: made from what the trace tells (grade {grade}), not as it was sent"
         )
-    lines += [f"# {name}: {_plain(', '.join(kit[name]))}" for name in ("assumed",) if kit.get(name)]
+    lines += [
+        f"# {name}: {_clean_text(', '.join(kit[name]))}" for name in ("assumed",) if kit.get(name)
+    ]
     return lines
 
 
-def _tried(ask: str, show: str, *, failed: bool) -> list[str]:
+def _wrap_in_try(ask: str, show: str, *, failed: bool) -> list[str]:
     if not failed:
         return [ask, show]
     inner = "\n".join(f"    {line}" for line in f"{ask}\n{show}".split("\n"))
@@ -246,7 +253,7 @@ def _has_failed(reply: Any) -> bool:
     )
 
 
-def _plain(told: Any) -> str:
+def _clean_text(told: Any) -> str:
     """Text of a file as a comment can hold it."""
     return "".join(char if char.isprintable() else " " for char in str(told))[:_LONG]
 

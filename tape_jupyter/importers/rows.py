@@ -49,12 +49,12 @@ def rows(source: Source, *lists: str) -> Iterator[Value]:
     other field.
     """
     if source.is_parquet:
-        yield from _parquet(source)
+        yield from _read_parquet(source)
     elif source.columns:
-        yield from _table(source)
+        yield from _read_table(source)
     elif source.head_text[:1] == "[":
         yield from source.values(lambda path: not path)
-    elif any(_is_list(source, name, lists) for name in lists):
+    elif any(_has_list(source, name, lists) for name in lists):
         yield from source.values(lambda path: not path or path[-1] in lists)
     elif source.one_a_line:
         yield from (Value((), row, line) for line, row in source.lines())
@@ -62,7 +62,7 @@ def rows(source: Source, *lists: str) -> Iterator[Value]:
         yield from source.values(lambda _: False)
 
 
-def _is_list(source: Source, name: str, lists: Sequence[str]) -> bool:
+def _has_list(source: Source, name: str, lists: Sequence[str]) -> bool:
     """Whether the first object has a list of this name (or one in an object of this name); a record
     may have a field that is called so.
     """
@@ -73,24 +73,24 @@ def _is_list(source: Source, name: str, lists: Sequence[str]) -> bool:
     return name in source.top and re.search(rf'"{name}"\s*:\s*\[', source.head_text) is not None
 
 
-def _parquet(source: Source) -> Iterator[Value]:
+def _read_parquet(source: Source) -> Iterator[Value]:
     number = 0
     file = source.parquet()
     try:
         for batch in file.iter_batches(batch_size=256):
             for row in batch.to_pylist():
                 number += 1
-                yield Value((), {name: _timed(value) for name, value in row.items()}, number)
+                yield Value((), {name: _format_time(value) for name, value in row.items()}, number)
     except (OSError, ValueError) as error:
         raise source.failed(f"is no sound Parquet file: {error}", number) from None
 
 
-def _timed(value: Any) -> Any:
+def _format_time(value: Any) -> Any:
     """Times of Parquet as texts; all else is JSON already."""
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _table(source: Source) -> Iterator[Value]:
+def _read_table(source: Source) -> Iterator[Value]:
     """Each line of a table; an empty cell is a field that is not there."""
     with source.open() as file, io.TextIOWrapper(file, "utf-8-sig", "replace", newline="") as text:
         reader = csv.DictReader(text, delimiter=source.delimiter)
@@ -105,10 +105,10 @@ def _table(source: Source) -> Iterator[Value]:
             if row is None:
                 return
             told = {name: cell for name, cell in row.items() if name and cell}
-            yield Value((), _nested(source, told), reader.line_num)
+            yield Value((), _nest_columns(source, told), reader.line_num)
 
 
-def _nested(source: Source, row: dict[str, str]) -> dict[str, Any]:
+def _nest_columns(source: Source, row: dict[str, str]) -> dict[str, Any]:
     """Columns such as `inputs.model` as fields of `inputs`, whose texts were JSON before they were
     cells.
     """
@@ -120,13 +120,13 @@ def _nested(source: Source, row: dict[str, str]) -> dict[str, Any]:
         fields = made.setdefault(outer, {})
         if isinstance(fields, dict):
             source.noted("a table's cells are texts: those that read as JSON are taken for it")
-            fields[inner] = _cell(cell)
+            fields[inner] = _parse_cell(cell)
         else:
             made[name] = cell
     return made
 
 
-def _cell(text: str) -> Any:
+def _parse_cell(text: str) -> Any:
     try:
         return load(text)
     except ValueError:

@@ -72,26 +72,31 @@ class Words:
 
 def words(request: Request) -> Words:
     """The code for one request."""
-    body = _json(request)
+    body = _parse_body(request)
     address = urlsplit(request.url)
     if (
         request.method == "POST"
         and isinstance(body, dict)
         and not TELLING_HEADERS.intersection(request.named)
     ):
-        for known in (_openai, _anthropic, _gemini, _bedrock):
+        for known in (
+            _build_openai_words,
+            _build_anthropic_words,
+            _build_gemini_words,
+            _build_bedrock_words,
+        ):
             told = known(address.scheme + "://" + address.netloc, address.path, address.query, body)
             if told is not None:
                 return told
-    return _httpx(request, body)
+    return _build_httpx_words(request, body)
 
 
-def _json(request: Request) -> Any:
+def _parse_body(request: Request) -> Any:
     data = http.plain(request.headers, request.body)
     return http.loads(data) if data else None
 
 
-def _openai(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+def _build_openai_words(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
     for end, function, known in (
         ("/chat/completions", "chat.completions.create", _CHAT),
         ("/responses", "responses.create", _RESPONSES),
@@ -107,11 +112,11 @@ def _openai(host: str, path: str, query: str, body: dict[str, Any]) -> Words | N
             client = SdkClient(
                 "openai", "import openai", f"openai.OpenAI({', '.join([*given, 'max_retries=0'])})"
             )
-            return _stainless(client, function, known, body)
+            return _build_stainless_words(client, function, known, body)
     return None
 
 
-def _anthropic(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+def _build_anthropic_words(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
     if not path.endswith("/v1/messages") or query not in ("", "beta=true"):
         return None
     if not {"model", "messages", "max_tokens"} <= body.keys():
@@ -123,7 +128,7 @@ def _anthropic(host: str, path: str, query: str, body: dict[str, Any]) -> Words 
         "import anthropic",
         f"anthropic.Anthropic({', '.join([*given, 'max_retries=0', 'timeout=600'])})",
     )
-    return _stainless(
+    return _build_stainless_words(
         client,
         "messages.create",
         _MESSAGES,
@@ -135,7 +140,7 @@ def _anthropic(host: str, path: str, query: str, body: dict[str, Any]) -> Words 
 _NO_MORE: Mapping[str, Any] = {}
 
 
-def _stainless(
+def _build_stainless_words(
     client: SdkClient,
     function: str,
     known: Iterable[str],
@@ -151,29 +156,29 @@ def _stainless(
     if body.get("stream") is True:
         return Words(
             client,
-            lambda name: f"list({_called(f'{name}.{function}', given)})",
-            _each("to_json(indent=None, warnings=False)"),
+            lambda name: f"list({_format_call(f'{name}.{function}', given)})",
+            _build_print_loop("to_json(indent=None, warnings=False)"),
         )
     return Words(
         client,
-        lambda name: _called(f"{name}.{function}", given),
+        lambda name: _format_call(f"{name}.{function}", given),
         lambda name: f"print({name}.to_json(warnings=False))",
     )
 
 
-def _each(how: str) -> Callable[[str], str]:
+def _build_print_loop(how: str) -> Callable[[str], str]:
     return lambda name: f"for each in {name}:\n    print(each.{how})"
 
 
 _GEMINI_PATH = re.compile(r"/(v1|v1beta)/models/([^/:]+):(generateContent|streamGenerateContent)")
 
 
-def _gemini(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+def _build_gemini_words(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
     found = _GEMINI_PATH.fullmatch(path)
     if (
         found is None
         or host != "https://generativelanguage.googleapis.com"
-        or not _parts(body.get("contents"))
+        or not _is_plain_contents(body.get("contents"))
     ):
         return None
     streamed = found[3].startswith("stream")
@@ -211,17 +216,19 @@ def _gemini(host: str, path: str, query: str, body: dict[str, Any]) -> Words | N
     if streamed:
         function = "models.generate_content_stream"
         return Words(
-            client, lambda name: f"list({_called(f'{name}.{function}', given)})", _each(dumped)
+            client,
+            lambda name: f"list({_format_call(f'{name}.{function}', given)})",
+            _build_print_loop(dumped),
         )
     function = "models.generate_content"
     return Words(
         client,
-        lambda name: _called(f"{name}.{function}", given),
+        lambda name: _format_call(f"{name}.{function}", given),
         lambda name: f"print({name}.{dumped})",
     )
 
 
-def _parts(contents: Any) -> bool:
+def _is_plain_contents(contents: Any) -> bool:
     """Whether these are contents that google-genai sends as they are."""
     return isinstance(contents, list) and all(
         isinstance(each, dict)
@@ -242,7 +249,7 @@ _BEDROCK = {
 }  # fmt: skip
 
 
-def _bedrock(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
+def _build_bedrock_words(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
     region, found = _BEDROCK_HOST.fullmatch(host), _BEDROCK_PATH.fullmatch(path)
     if region is None or found is None or query:
         return None
@@ -252,53 +259,56 @@ def _bedrock(host: str, path: str, query: str, body: dict[str, Any]) -> Words | 
     )
     function = _BEDROCK[action]
     if action.startswith("converse"):
-        if not body.keys() <= _CONVERSE or _holds_bytes(body):
+        if not body.keys() <= _CONVERSE or _has_bytes(body):
             return None
         given = {"modelId": model, **body}
 
-        def ask(name: str) -> str:
-            return _called(f"{name}.{function}", given)
+        def format_call(name: str) -> str:
+            return _format_call(f"{name}.{function}", given)
     else:
 
-        def ask(name: str) -> str:
+        def format_call(name: str) -> str:
             text = literal(body, 4)
             return f"{name}.{function}(\n    modelId={model!r},\n    body=json.dumps({text}),\n)"
 
     if action == "converse":
         return Words(
             client,
-            ask,
+            format_call,
             lambda name: f"{name}.pop('ResponseMetadata')\nprint(json.dumps({name}))",
             "import json",
         )
     if action == "invoke":
         return Words(
-            client, ask, lambda name: f"print({name}['body'].read().decode())", "import json"
+            client,
+            format_call,
+            lambda name: f"print({name}['body'].read().decode())",
+            "import json",
         )
     part = "stream" if action == "converse-stream" else "body"
     listed = f"['{part}'])"
-    show = _bedrock_events if part == "stream" else _bedrock_chunks
-    return Words(client, lambda name: f"list({ask(name)}{listed}", show, "import json")
+    show = _format_bedrock_events if part == "stream" else _format_bedrock_chunks
+    return Words(client, lambda name: f"list({format_call(name)}{listed}", show, "import json")
 
 
-def _bedrock_events(name: str) -> str:
+def _format_bedrock_events(name: str) -> str:
     return f"for each in {name}:\n    print(json.dumps(each))"
 
 
-def _bedrock_chunks(name: str) -> str:
+def _format_bedrock_chunks(name: str) -> str:
     return f"for each in {name}:\n    print(each['chunk']['bytes'].decode())"
 
 
-def _holds_bytes(value: Any) -> bool:
+def _has_bytes(value: Any) -> bool:
     if isinstance(value, dict):
-        return "bytes" in value or any(_holds_bytes(each) for each in value.values())
-    return isinstance(value, list) and any(_holds_bytes(each) for each in value)
+        return "bytes" in value or any(_has_bytes(each) for each in value.values())
+    return isinstance(value, list) and any(_has_bytes(each) for each in value)
 
 
 _SENT = TELLING_HEADERS | {"content-type", "content-encoding", "accept"}
 
 
-def _httpx(request: Request, body: Any) -> Words:
+def _build_httpx_words(request: Request, body: Any) -> Words:
     headers = {name: value for name, value in request.named.items() if name in _SENT}
     given: dict[str, Any] = {}
     if body is not None and "content-encoding" not in headers:
@@ -308,14 +318,14 @@ def _httpx(request: Request, body: Any) -> Words:
         given["content"] = request.body
     if headers:
         given["headers"] = headers
-    text = _called("httpx.request", given, (request.method, request.url), timeout="60")
+    text = _format_call("httpx.request", given, (request.method, request.url), timeout="60")
     return Words(None, lambda _: text, lambda name: f"print({name}.text)", "import httpx")
 
 
 # ---------------------------------------------------------------- Python
 
 
-def _called(
+def _format_call(
     function: str, given: Mapping[str, Any], first: tuple[Any, ...] = (), **code: str
 ) -> str:
     """A call of a function, an argument a line."""
@@ -327,7 +337,7 @@ def _called(
 
 def literal(value: Any, indent: int = 0) -> str:
     """A JSON value (or bytes) as Python, over several lines where it is long."""
-    plain = _spelled(value)
+    plain = _format_literal(value)
     if len(plain) + indent <= WIDTH or not value or not isinstance(value, dict | list):
         return plain
     pad = " " * (indent + 4)
@@ -342,11 +352,15 @@ def literal(value: Any, indent: int = 0) -> str:
     )
 
 
-def _spelled(value: Any) -> str:
+def _format_literal(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f"float('{value}')"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name!r}: {_spelled(each)}" for name, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{name!r}: {_format_literal(each)}" for name, each in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(map(_spelled, value)) + "]"
+        return "[" + ", ".join(map(_format_literal, value)) + "]"
     return repr(value)

@@ -124,7 +124,7 @@ class Source:
         except OSError as error:
             raise self.failed(f"cannot be read: {error.strerror or error}") from error
         if start[:2] == b"\x1f\x8b" or start[:2] in _ZLIB:
-            file = io.BufferedReader(_Expanded(self, _inflating(self, file), file), _TEXT)
+            file = io.BufferedReader(_Expanded(self, _build_inflater(self, file), file), _TEXT)
         elif start == b"\x28\xb5\x2f\xfd":
             zstandard = needs("zstandard", "files that are compressed by zstd", self.name)
             reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
@@ -141,7 +141,7 @@ class Source:
     def read(self, cap: int = RECORD_CAP) -> bytes:
         """All of it. Raises TraceError where that is more than `cap`."""
         with self.open() as file:
-            data = _read(self, file, cap + 1)
+            data = _read_bytes(self, file, cap + 1)
         if len(data) > cap:
             raise self.failed(
                 f"is larger than {cap // 2**20} MiB, which this format is read in one piece"
@@ -171,13 +171,13 @@ class Source:
         """(line number, its JSON) of each line that is not empty; a Broken for one that is no JSON."""
         with self.open() as file:
             number = 0
-            while line := _line(self, file, number + 1):
+            while line := _read_line(self, file, number + 1):
                 number += 1
-                text = self._text_of(line).removeprefix("\ufeff").strip()
+                text = self._decode_line(line).removeprefix("\ufeff").strip()
                 if text:
-                    yield number, _loaded(text)
+                    yield number, _parse_line(text)
 
-    def _text_of(self, line: bytes) -> str:
+    def _decode_line(self, line: bytes) -> str:
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError:
@@ -205,7 +205,7 @@ class Source:
         Ends with a Broken where the text breaks off, or is no JSON from there on.
         """
         if self.one_a_line:
-            yield from self._line_by_line(enter)
+            yield from self._walk_lines(enter)
             return
         with self.open() as file:
             for number, each in enumerate(_Walk(self, file, enter).run()):
@@ -213,11 +213,11 @@ class Source:
                     raise self.failed(f"is no JSON: {each.value.reason}", each.line)
                 yield each
 
-    def _line_by_line(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
+    def _walk_lines(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
         """Each line by itself: one that breaks off ends with itself."""
         with self.open() as file:
             number = 0
-            while line := _line(self, file, number + 1):
+            while line := _read_line(self, file, number + 1):
                 number += 1
                 yield from _Walk(self, io.BytesIO(line), enter, number).run()
 
@@ -239,12 +239,10 @@ class Source:
                     if total > EXPANDED_CAP or info.file_size > max(
                         _FREE, RATIO_CAP * max(info.compress_size, 1)
                     ):
-                        told = (
-                            f"{_printable(info.filename)} in it expands to {info.file_size:,} bytes"
-                        )
+                        told = f"{_clean_name(info.filename)} in it expands to {info.file_size:,} bytes"
                         raise self.failed(f"{told}: refused")
-                    data = self._member(archive, info)
-                    yield Source(self.path, f"{self.name}/{_printable(info.filename)}", data)
+                    data = self._read_member(archive, info)
+                    yield Source(self.path, f"{self.name}/{_clean_name(info.filename)}", data)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise self.failed(f"is no sound zip archive: {error}") from None
         except (
@@ -253,16 +251,16 @@ class Source:
         ) as error:  # a way of compressing or of locking that zipfile has not
             raise self.failed(f"holds a file that cannot be read: {error}") from None
 
-    def _member(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    def _read_member(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         if info.compress_type == _ZSTD and not hasattr(zipfile, "ZIP_ZSTANDARD"):
-            return self._zstd(archive, info)
+            return self._read_zstd_member(archive, info)
         with archive.open(info) as file:
             data = file.read(info.file_size + 1)
         if len(data) > info.file_size:
-            raise self.failed(f"{_printable(info.filename)} in it is larger than it says: refused")
+            raise self.failed(f"{_clean_name(info.filename)} in it is larger than it says: refused")
         return data
 
-    def _zstd(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    def _read_zstd_member(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         zstandard = needs("zstandard", "zstd-compressed logs", self.name)
         assert archive.fp is not None
         archive.fp.seek(info.header_offset)
@@ -276,10 +274,10 @@ class Source:
                 data: bytes = file.read(info.file_size + 1)
         except zstandard.ZstdError as error:
             raise self.failed(
-                f"{_printable(info.filename)} in it is no sound zstd: {error}"
+                f"{_clean_name(info.filename)} in it is no sound zstd: {error}"
             ) from None
         if len(data) > info.file_size:
-            raise self.failed(f"{_printable(info.filename)} in it is larger than it says: refused")
+            raise self.failed(f"{_clean_name(info.filename)} in it is larger than it says: refused")
         return data
 
     # -- what it looks like
@@ -297,7 +295,7 @@ class Source:
     def head(self) -> bytes:
         """Its first `look` bytes, decompressed."""
         with self.open() as file:
-            return _read(self, file, self.look)
+            return _read_bytes(self, file, self.look)
 
     @cached_property
     def head_text(self) -> str:
@@ -344,9 +342,9 @@ class Source:
         None.
         """
         text = self.head_text
-        found = _first_value(text[1:].lstrip() if text[:1] == "[" else text)
+        found = _decode_first_value(text[1:].lstrip() if text[:1] == "[" else text)
         lines = text.split("\n", _LINES)[1:_LINES] if self.one_a_line else []
-        others = (_first_value(line.strip()) for line in lines)
+        others = (_decode_first_value(line.strip()) for line in lines)
         return (
             found
             if isinstance(found, dict)
@@ -360,14 +358,14 @@ class Source:
         """
         first, ends, rest = self.head_text.partition("\n")
         if not ends:
-            return _is_json(first) if len(self.head) < self.look else self._goes_on()
+            return _is_json(first) if len(self.head) < self.look else self._has_next_line()
         if _is_json(first):
             return True
         second, third = [*rest.lstrip().split("\n", 2)[:2], ""][:2]
         goes_on = first.strip()[-1:] in ("", *"{[,:")  # or it broke off there
         return _is_object(second) and (not goes_on or _is_object(third))
 
-    def _goes_on(self) -> bool:
+    def _has_next_line(self) -> bool:
         """Whether a line that is longer than the head ends as JSON does, and another one follows."""
         with self.open() as file:
             line = file.readline(FURTHER)
@@ -390,7 +388,7 @@ class Source:
             return frozenset({*self.columns, *(name.partition(".")[0] for name in self.columns)})
         if isinstance(self.first, dict):
             return frozenset(self.first)
-        return frozenset(_top_keys(self.head_text))
+        return frozenset(_find_top_keys(self.head_text))
 
 
 def needs(module: str, what: str, where: str) -> Any:
@@ -432,26 +430,26 @@ def _is_object(line: str) -> bool:
     return line.lstrip()[:1] == "{" and _is_json(line)
 
 
-def _first_value(text: str) -> Any:
+def _decode_first_value(text: str) -> Any:
     try:
         return _decoder.raw_decode(text)[0]
     except (ValueError, RecursionError):
         return None
 
 
-def _printable(name: str) -> str:
+def _clean_name(name: str) -> str:
     """A name that somebody else gave, for a terminal."""
     return "".join(char if char.isprintable() else "?" for char in name)[:200]
 
 
-def _read(source: Source, file: BinaryIO, size: int) -> bytes:
+def _read_bytes(source: Source, file: BinaryIO, size: int) -> bytes:
     try:
         return file.read(size)
     except (OSError, EOFError, zlib.error) as error:
         raise source.failed(f"cannot be read: {error}") from None
 
 
-def _line(source: Source, file: BinaryIO, number: int) -> bytes:
+def _read_line(source: Source, file: BinaryIO, number: int) -> bytes:
     try:
         line = file.readline(RECORD_CAP + 1)
     except (OSError, EOFError, zlib.error) as error:
@@ -461,14 +459,14 @@ def _line(source: Source, file: BinaryIO, number: int) -> bytes:
     return line
 
 
-def _loaded(text: str) -> Any:
+def _parse_line(text: str) -> Any:
     try:
         return load(text)
     except ValueError as error:
         return Broken(text, str(error))
 
 
-def _top_keys(text: str) -> Iterator[str]:
+def _find_top_keys(text: str) -> Iterator[str]:
     """Keys of the first object of a JSON text that may break off."""
     depth, first = 0, text[:1] == "["
     for found in re.finditer(r'"((?:[^"\\]|\\.)*)"(\s*:)?|([{\[])|([}\]])', text):
@@ -512,14 +510,14 @@ class _Expanded(io.RawIOBase):
         super().close()
 
 
-def _inflating(source: Source, raw: BinaryIO) -> Callable[[int], bytes]:
+def _build_inflater(source: Source, raw: BinaryIO) -> Callable[[int], bytes]:
     """What reads on in gzip (several members too) or zlib. A stream that breaks off ends there, and
     is noted.
     """
     state = zlib.decompressobj(_EITHER)
     waiting = b""
 
-    def inflate(size: int) -> bytes:
+    def inflate_next(size: int) -> bytes:
         nonlocal state, waiting
         while True:
             if state.eof:
@@ -536,7 +534,7 @@ def _inflating(source: Source, raw: BinaryIO) -> Callable[[int], bytes]:
             if found:
                 return found
 
-    return inflate
+    return inflate_next
 
 
 _EITHER = zlib.MAX_WBITS | 32
@@ -586,22 +584,22 @@ class _Walk:
 
     def run(self) -> Iterator[Value]:
         """Its values; a Broken ends them where the text breaks off, or is no JSON from there on."""
-        while char := self._next():
+        while char := self._find_next_character():
             try:
-                yield from self._value(()) if char in _OPEN else self._no_value()
+                yield from self._walk_value(()) if char in _OPEN else self._refuse_value()
             except (ValueError, IndexError) as error:
                 text = self._text[self._at : self._at + _TEXT]
                 yield Value(("broken",), Broken(text, str(error) or "it breaks off"), self._line)
                 return
 
-    def _no_value(self) -> Iterator[Value]:
+    def _refuse_value(self) -> Iterator[Value]:
         raise ValueError("it is no JSON object")
 
-    def _more(self) -> bool:
+    def _read_block(self) -> bool:
         """Read on; what was done with is let go."""
         if self._ended:
             return False
-        data = _read(self._source, self._file, max(_BLOCK, len(self._text) - self._at))
+        data = _read_bytes(self._source, self._file, max(_BLOCK, len(self._text) - self._at))
         self._ended = not data
         text = self._decode(data, final=self._ended)
         if "\ufffd" in text and b"\xef\xbf\xbd" not in data:
@@ -613,48 +611,48 @@ class _Walk:
             )
         return not self._ended or bool(self._text)
 
-    def _next(self) -> str:
+    def _find_next_character(self) -> str:
         """The next character that is no white space, "" at the end."""
         while True:
             found = _not_space(self._text, self._at)
             if found:
-                self._pass(found.start())
+                self._advance_to(found.start())
                 return found[0]
-            self._pass(len(self._text))
+            self._advance_to(len(self._text))
             if self._ended:
                 return ""
-            self._more()
+            self._read_block()
 
-    def _pass(self, end: int) -> None:
+    def _advance_to(self, end: int) -> None:
         self._line += self._text.count("\n", self._at, end)
         self._at = end
 
-    def _value(self, path: tuple[str, ...]) -> Iterator[Value]:
-        if self._next() in ("{", "[") and self._enter(path):
-            yield from self._entered(path)
+    def _walk_value(self, path: tuple[str, ...]) -> Iterator[Value]:
+        if self._find_next_character() in ("{", "[") and self._enter(path):
+            yield from self._walk_container(path)
             return
         line = self._line
-        yield Value(path, self._whole(), line)
+        yield Value(path, self._decode_value(), line)
 
-    def _entered(self, path: tuple[str, ...]) -> Iterator[Value]:
+    def _walk_container(self, path: tuple[str, ...]) -> Iterator[Value]:
         is_map = self._text[self._at] == "{"
-        self._pass(self._at + 1)
-        while (char := self._next()) not in ("}", "]", ""):
+        self._advance_to(self._at + 1)
+        while (char := self._find_next_character()) not in ("}", "]", ""):
             if char == ",":
-                self._pass(self._at + 1)
+                self._advance_to(self._at + 1)
                 continue
             key = "[]"
             if is_map:
-                key = str(self._whole())
-                if self._next() != ":":
+                key = str(self._decode_value())
+                if self._find_next_character() != ":":
                     raise ValueError("a colon is missing")
-                self._pass(self._at + 1)
-            yield from self._value((*path, key))
+                self._advance_to(self._at + 1)
+            yield from self._walk_value((*path, key))
         if not char:
             raise ValueError("it breaks off")
-        self._pass(self._at + 1)
+        self._advance_to(self._at + 1)
 
-    def _whole(self) -> Any:
+    def _decode_value(self) -> Any:
         while True:
             try:
                 value, end = _decoder.raw_decode(self._text, self._at)
@@ -665,12 +663,12 @@ class _Walk:
                     error.pos < len(self._text) - 100 and not error.msg.startswith("Unterminated")
                 ):
                     raise
-                self._more()
+                self._read_block()
                 continue
             if end == len(self._text) and not self._ended:  # a number may go on
-                self._more()
+                self._read_block()
                 continue
-            self._pass(end)
+            self._advance_to(end)
             return value
 
 

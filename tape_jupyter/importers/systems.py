@@ -403,10 +403,10 @@ SYSTEMS: Sequence[System] = (
 
 def page(system: System) -> str:
     """A system's page."""
-    return "\n".join(_page(system)) + "\n"
+    return "\n".join(_format_page(system)) + "\n"
 
 
-def _page(system: System) -> Iterator[str]:
+def _format_page(system: System) -> Iterator[str]:
     install = "pip install 'tape-jupyter[interop]'" if system.extra else "pip install tape-jupyter"
     first = [system.command or install]
     viewing = system.grade.startswith("T")

@@ -61,7 +61,7 @@ class Transcript:
     _uses: dict[str, list[_Use]] = field(default_factory=dict)
     _count: int = 0
 
-    def _number(self) -> int:
+    def _assign_number(self) -> int:
         """Ids are not told, or told twice: calls are numbered."""
         self._count += 1
         return self._count
@@ -97,7 +97,7 @@ class Transcript:
                 [],
             )
         yield Call(
-            f"answer {self._number()} line {done.line}", "model", rebuild.request(url, body), reply, "T",
+            f"answer {self._assign_number()} line {done.line}", "model", rebuild.request(url, body), reply, "T",
             Origin(self.system, self.file, done.key, done.line), self.trace, provider=self.provider, model=done.model,
             start=done.start, end=done.end, missing=list(LEFT_OUT), assumed=[*assumed, f"url {url}"],
             usage=done.usage, error=done.error, rebuilt=True,
@@ -120,9 +120,9 @@ class Transcript:
         seconds = max(time - use.start, 0.0) if time and use.start else 0.0
         value = rebuild.tool_error(error) if error else rebuild.tool_value(result, seconds)
         return Call(
-            f"tool {self._number()} line {line} {own}", "tool", rebuild.tool_call(use.name, use.given), value, "J",
-            Origin(self.system, self.file, own, use.line), self.trace, name=use.name, start=use.start or time, end=time,
-            missing=missing, error=error,
+            f"tool {self._assign_number()} line {line} {own}", "tool", rebuild.tool_call(use.name, use.given), value,
+            "J", Origin(self.system, self.file, own, use.line), self.trace, name=use.name, start=use.start or time,
+            end=time, missing=missing, error=error,
         )  # fmt: skip
 
     def end(self) -> Iterator[Item]:

@@ -75,9 +75,9 @@ class Tree:
 
     def circles(self) -> int:
         """How many nodes have no end above them."""
-        return sum(self._circular(name) for name in self.nodes)
+        return sum(self._is_circular(name) for name in self.nodes)
 
-    def _circular(self, name: str) -> bool:
+    def _is_circular(self, name: str) -> bool:
         above = self.above(name)
         top = self.nodes[above[-1] if above else name].parent
         return top in self.nodes

@@ -29,8 +29,8 @@ class YamlError(TapeError):
 def load(text: str, yaml: Any) -> Any:
     """The data of one document. `yaml` is the module PyYAML. Raises YamlError naming the line."""
     try:
-        _check(text, yaml)
-        return yaml.load(text, _loader(yaml))
+        _check_events(text, yaml)
+        return yaml.load(text, _build_loader(yaml))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
@@ -41,7 +41,7 @@ def load(text: str, yaml: Any) -> Any:
         raise YamlError(f"is no YAML that is read: {str(error)[:200]}") from None
 
 
-def _check(text: str, yaml: Any) -> None:
+def _check_events(text: str, yaml: Any) -> None:
     depth = 0
     for event in yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         line = event.start_mark.line + 1
@@ -58,7 +58,7 @@ def _check(text: str, yaml: Any) -> None:
 
 
 @cache
-def _loader(yaml: Any) -> Any:
+def _build_loader(yaml: Any) -> Any:
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Strict(base):  # type: ignore[misc,valid-type]
@@ -69,29 +69,29 @@ def _loader(yaml: Any) -> Any:
             for first, found in base.yaml_implicit_resolvers.items()
         }
 
-    def binary(loader: Any, node: Any) -> bytes:
+    def construct_binary(loader: Any, node: Any) -> bytes:
         return base64.b64decode("".join(loader.construct_scalar(node).split()))
 
-    def stream(loader: Any, node: Any) -> Any:
+    def construct_stream(loader: Any, node: Any) -> Any:
         """An old vcrpy's io.BytesIO: its content is the first of its state."""
         told = loader.construct_mapping(node, deep=True)
         state = told.get("state") or [b""]
         return state[0] if isinstance(state, list) and isinstance(state[0], (bytes, str)) else b""
 
     for tag in (f"{_PREFIX}binary", "!binary"):
-        Strict.add_constructor(tag, binary)
+        Strict.add_constructor(tag, construct_binary)
     for name in ("str", "unicode"):
         Strict.add_constructor(f"{_PREFIX}python/{name}", base.construct_yaml_str)
     Strict.add_constructor(
         f"{_PREFIX}python/tuple", lambda loader, node: loader.construct_sequence(node, deep=True)
     )
 
-    def parts(loader: Any, node: Any) -> Any:
+    def construct_parts(loader: Any, node: Any) -> Any:
         """An iterator over a body's parts: those parts, put together."""
         told = loader.construct_mapping(node, deep=True).get("args") or [[]]
         found = [each.encode() if isinstance(each, str) else each for each in told[0]]
         return b"".join(each for each in found if isinstance(each, bytes))
 
-    Strict.add_constructor(f"{_PREFIX}python/object/new:_io.BytesIO", stream)
-    Strict.add_constructor(f"{_PREFIX}python/object/apply:builtins.iter", parts)
+    Strict.add_constructor(f"{_PREFIX}python/object/new:_io.BytesIO", construct_stream)
+    Strict.add_constructor(f"{_PREFIX}python/object/apply:builtins.iter", construct_parts)
     return Strict

@@ -44,7 +44,7 @@ def add_places(config: pytest.Config) -> None:
     found: dict[Path, None] = {}
     for word in config.getoption("tape_places"):
         place = (config.invocation_params.dir / word).resolve()
-        below = list(_below(place)) if place.is_dir() else [_one(place)]
+        below = list(_find_places(place)) if place.is_dir() else [_require_place(place)]
         if not below:
             raise pytest.UsageError(
                 f"--tape {word}: no bundle (*{BUNDLE}) and no notebook with a .tapes folder in it"
@@ -52,15 +52,15 @@ def add_places(config: pytest.Config) -> None:
         found |= dict.fromkeys(below)
     config.stash[_PLACES] = frozenset(found)
     named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
-    known = {_path(config, arg) for arg in named}
+    known = {_resolve_argument(config, arg) for arg in named}
     config.args[:] = [*named, *(str(path) for path in found if path not in known)]
 
 
-def _path(config: pytest.Config, arg: str) -> Path:
+def _resolve_argument(config: pytest.Config, arg: str) -> Path:
     return (config.invocation_params.dir / arg.partition("::")[0]).resolve()
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _find_places(folder: Path) -> Iterator[Path]:
     """Bundles and taped notebooks, sorted; not those of hidden folders, environments and
     recordings.
     """
@@ -82,7 +82,7 @@ def _is_taped(path: Path) -> bool:
     return path.suffix == NOTEBOOK and paths.folder(path).is_dir()
 
 
-def _one(path: Path) -> Path:
+def _require_place(path: Path) -> Path:
     if not path.exists():
         raise pytest.UsageError(f"--tape {path}: there is no such file or folder")
     if not path.name.endswith(BUNDLE) and not _is_taped(path):
@@ -179,27 +179,27 @@ class CellItem(pytest.Item):
     def runtest(self) -> None:
         run = self.parent.result(self.number)
         if run.expected:
-            pytest.skip(f"not run: {self._before()}, as it did when it was saved")
+            pytest.skip(f"not run: {self._describe_culprit()}, as it did when it was saved")
         if run.status == "not run":
-            self._not_run()
+            self._skip_unrun()
         if run.good:
             return
         if self.number in self.parent.known:
             pytest.xfail(f"{run.status}, as the bundle says itself")
         raise NotRight("\n".join([f"{run.status}: {_AS[run.status]}", *run.said]))
 
-    def _not_run(self) -> None:
+    def _skip_unrun(self) -> None:
         """Behind a cell that failed it is skipped; where that one raised as it was saved to, this
         one differs.
         """
         culprit = self.parent.culprit(self.number)
         if culprit is not None and culprit.good:
             raise NotRight(
-                f"not run: {self._before()}, as it did when it was saved; but this cell has outputs"
+                f"not run: {self._describe_culprit()}, as it did when it was saved; but this cell has outputs"
             )
-        pytest.skip(f"not run: {self._before()}")
+        pytest.skip(f"not run: {self._describe_culprit()}")
 
-    def _before(self) -> str:
+    def _describe_culprit(self) -> str:
         culprit = self.parent.culprit(self.number)
         return f"cell {culprit.number} raised" if culprit is not None else "an earlier cell raised"
 

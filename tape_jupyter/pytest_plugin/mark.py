@@ -62,7 +62,7 @@ class Taped:
     @property
     def cassette(self) -> Cassette:
         """The open cassette, or take."""
-        cell = self._running()
+        cell = self._require_cell()
         assert cell.cassette is not None
         return cell.cassette
 
@@ -71,7 +71,7 @@ class Taped:
         """What this test did so far, in tree order: calls, the spans of the user's around them, the
         test itself.
         """
-        cell, book = self._running(), self.cassette
+        cell, book = self._require_cell(), self.cassette
         own = [entry for entry in book.calls if entry.run == cell.run] if cell.run else []
         entries = list(dict.fromkeys([*cell.served, *own]))
         run = cell.run or (entries[0].run if entries else "")
@@ -82,7 +82,7 @@ class Taped:
         """The calls among them, in the order in which they were made."""
         return tuple(each for each in self.spans if each.is_call)
 
-    def _running(self) -> TapedCell:
+    def _require_cell(self) -> TapedCell:
         if self._cell is None:
             raise TapeUsageError("the tape has not been started")
         return self._cell
@@ -104,7 +104,7 @@ class Taped:
     @contextmanager
     def held(self) -> Iterator[None]:
         """What runs meanwhile is the test's own code."""
-        cell = self._running()
+        cell = self._require_cell()
         token, before = ORIGIN.set(cell.origin), cell.task
         cell.task = current_task()
         try:
@@ -120,18 +120,18 @@ class Taped:
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
-            async def held_async(*args: Any, **kwargs: Any) -> Any:
+            async def run_held_async(*args: Any, **kwargs: Any) -> Any:
                 with self.held():
                     return await function(*args, **kwargs)
 
-            return held_async
+            return run_held_async
 
         @functools.wraps(function)
-        def held(*args: Any, **kwargs: Any) -> Any:
+        def run_held(*args: Any, **kwargs: Any) -> Any:
             with self.held():
                 return function(*args, **kwargs)
 
-        return held
+        return run_held
 
     # ------------------------------------------------------------ what fails a test
 
@@ -140,27 +140,27 @@ class Taped:
         beside.
         """
         self._error = None if isinstance(error, pytest.skip.Exception) else error
-        missed = self._news()
-        if missed and (isinstance(error, TapeRefusal) or _is_of(error, missed)):
-            pytest.fail(_told(missed), pytrace=False)
+        missed = self._find_new_refusals()
+        if missed and (isinstance(error, TapeRefusal) or _is_caused_by(error, missed)):
+            pytest.fail(_format_refusals(missed), pytrace=False)
         if missed:
-            item.add_report_section("call", "tape", _told(missed))
+            item.add_report_section("call", "tape", _format_refusals(missed))
 
     def passed(self) -> None:
         """The test, or its teardown, came to its end: it fails all the same where a call was
         refused.
         """
-        if missed := self._news():
-            pytest.fail(_told(missed), pytrace=False)
+        if missed := self._find_new_refusals():
+            pytest.fail(_format_refusals(missed), pytrace=False)
 
-    def _news(self) -> list[TapeRefusal]:
+    def _find_new_refusals(self) -> list[TapeRefusal]:
         """What was refused and has not been told."""
-        found = self._running().refusals[self._told :]
+        found = self._require_cell().refusals[self._told :]
         self._told += len(found)
         return list(dict.fromkeys(found))
 
 
-def _is_of(error: BaseException, missed: list[TapeRefusal]) -> bool:
+def _is_caused_by(error: BaseException, missed: list[TapeRefusal]) -> bool:
     """Whether an error is one of these, or a group or a wrapping of one."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
@@ -178,12 +178,14 @@ def _is_of(error: BaseException, missed: list[TapeRefusal]) -> bool:
     return False
 
 
-def _told(missed: list[TapeRefusal]) -> str:
+def _format_refusals(missed: list[TapeRefusal]) -> str:
     """Each with the lines of the user's code that led to it."""
-    return "\n\n".join("\n".join(filter(None, [str(each), _way(each)])) for each in missed)
+    return "\n\n".join(
+        "\n".join(filter(None, [str(each), _format_frames(each)])) for each in missed
+    )
 
 
-def _way(refusal: TapeRefusal) -> str:
+def _format_frames(refusal: TapeRefusal) -> str:
     frames = [
         each for each in traceback.extract_tb(refusal.__traceback__) if _is_users(each.filename)
     ]
@@ -207,7 +209,7 @@ def taped(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) ->
     fails its setup.
     """
     try:
-        made = _made(item, mark, said, forced)
+        made = _build_taped(item, mark, said, forced)
         made.start()
     except TapeError as error:
         pytest.fail(str(error), pytrace=False)
@@ -217,7 +219,7 @@ def taped(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) ->
     return made
 
 
-def _made(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) -> Taped:
+def _build_taped(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) -> Taped:
     args, options = (mark.args, dict(mark.kwargs)) if mark is not None else ((), {})
     if len(args) > 1:
         raise TapeUsageError(f"@pytest.mark.tape takes one path or name, not {len(args)}")
@@ -232,20 +234,20 @@ def _made(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) ->
         raise TapeUsageError(
             f"@pytest.mark.tape has no {unknown[0]!r}{did_you_mean(unknown[0], tuple(_OPTIONS))}"
         )
-    path = cassette_path(Path(item.path), _names(item), args[0] if args else None)
+    path = cassette_path(Path(item.path), _split_node_id(item), args[0] if args else None)
     if mode == "replay" and not path.exists():
         raise TapeUsageError(
-            f"there is no recording of this test ({_beside(path)}). Record it once: pytest --tape-mode once "
+            f"there is no recording of this test ({_format_path(path)}). Record it once: pytest --tape-mode once "
             f"'{item.nodeid}'. Nothing was run"
         )
     make = api.recording if mode == "record" else functools.partial(api.replaying, mode=mode)
     known = inspect.signature(make).parameters
     block = make(path, **{name: value for name, value in options.items() if name in known})
-    name = "::".join([Path(item.path).stem, *_names(item)])
-    return Taped(path, mode, block.of(_source(item), name, _globals(item)))
+    name = "::".join([Path(item.path).stem, *_split_node_id(item)])
+    return Taped(path, mode, block.of(_read_source(item), name, _find_globals(item)))
 
 
-def _names(item: Any) -> list[str]:
+def _split_node_id(item: Any) -> list[str]:
     """Class and function, with the parameters in brackets: what comes after the file in the test's
     id.
     """
@@ -281,14 +283,14 @@ def file_name(name: str) -> str:
     return f"{plain[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _beside(path: Path) -> str:
+def _format_path(path: Path) -> str:
     try:
         return path.relative_to(Path.cwd()).as_posix()
     except ValueError:
         return str(path)
 
 
-def _source(item: Any) -> str:
+def _read_source(item: Any) -> str:
     """The test's own code, under its name."""
     try:
         code = textwrap.dedent(inspect.getsource(inspect.unwrap(item.obj)))
@@ -297,7 +299,7 @@ def _source(item: Any) -> str:
     return f"# {item.name}\n{code}"
 
 
-def _globals(item: Any) -> Mapping[str, Any]:
+def _find_globals(item: Any) -> Mapping[str, Any]:
     return getattr(
         getattr(inspect.unwrap(item.obj), "__func__", inspect.unwrap(item.obj)), "__globals__", {}
     )

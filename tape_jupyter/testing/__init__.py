@@ -134,7 +134,7 @@ def told_of(run: CellRun) -> str:
     )
 
 
-def _nothing(*_: Any) -> None:
+def _do_nothing(*_: Any) -> None:
     """Hears nothing."""
 
 
@@ -147,13 +147,13 @@ def spans(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Spa
     `place` is a notebook, a cassette or a bundle (nothing of it runs); `name` says which cassette
     of a notebook, `take` which take of it. Raises TapeError for what is none.
     """
-    with _recording(Path(place), name) as path:
+    with _open_recording(Path(place), name) as path:
         if take:
             files.require(path, take)
         cassette = Cassette.open(path)
         found = Spans(cassette.take(take) if take else cassette)
         found.refresh()
-        return tuple(_span(found, node) for node in found.nodes)
+        return tuple(_build_span(found, node) for node in found.nodes)
 
 
 def calls(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Span, ...]:
@@ -162,7 +162,7 @@ def calls(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Spa
 
 
 @contextmanager
-def _recording(place: Path, name: str) -> Iterator[Path]:
+def _open_recording(place: Path, name: str) -> Iterator[Path]:
     """The cassette's file while it is read."""
     if place.suffix != ".zip":
         yield next(
@@ -183,10 +183,10 @@ def _recording(place: Path, name: str) -> Iterator[Path]:
 def spans_of(cassette: Cassette, run: str, entries: Iterable[Entry]) -> tuple[Span, ...]:
     """The spans of one run that made, or was played, these calls."""
     shown = saved_output.spans_of_run(cassette, run, entries)
-    return tuple(_span(shown, node) for node in shown.nodes)
+    return tuple(_build_span(shown, node) for node in shown.nodes)
 
 
-def _span(shown: Spans, node: Node) -> Span:
+def _build_span(shown: Spans, node: Node) -> Span:
     told = node.told
     if told is None:
         error = str(shown.book.ended.get(node.id, {}).get("error", "")) if node.kind == CELL else ""
@@ -204,10 +204,10 @@ def _span(shown: Spans, node: Node) -> Span:
         told.parent,
         error=told.error or told.failed,
     )
-    return _filled(base, told.entry)
+    return _add_exchange(base, told.entry)
 
 
-def _filled(span: Span, entry: Entry | None) -> Span:
+def _add_exchange(span: Span, entry: Entry | None) -> Span:
     """With what was asked and answered."""
     call = read_call(entry)
     if call.failure or call.asked is None:
@@ -216,10 +216,10 @@ def _filled(span: Span, entry: Entry | None) -> Span:
         answered = call.said.value if isinstance(call.said, Value) else None
         return replace(span, asked=dict(call.asked.arguments), answered=answered)
     asked = listing.body(call.asked.body, call.asked.headers) if call.asked.body else None
-    return _answered(replace(span, asked=asked), call.said)
+    return _add_reply(replace(span, asked=asked), call.said)
 
 
-def _answered(span: Span, said: Reply | Value | None) -> Span:
+def _add_reply(span: Span, said: Reply | Value | None) -> Span:
     if not isinstance(said, Reply) or said.status is None:
         return span
     data = http.plain(said.headers, said.body) or b""
@@ -250,7 +250,7 @@ def run_notebook(
     timeout: float | None = None,
     pace: str = "",
     env: Mapping[str, str] = MappingProxyType({}),
-    told: Callable[[CellRun], None] = _nothing,
+    told: Callable[[CellRun], None] = _do_nothing,
 ) -> Run:
     """Run a notebook in a fresh kernel, each code cell in turn until one raises; compare its
     outputs with those saved.
@@ -266,15 +266,15 @@ def run_notebook(
     options = " ".join(f"{name} {value}" for name, value in words.items() if value)
     whole = {**env, **({"TAPE_OPTIONS": options} if options else {})}
     if mode == "record":
-        ran, written = headless_run.record(place, _nothing, told, timeout, whole)
+        ran, written = headless_run.record(place, _do_nothing, told, timeout, whole)
         made = headless_run.read(written)
     else:
-        ran, made = headless_run.replayed(place, _nothing, told, timeout, whole)
+        ran, made = headless_run.replayed(place, _do_nothing, told, timeout, whole)
     shown = tuple(each.outputs for each in made.cells if headless_run.runs(each))
-    return Run(tuple(ran), tuple(_played(place, made)), shown)
+    return Run(tuple(ran), tuple(_find_played_spans(place, made)), shown)
 
 
-def _played(notebook: Path, made: NotebookNode) -> Iterator[Span]:
+def _find_played_spans(notebook: Path, made: NotebookNode) -> Iterator[Span]:
     """The spans of the calls that the cells' summaries name."""
     books: dict[str, Cassette] = {}
     for each in filter(headless_run.runs, made.cells):

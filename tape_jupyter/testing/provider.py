@@ -151,17 +151,21 @@ class FakeProvider:
 # ---------------------------------------------------------------- the wire
 
 
-def _spoken(asked: Asked, answer: Answer, number: int) -> tuple[str, list[bytes]]:
+def _encode_answer(asked: Asked, answer: Answer, number: int) -> tuple[str, list[bytes]]:
     """The content type and the chunks of an answer in the form of the path that was asked."""
     body = asked.json
-    make = _chat if asked.path.partition("?")[0].endswith("/chat/completions") else _message
+    make = (
+        _build_completion
+        if asked.path.partition("?")[0].endswith("/chat/completions")
+        else _build_message
+    )
     whole, events = make(body, answer, number)
     if not body.get("stream"):
         return "application/json", [json.dumps(whole).encode()]
     return "text/event-stream", list(events)
 
 
-def _message(
+def _build_message(
     body: Mapping[str, Any], answer: Answer, number: int
 ) -> tuple[dict[str, Any], Iterator[bytes]]:
     use = {
@@ -196,7 +200,7 @@ def _message(
     )
 
 
-def _chat(
+def _build_completion(
     body: Mapping[str, Any], answer: Answer, number: int
 ) -> tuple[dict[str, Any], Iterator[bytes]]:
     function = {"name": answer.tool, "arguments": json.dumps(dict(answer.arguments))}
@@ -239,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
         """Says nothing."""
 
-    def _reply(self) -> None:
+    def _send_reply(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(headers.get("content-length", 0)))
         asked = Asked(self.command, self.path, headers, body)
@@ -248,7 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
             kind, chunks = "", [answer.body]
         else:
             try:
-                kind, chunks = _spoken(asked, answer, number)
+                kind, chunks = _encode_answer(asked, answer, number)
             except (ValueError, AttributeError):
                 answer = fails(400, "the body is no JSON object; script this path with sends(...)")
                 kind, chunks = "", [answer.body or b""]
@@ -261,4 +265,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(chunk)
 
     # the base class's names
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _reply  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _send_reply  # noqa: N815

@@ -55,7 +55,7 @@ def is_ours(file: Path) -> bool:
     except (OSError, ValueError):
         return False
     found = _MARK.search(text)
-    return found is not None and found[1] == _digest(text[: found.start()])
+    return found is not None and found[1] == _digest_text(text[: found.start()])
 
 
 def write(notebook: Path, file: Path, run: Run | None = None) -> Path:
@@ -86,12 +86,12 @@ def text_of(notebook: Path, file: Path, run: Run) -> str:
     def is_clean(text: str) -> bool:
         return not leaks.scan({"test.py": text.encode("utf-8", "surrogatepass")}, secrets)
 
-    parts = [part for part in _parts(run, notebook) if is_clean("\n".join(part))]
+    parts = [part for part in _build_parts(run, notebook) if is_clean("\n".join(part))]
     constants = [told for told, _ in parts if told]
     tests = [test for _, test in parts]
     where = Path(os.path.relpath(notebook.resolve(), file.resolve().parent)).as_posix()
     head = [
-        _HEAD.format(name=_plain(notebook.name)),
+        _HEAD.format(name=_clean_name(notebook.name)),
         f"NOTEBOOK = Path(__file__).parent / {quoted(where)}",
     ]
     text = (
@@ -100,14 +100,14 @@ def text_of(notebook: Path, file: Path, run: Run) -> str:
     )
     if not is_clean(text):
         raise NotExported("a secret is in the notebook's name or path: no test was written")
-    return f"{text}# Written by `tape export --test`, unchanged: sha256 {_digest(text)}\n"
+    return f"{text}# Written by `tape export --test`, unchanged: sha256 {_digest_text(text)}\n"
 
 
-def _digest(text: str) -> str:
+def _digest_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _plain(name: str) -> str:
+def _clean_name(name: str) -> str:
     """A file's name within a docstring."""
     return "".join(each if each.isprintable() and each not in '"\\' else "?" for each in name)
 
@@ -153,37 +153,41 @@ _UNFAILED = """def test_no_call_fails(run):
 # ---------------------------------------------------------------- what is pinned
 
 
-def _parts(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
+def _build_parts(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
     """A constant (or "") and the test that goes by it, each."""
     calls = run.calls
-    yield _constant("CALLS", [(call.kind, call.name) for call in calls]), _CALLS
+    yield _format_constant("CALLS", [(call.kind, call.name) for call in calls]), _CALLS
     if tools := [call for call in calls if call.kind in ("tool", "retrieval")]:
         yield (
-            _constant("TOOLS", [(call.name, call.asked) for call in tools]),
+            _format_constant("TOOLS", [(call.name, call.asked) for call in tools]),
             _TOOLS,
         )
-        yield _unless_large("ANSWERS", [(call.name, call.answered) for call in tools], _ANSWERS)
+        yield _build_bounded_part(
+            "ANSWERS", [(call.name, call.answered) for call in tools], _ANSWERS
+        )
     if texts := [call.text for call in calls if call.kind == "model"]:
-        yield _unless_large("TEXTS", texts, _TEXTS)
+        yield _build_bounded_part("TEXTS", texts, _TEXTS)
     if uses := [use for call in calls for use in call.uses]:
         yield (
-            _constant("USES", [(use.name, use.arguments) for use in uses]),
+            _format_constant("USES", [(use.name, use.arguments) for use in uses]),
             _USES,
         )
     if not any(call.error for call in calls):
         yield "", _UNFAILED
-    yield from (("", _same_key(name, key)) for name, key in sorted(_kept(tools)))
-    yield from _last(run, notebook)
+    yield from (
+        ("", _format_same_key_test(name, key)) for name, key in sorted(_find_same_keys(tools))
+    )
+    yield from _build_output_part(run, notebook)
 
 
-def _unless_large(name: str, values: Sequence[Any], test: str) -> tuple[str, str]:
-    told = _constant(name, values)
+def _build_bounded_part(name: str, values: Sequence[Any], test: str) -> tuple[str, str]:
+    told = _format_constant(name, values)
     if len(told) > LARGEST:
         return "", f"# {name} would be {len(told):,} characters, and is left out."
     return told, test
 
 
-def _kept(tools: Sequence[Span]) -> set[tuple[str, str]]:
+def _find_same_keys(tools: Sequence[Span]) -> set[tuple[str, str]]:
     """Tool and key, where each answer says the same under that key as was asked for: whose order it
     is, for one.
     """
@@ -199,7 +203,7 @@ def _kept(tools: Sequence[Span]) -> set[tuple[str, str]]:
     return {(name, key) for name, keys in found.items() for key in keys if not key.startswith("<")}
 
 
-def _same_key(name: str, key: str) -> str:
+def _format_same_key_test(name: str, key: str) -> str:
     told, word = (_WORD.sub("_", each).strip("_") for each in (name, key))
     return (
         f"def test_{told}_never_answers_about_another_{word}(run):\n"
@@ -209,7 +213,7 @@ def _same_key(name: str, key: str) -> str:
     )
 
 
-def _last(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
+def _build_output_part(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
     """What the last cell that shows anything shows; not the tape's own lines, nor what speaks of
     this machine.
     """
@@ -221,7 +225,7 @@ def _last(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
     number, lines = told[-1]
     cut = f"[:{SHOWN}]" if len(lines) > SHOWN else ""
     yield (
-        _constant("OUTPUT", lines[:SHOWN]),
+        _format_constant("OUTPUT", lines[:SHOWN]),
         f"def test_cell_{number}_shows_this(run):\n    assert run.shown({number}).splitlines(){cut} == OUTPUT",
     )
 
@@ -229,7 +233,7 @@ def _last(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------- Python, as ruff formats it
 
 
-def _constant(name: str, values: Sequence[Any]) -> str:
+def _format_constant(name: str, values: Sequence[Any]) -> str:
     if not values:
         return f"{name} = []"
     lines = [f"    {literal(value, 4, 1)}," for value in values]
@@ -242,7 +246,7 @@ def literal(value: Any, indent: int = 0, after: int = 0, before: int = 0) -> str
     It stands `indent` columns in, with `before` characters before it on its line and `after` behind
     it.
     """
-    line = _line(value)
+    line = _format_line(value)
     if (
         indent + before + len(line) + after <= WIDTH
         or not isinstance(value, dict | list | tuple)
@@ -263,17 +267,15 @@ def literal(value: Any, indent: int = 0, after: int = 0, before: int = 0) -> str
     )
 
 
-def _line(value: Any) -> str:
+def _format_line(value: Any) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, dict):
-        return (
-            f"{{{', '.join(f'{quoted(str(key))}: {_line(each)}' for key, each in value.items())}}}"
-        )
+        return f"{{{', '.join(f'{quoted(str(key))}: {_format_line(each)}' for key, each in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_line, value))}]"
+        return f"[{', '.join(map(_format_line, value))}]"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_line, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(_format_line, value))}{',' if len(value) == 1 else ''})"
     return repr(value)
 
 
@@ -282,20 +284,20 @@ def quoted(text: str) -> str:
     mark = "'" if text.count('"') > text.count("'") else '"'
     return (
         mark
-        + "".join(f"\\{each}" if each in (mark, "\\") else _shown(each) for each in text)
+        + "".join(f"\\{each}" if each in (mark, "\\") else _format_character(each) for each in text)
         + mark
     )
 
 
-def _shown(each: str) -> str:
+def _format_character(each: str) -> str:
     return (
         each
         if each.isprintable()
-        else {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(each, _escape(each))
+        else {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(each, _escape_character(each))
     )
 
 
-def _escape(each: str) -> str:
+def _escape_character(each: str) -> str:
     number = ord(each)
     return (
         f"\\x{number:02x}"

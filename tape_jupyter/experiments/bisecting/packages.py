@@ -71,19 +71,19 @@ def bisect(
     """Find them. `requirements`: what is resolved at a date. `run` tries a set of packages (in an
     environment of its own). Raises TapeUsageError where GOOD and BAD are not told apart.
     """
-    search = _Search(run or _runner(notebook, check), check, tell)
+    search = _Search(run or _build_runner(notebook, check), check, tell)
     return search.found(good, bad, requirements)
 
 
-def _runner(notebook: Path, check: Check) -> Run:
-    def run(pins: Pins) -> CheckedRun:
+def _build_runner(notebook: Path, check: Check) -> Run:
+    def run_pins(pins: Pins) -> CheckedRun:
         try:
             python = environments.made([f"{name}=={version}" for name, version in pins.items()])
         except BundleError as error:
             return CheckedRun("unresolved", why=error.reason)
         return checked_run.replayed(notebook, check, ReplayOptions(python=str(python)))
 
-    return run
+    return run_pins
 
 
 def read_lock(file: Path) -> dict[str, str]:
@@ -121,28 +121,30 @@ class _Search:
 
     def found(self, good: str, bad: str, requirements: Path | None) -> GuiltyPackages:
         began = time.perf_counter()
-        days = _day(good), _day(bad)
+        days = _parse_day(good), _parse_day(bad)
         between = "", ""
         if days[0] and days[1]:
-            one, two, between = self._between(days[0], days[1], _lines(requirements))
+            one, two, between = self._narrow_days(
+                days[0], days[1], _read_requirements(requirements)
+            )
         elif days[0] or days[1]:
             raise TapeUsageError("--packages: two locks or two dates, not one of each")
         else:
             one, two = read_lock(Path(good)), read_lock(Path(bad))
-            self._require(one, two, good, bad)
+            self._require_opposite_ends(one, two, good, bad)
         names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
-        made = minimal(names, lambda taken: self._outcome(_mixed(one, two, taken)))
+        made = minimal(names, lambda taken: self._find_outcome(_mix_pins(one, two, taken)))
         return GuiltyPackages(
             [(name, one.get(name, ""), two.get(name, "")) for name in made.parts], len(names),
             len(self.known), sum(each.verdict == "unresolved" for each in self.known.values()),
             time.perf_counter() - began, between,
         )  # fmt: skip
 
-    def _require(self, one: Pins, two: Pins, good: str, bad: str) -> None:
+    def _require_opposite_ends(self, one: Pins, two: Pins, good: str, bad: str) -> None:
         """GOOD passes, BAD fails, and they differ."""
         if one == two:
             raise TapeUsageError(f"{good} and {bad} hold the same packages: none is the cause")
-        first, second = self._try(one), self._try(two)
+        first, second = self._try_pins(one), self._try_pins(two)
         for name, run, wanted in ((good, first, "passes"), (bad, second, "fails")):
             if run.verdict == "unresolved":
                 raise TapeUsageError(f"with the packages of {name}: {run.why}")
@@ -152,18 +154,18 @@ class _Search:
                     + (run.why or "swap them, or another check tells them apart")
                 )
 
-    def _between(
+    def _narrow_days(
         self, start: date, end: date, lines: Sequence[str]
     ) -> tuple[Pins, Pins, tuple[str, str]]:
         """The packages of two days, the nearest that are good and bad."""
         if start >= end:
             raise TapeUsageError(f"--packages {start} {end}: the good date is before the bad one")
-        one, two = _at(start, lines), _at(end, lines)
-        self._require(one, two, str(start), str(end))
+        one, two = _resolve_pins(start, lines), _resolve_pins(end, lines)
+        self._require_opposite_ends(one, two, str(start), str(end))
         while (end - start).days > 1:
             middle = start + timedelta((end - start).days // 2)
-            pins = _at(middle, lines)
-            run = self._try(pins)
+            pins = _resolve_pins(middle, lines)
+            run = self._try_pins(pins)
             if run.verdict == "unresolved":
                 break  # single packages tell
             if run.verdict == "passes":
@@ -172,11 +174,11 @@ class _Search:
                 end, two = middle, pins
         return one, two, (str(start), str(end))
 
-    def _outcome(self, pins: Pins) -> Outcome:
-        verdict = self._try(pins).verdict
+    def _find_outcome(self, pins: Pins) -> Outcome:
+        verdict = self._try_pins(pins).verdict
         return "flips" if verdict == "fails" else "stays" if verdict == "passes" else "unresolved"
 
-    def _try(self, pins: Pins) -> CheckedRun:
+    def _try_pins(self, pins: Pins) -> CheckedRun:
         key = tuple(sorted(pins.items()))
         if key not in self.known:
             self.tell(f"environment {len(self.known) + 1}", 0, 0)
@@ -184,13 +186,13 @@ class _Search:
         return self.known[key]
 
 
-def _mixed(one: Pins, two: Pins, taken: Sequence[str]) -> dict[str, str]:
+def _mix_pins(one: Pins, two: Pins, taken: Sequence[str]) -> dict[str, str]:
     """GOOD's packages, these as BAD has them."""
     mixed = {**one, **{name: two[name] for name in taken if name in two}}
     return {name: version for name, version in mixed.items() if name in two or name not in taken}
 
 
-def _day(word: str) -> date | None:
+def _parse_day(word: str) -> date | None:
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
         return None
     try:
@@ -199,7 +201,7 @@ def _day(word: str) -> date | None:
         raise TapeUsageError(f"--packages {word}: {error}") from None
 
 
-def _lines(requirements: Path | None) -> list[str]:
+def _read_requirements(requirements: Path | None) -> list[str]:
     if requirements is None:
         raise TapeUsageError(
             "--packages with dates: say what is installed with --requirements FILE (as for pip)"
@@ -211,6 +213,6 @@ def _lines(requirements: Path | None) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _at(day: date, lines: Sequence[str]) -> dict[str, str]:
+def _resolve_pins(day: date, lines: Sequence[str]) -> dict[str, str]:
     pins = (pin.partition("==") for pin in environments.resolved(lines, day.isoformat()))
     return {name: version for name, _, version in pins}

@@ -71,8 +71,10 @@ def try_here(
         if lock is not None:
             pins = [f"{name}=={version}" for name, version in read_lock(lock).items()]
             python = str(environments.made(pins))
-        files = {} if recording is None else _files(recording, paths.folder(notebook.resolve()))
-        with _first_on_path(code):
+        files = (
+            {} if recording is None else _read_files(recording, paths.folder(notebook.resolve()))
+        )
+        with _put_first_on_path(code):
             return checked_run.replayed(notebook, check, ReplayOptions(files=files, python=python))
     except BundleError as error:
         return CheckedRun("unresolved", why=error.reason)
@@ -92,36 +94,38 @@ def bisect(
     """
     began = time.perf_counter()
     notebook = notebook.resolve()
-    top = Path(_git(notebook.parent, "rev-parse", "--show-toplevel")).resolve()
+    top = Path(_run_git(notebook.parent, "rev-parse", "--show-toplevel")).resolve()
     recording, inside = paths.folder(notebook), notebook.relative_to(top)
     tried: list[tuple[str, str]] = []
 
-    def came_out(tree: Path) -> CheckedRun:
-        commit = _git(tree, "rev-parse", "HEAD")
+    def try_commit(tree: Path) -> CheckedRun:
+        commit = _run_git(tree, "rev-parse", "HEAD")
         tell(f"commit {commit[:12]}", 0, 0)
         there = tree / lock if lock else None
         run = try_here(tree / inside, check, there, recording, tree)
         tried.append((commit, f"{run.verdict}{f': {run.why}' if run.why else ''}"))
         return run
 
-    with _worktree(top, bad) as tree:
+    with _open_worktree(top, bad) as tree:
         for revision, wanted in ((bad, "fails"), (good, "passes")):
-            _git(tree, "checkout", "-q", "--detach", _commit(top, revision))
-            run = came_out(tree)
+            _run_git(tree, "checkout", "-q", "--detach", _resolve_commit(top, revision))
+            run = try_commit(tree)
             if run.verdict != wanted:
                 said = run.why or f"the check {run.verdict}"
                 raise TapeUsageError(
                     f"--git: at {revision} the check should be one that {wanted}: {said}"
                 )
-        told = _git(tree, "bisect", "start", _commit(top, bad), _commit(top, good))
-        while not (found := _first_bad(told)):
-            word = {GOOD: "good", BAD: "bad"}.get(exit_code(came_out(tree)), "skip")
-            told = _git(tree, "bisect", word, failing=True)
-        subject = _git(top, "show", "-s", "--format=%s", found[0]) if len(found) == 1 else ""
+        told = _run_git(
+            tree, "bisect", "start", _resolve_commit(top, bad), _resolve_commit(top, good)
+        )
+        while not (found := _find_first_bad(told)):
+            word = {GOOD: "good", BAD: "bad"}.get(exit_code(try_commit(tree)), "skip")
+            told = _run_git(tree, "bisect", word, failing=True)
+        subject = _run_git(top, "show", "-s", "--format=%s", found[0]) if len(found) == 1 else ""
     return GuiltyCommit(found, subject, tried, time.perf_counter() - began)
 
 
-def _first_bad(told: str) -> list[str]:
+def _find_first_bad(told: str) -> list[str]:
     """The commits that git's words name as the first bad one; none while it goes on."""
     if one := re.search(r"^([0-9a-f]{40,64}) is the first bad commit", told, re.MULTILINE):
         return [one[1]]
@@ -133,22 +137,24 @@ def _first_bad(told: str) -> list[str]:
 
 
 @contextmanager
-def _worktree(top: Path, revision: str) -> Iterator[Path]:
+def _open_worktree(top: Path, revision: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="tape-bisect-") as folder:
         tree = Path(folder).resolve() / "tree"
-        _git(top, "worktree", "add", "-q", "--detach", str(tree), _commit(top, revision))
+        _run_git(
+            top, "worktree", "add", "-q", "--detach", str(tree), _resolve_commit(top, revision)
+        )
         try:
             yield tree
         finally:
-            _git(top, "worktree", "remove", "--force", str(tree), failing=True)
+            _run_git(top, "worktree", "remove", "--force", str(tree), failing=True)
 
 
-def _commit(top: Path, revision: str) -> str:
+def _resolve_commit(top: Path, revision: str) -> str:
     words = ("--verify", "--end-of-options", f"{revision}^{{commit}}")
-    return _git(top, "rev-parse", *words).splitlines()[-1]
+    return _run_git(top, "rev-parse", *words).splitlines()[-1]
 
 
-def _git(folder: Path, *words: str, failing: bool = False) -> str:
+def _run_git(folder: Path, *words: str, failing: bool = False) -> str:
     """What git says. Raises TapeUsageError where it fails, unless that is an answer too."""
     git = program("git")
     if not git:
@@ -162,7 +168,7 @@ def _git(folder: Path, *words: str, failing: bool = False) -> str:
     return (done.stdout + (done.stderr if failing else "")).strip()
 
 
-def _files(recording: Path, goal: Path) -> dict[Path, bytes]:
+def _read_files(recording: Path, goal: Path) -> dict[Path, bytes]:
     found = [file for file in recording.rglob("*") if file.is_file() and file.suffix != ".lock"]
     if not found:
         raise TapeUsageError(f"{recording}: there is no recording in it")
@@ -170,7 +176,7 @@ def _files(recording: Path, goal: Path) -> dict[Path, bytes]:
 
 
 @contextmanager
-def _first_on_path(code: Path | None) -> Iterator[None]:
+def _put_first_on_path(code: Path | None) -> Iterator[None]:
     """Modules are imported from this folder, and from `src` in it, before any other."""
     before = os.environ.get("PYTHONPATH")
     if code is not None:

@@ -74,14 +74,14 @@ class Cause:
     def shown(self) -> dict[str, Any]:
         """The same, with what a view shows: words and the tree."""
         tree = [asdict(node) for node in self.tree]
-        notes = self._end()
+        notes = self._format_end()
         text = self.text(timed=False)
         return {**self.record(), "words": self.words(), "tree": tree, "notes": notes, "text": text}
 
     def text(self, *, timed: bool = True) -> str:
         """In words, with the table of layers and the tree. Not `timed`: what is the same each time."""
-        end = self._end(timed=timed)
-        return "\n".join([*self.words(), "", *self._table(), "", *self._branches(), *end])
+        end = self._format_end(timed=timed)
+        return "\n".join([*self.words(), "", *self._format_table(), "", *self._format_tree(), *end])
 
     def words(self) -> list[str]:
         """What makes the difference, and which part of it."""
@@ -98,20 +98,20 @@ class Cause:
                 lines.append(f"        {good}: {place.fragment.good}")
         return lines
 
-    def _table(self) -> list[str]:
+    def _format_table(self) -> list[str]:
         width = max([len(layer) for layer in self.layers] + [5])
         head = f"  {'layer':{width}}  with all of it from {self.sides[0]}"
         rows = [f"  {layer:{width}}  {SAID[told]}" for layer, told in self.layers.items()]
         return [head, *rows]
 
-    def _branches(self) -> list[str]:
+    def _format_tree(self) -> list[str]:
         lines = []
         for node in self.tree:
             mark = MARK if node.culprit else " *" if node.differs else "  "
             lines.append(f"{mark} {'  ' * node.depth}{node.title}")
         return [*lines, f"({MARK} the cause, * differs)", ""] if lines else []
 
-    def _end(self, *, timed: bool = True) -> list[str]:
+    def _format_end(self, *, timed: bool = True) -> list[str]:
         live = f"{self.asked} calls went live{self.cost}" if self.asked else "nothing went live"
         seconds = f", {self.seconds:.1f} s" if timed else ""
         told = f"{self.trials} trials, {self.unresolved} unresolved{seconds}; {live}"

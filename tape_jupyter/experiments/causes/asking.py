@@ -23,7 +23,7 @@ from tape_jupyter.core.call import Reply, Request, Where
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.search import Runs
 from tape_jupyter.experiments.resending import keys, live, price
-from tape_jupyter.experiments.resending.resend import _with_head
+from tape_jupyter.experiments.resending.resend import _add_headers
 from tape_jupyter.experiments.sampling.budget import Budget
 from tape_jupyter.experiments.trials.runner import Trial, TrialResult
 from tape_jupyter.providers import registry
@@ -78,27 +78,27 @@ class Asker:
     _take: Cassette | None = None
 
     def run(self, trial: Trial) -> TrialResult:
-        result = self.inner.run(self._with_answers(trial))
+        result = self.inner.run(self._add_answers(trial))
         while result.wanted is not None:
-            if not self._ask(result.wanted):
+            if not self._send_request(result.wanted):
                 why = f"{result.run.why} ({self.refused})"
                 return replace(result, run=replace(result.run, why=why))
-            result = self.inner.run(self._with_answers(trial))
+            result = self.inner.run(self._add_answers(trial))
         return result
 
-    def _with_answers(self, trial: Trial) -> Trial:
+    def _add_answers(self, trial: Trial) -> Trial:
         added = {run: [*trial.added.get(run, ()), *self._added.get(run, ())]
                  for run in dict.fromkeys((*trial.added, *self._added))}  # fmt: skip
         return replace(trial, added=added)
 
-    def _ask(self, wanted: Mapping[str, Any]) -> bool:
+    def _send_request(self, wanted: Mapping[str, Any]) -> bool:
         """Send one request and keep its answer; False, and `refused`, where it may not go out."""
         request = records.request_of(wanted["request"])
         assert isinstance(request, Request)
         cost = price.estimate_unrecorded(request)
         try:
             self.budget.require(cost)
-            sent = _with_head(keys.with_key(request, os.environ))
+            sent = _add_headers(keys.with_key(request, os.environ))
         except TapeError as error:
             self.refused = f"not asked: {error}"
             return False
@@ -118,10 +118,12 @@ class Asker:
             return False
         finally:
             self.budget.settle(cost.most, paid)
-        self._keep(wanted, request, reply, moment(began), time.monotonic() - start, secrets)
+        self._record_answer(
+            wanted, request, reply, moment(began), time.monotonic() - start, secrets
+        )
         return True
 
-    def _keep(
+    def _record_answer(
         self, wanted: Mapping[str, Any], request: Request, reply: Reply, at: str, seconds: float,
         secrets: Secrets,
     ) -> None:  # fmt: skip

@@ -53,72 +53,72 @@ class Fragments:
 def fragments(bad: Any, good: Any) -> Fragments:
     """Where `bad` and `good`, plain structures as JSON has them, differ."""
     places: list[Fragment] = []
-    build = _build(bad, good, "", places)
+    build = _compare_values(bad, good, "", places)
     return Fragments(tuple(places), build)
 
 
-def _build(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
+def _compare_values(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
     if isinstance(bad, dict) and isinstance(good, dict):
-        return _of_mappings(bad, good, path, places)
+        return _compare_mappings(bad, good, path, places)
     if isinstance(bad, list) and isinstance(good, list):
-        return _of_lists(bad, good, path, places)
+        return _compare_lists(bad, good, path, places)
     if type(bad) is type(good) and bad == good:  # not of containers: [1] == [True]
         return lambda _: bad
     if isinstance(bad, str) and isinstance(good, str):
-        return _of_texts(bad, good, path, places)
-    return _leaf(bad, good, path, places)
+        return _compare_texts(bad, good, path, places)
+    return _add_leaf(bad, good, path, places)
 
 
-def _leaf(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
+def _add_leaf(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
     number = len(places)
-    places.append(Fragment(path or "all of it", _short(bad), _short(good)))
+    places.append(Fragment(path or "all of it", _shorten_value(bad), _shorten_value(good)))
     return lambda chosen: good if number in chosen else bad
 
 
-def _of_mappings(
+def _compare_mappings(
     bad: dict[str, Any], good: dict[str, Any], path: str, places: list[Fragment]
 ) -> Build:
     keys = [*bad, *(key for key in good if key not in bad)]
     parts = {
-        key: _build(bad.get(key, GONE), good.get(key, GONE), _joined(path, key), places)
+        key: _compare_values(bad.get(key, GONE), good.get(key, GONE), _join_path(path, key), places)
         for key in keys
     }
 
-    def build(chosen: frozenset[int]) -> dict[str, Any]:
+    def build_mapping(chosen: frozenset[int]) -> dict[str, Any]:
         made = {key: part(chosen) for key, part in parts.items()}
         return {key: value for key, value in made.items() if not isinstance(value, Gone)}
 
-    return build
+    return build_mapping
 
 
-def _of_lists(bad: list[Any], good: list[Any], path: str, places: list[Fragment]) -> Build:
+def _compare_lists(bad: list[Any], good: list[Any], path: str, places: list[Fragment]) -> Build:
     if len(bad) == len(good):
         pairs = zip(bad, good, strict=True)
         parts = [
-            _build(one, other, f"{path}[{number}]", places)
+            _compare_values(one, other, f"{path}[{number}]", places)
             for number, (one, other) in enumerate(pairs)
         ]
         return lambda chosen: [part(chosen) for part in parts]
     keys = [
         [json.dumps(each, sort_keys=True, default=str) for each in side] for side in (bad, good)
     ]
-    hunks = _hunks(keys[0], keys[1], bad, good, _escaped(path) + "[{}]", places)
+    hunks = _compare_sequences(keys[0], keys[1], bad, good, _escape_braces(path) + "[{}]", places)
     return lambda chosen: [each for hunk in hunks for each in hunk(chosen)]
 
 
-def _of_texts(bad: str, good: str, path: str, places: list[Fragment]) -> Build:
-    if (inside := _of_json(bad, good, path, places)) is not None:
+def _compare_texts(bad: str, good: str, path: str, places: list[Fragment]) -> Build:
+    if (inside := _compare_json_texts(bad, good, path, places)) is not None:
         return inside
-    ours, theirs = _pieces(bad), _pieces(good)
+    ours, theirs = _split_text(bad), _split_text(good)
     if len(ours) == 1 == len(theirs):
-        return _leaf(bad, good, path, places)
-    hunks = _hunks(
-        ours, theirs, ours, theirs, f"{_escaped(path)} part {{}}".strip(), places, first=1
+        return _add_leaf(bad, good, path, places)
+    hunks = _compare_sequences(
+        ours, theirs, ours, theirs, f"{_escape_braces(path)} part {{}}".strip(), places, first=1
     )
     return lambda chosen: "".join(each for hunk in hunks for each in hunk(chosen))
 
 
-def _of_json(bad: str, good: str, path: str, places: list[Fragment]) -> Build | None:
+def _compare_json_texts(bad: str, good: str, path: str, places: list[Fragment]) -> Build | None:
     """Of texts that are JSON of a mapping or a list, spelt alike."""
     try:
         one, other = json.loads(bad), json.loads(good)
@@ -129,11 +129,11 @@ def _of_json(bad: str, good: str, path: str, places: list[Fragment]) -> Build | 
     style = next((each for each in _STYLES if json.dumps(one, **each) == bad), None)
     if style is None or json.dumps(other, **style) != good:
         return None
-    build = _build(one, other, path, places)
+    build = _compare_values(one, other, path, places)
     return lambda chosen: json.dumps(build(chosen), **style)
 
 
-def _pieces(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     """Sentences, and the lines of a table whole."""
     found: list[str] = []
     for line in text.splitlines(keepends=True):
@@ -143,7 +143,7 @@ def _pieces(text: str) -> list[str]:
     return found or [text]
 
 
-def _hunks(
+def _compare_sequences(
     ours: Sequence[str], theirs: Sequence[str], bad: Sequence[Any], good: Sequence[Any],
     path: str, places: list[Fragment], *, first: int = 0,
 ) -> list[Callable[[frozenset[int]], Sequence[Any]]]:  # fmt: skip
@@ -154,50 +154,50 @@ def _hunks(
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     for what, start, end, start2, end2 in matcher.get_opcodes():
         if what == "equal":
-            made.append(_kept(bad[start:end]))
+            made.append(_keep_items(bad[start:end]))
         elif what == "replace" and end - start == end2 - start2:
             for number in range(end - start):
                 one, other = bad[start + number], good[start2 + number]
                 place = path.format(first + start + number)
-                made.append(_item(_build_item(one, other, place, places)))
+                made.append(_wrap_item(_compare_items(one, other, place, places)))
         else:
             place = path.format(first + start)
-            made.append(_hunk(bad[start:end], good[start2:end2], place, places))
+            made.append(_add_hunk(bad[start:end], good[start2:end2], place, places))
     return made
 
 
-def _build_item(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
+def _compare_items(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
     if isinstance(bad, str):
-        return _leaf(bad, good, path, places)
-    return _build(bad, good, path, places)
+        return _add_leaf(bad, good, path, places)
+    return _compare_values(bad, good, path, places)
 
 
-def _kept(items: Sequence[Any]) -> Callable[[frozenset[int]], Sequence[Any]]:
+def _keep_items(items: Sequence[Any]) -> Callable[[frozenset[int]], Sequence[Any]]:
     return lambda _: items
 
 
-def _item(build: Build) -> Callable[[frozenset[int]], Sequence[Any]]:
+def _wrap_item(build: Build) -> Callable[[frozenset[int]], Sequence[Any]]:
     return lambda chosen: [build(chosen)]
 
 
-def _hunk(
+def _add_hunk(
     bad: Sequence[Any], good: Sequence[Any], path: str, places: list[Fragment]
 ) -> Callable[[frozenset[int]], Sequence[Any]]:
     number = len(places)
-    shown = [" ".join(map(_short, side)) for side in (bad, good)]
+    shown = [" ".join(map(_shorten_value, side)) for side in (bad, good)]
     places.append(Fragment(path, shown[0], shown[1]))
     return lambda chosen: good if number in chosen else bad
 
 
-def _escaped(path: str) -> str:
+def _escape_braces(path: str) -> str:
     return path.replace("{", "{{").replace("}", "}}")
 
 
-def _joined(path: str, key: str) -> str:
+def _join_path(path: str, key: str) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if isinstance(value, Gone):
         return "nothing"
     text = value.strip() if isinstance(value, str) else json.dumps(value, default=str)

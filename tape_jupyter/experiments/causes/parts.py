@@ -76,7 +76,7 @@ class Differences:
                 pins = {**old[0].get("pins", {}), **changed.get("pins", {})}
                 held[run] = ({**old[0], **changed, "pins": pins}, {**old[1], **ended})
         return Trial(
-            answers=tuple(each for number, part in chosen for each in _answers(part, replies.get(number))),
+            answers=tuple(each for number, part in chosen for each in _choose_answers(part, replies.get(number))),
             added=self.added,
             held=held,
             sources={part.cell: part.source for _, part in chosen if part.source is not None},
@@ -84,7 +84,7 @@ class Differences:
         )  # fmt: skip
 
 
-def _answers(part: Part, reply: Mapping[str, Any] | None) -> tuple[Answer, ...]:
+def _choose_answers(part: Part, reply: Mapping[str, Any] | None) -> tuple[Answer, ...]:
     return part.answers if reply is None else ((*part.answers[0][:2], reply),)
 
 
@@ -101,17 +101,19 @@ def differences(
     for one, other in diff.paired(bad.calls, good.calls):
         if one is None or other is None:
             asked_by_good += [other] if other is not None else []
-        elif one is not other and _told(one) != _told(other):
-            replies.append(_reply(one, other, cell_of[one.run]))
+        elif one is not other and _to_comparable(one) != _to_comparable(other):
+            replies.append(_build_reply_part(one, other, cell_of[one.run]))
         elif one is not other:
             alike.append((one, other))
-    pairs = _same_cells(good, cells)
-    swapped, unswapped = _around(good, bad, pairs, alike, code)
-    parts = _named([*replies, *swapped, *_unrecorded_code(cells, pairs, code[0])])
-    return Differences(parts, _added(good, bad, asked_by_good, pairs), tuple(cells), unswapped)
+    pairs = _pair_cells(good, cells)
+    swapped, unswapped = _compare_surroundings(good, bad, pairs, alike, code)
+    parts = _name_uniquely([*replies, *swapped, *_compare_unrecorded_code(cells, pairs, code[0])])
+    return Differences(
+        parts, _collect_added_calls(good, bad, asked_by_good, pairs), tuple(cells), unswapped
+    )
 
 
-def _named(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _name_uniquely(parts: Sequence[Part]) -> tuple[Part, ...]:
     """A call id that two runs have is told with its run."""
     from dataclasses import replace
 
@@ -128,12 +130,12 @@ def layer_of(entry: Entry) -> str:
     return f"{kind} {head['name']}" if kind == "tool" and head.get("name") else kind
 
 
-def _reply(one: Entry, other: Entry, cell: int) -> Part:
+def _build_reply_part(one: Entry, other: Entry, cell: int) -> Part:
     answer = (one.run, one.id, response_section(other.reply(), Secrets()))
     return Part(one.id, layer_of(one), cell, one.title, (answer,), bad=one, good=other)
 
 
-def _told(entry: Entry) -> Any:
+def _to_comparable(entry: Entry) -> Any:
     """A reply as its record says it, without what no program reads of it: moments, sizes of reads."""
     section = response_section(entry.reply(), Secrets())
     return {key: told for key, told in section.items() if key not in _PLUMBING}
@@ -149,11 +151,11 @@ def cells_of(
     left = list(side.recorded)
     found: dict[int, RecordedRun] = {}
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
-        same = [run for run in left if _is_of(run, source, cell)]
+        same = [run for run in left if _is_run_of(run, source, cell)]
         if len(same) == 1 or (same and same[0].cell.cell_id):
             found[number] = same[-1]
             left.remove(same[-1])
-        elif same and sum(_is_of(same[0], each, "") for each in sources) == len(same):
+        elif same and sum(_is_run_of(same[0], each, "") for each in sources) == len(same):
             found[number] = same[0]  # the same source in as many cells
             left.remove(same[0])
     counts = {side.record(run.id).get("count"): run for run in left}
@@ -161,22 +163,22 @@ def cells_of(
     number_run = 0
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
         number_run += bool(source.strip())
-        run = found.get(number) or _by_count(counts.get(number_run), code)
+        run = found.get(number) or _match_by_count(counts.get(number_run), code)
         told = code.of(run) if run is not None and number not in found else None
-        made.append(Cell(number, cell, _as_taped(source, told), run))
+        made.append(Cell(number, cell, _choose_source(source, told), run))
     return made
 
 
-def _by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun | None:
+def _match_by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun | None:
     """A run whose cell has another source now, found as the cell that ran as the same `In [n]`."""
     return run if run is not None and (run.cell.cell_id == "" or code.of(run)) else None
 
 
-def _as_taped(source: str, told: str | None) -> str:
+def _choose_source(source: str, told: str | None) -> str:
     return source if told is None else told
 
 
-def _is_of(run: RecordedRun, source: str, cell: str) -> bool:
+def _is_run_of(run: RecordedRun, source: str, cell: str) -> bool:
     from tape_jupyter.cassette.cell_sources import digests
 
     if run.cell.cell_id and cell:
@@ -184,12 +186,12 @@ def _is_of(run: RecordedRun, source: str, cell: str) -> bool:
     return run.cell.source in digests(source)
 
 
-def _same_cells(good: Side, cells: Sequence[Cell]) -> list[tuple[Cell, RecordedRun]]:
+def _pair_cells(good: Side, cells: Sequence[Cell]) -> list[tuple[Cell, RecordedRun]]:
     """The bad side's recordings and the good side's of the same cells."""
     left = list(good.recorded)
     found: list[tuple[Cell, RecordedRun]] = []
     waiting = [cell for cell in cells if cell.run is not None]
-    for matches in (_by_cell, _by_place):
+    for matches in (_is_same_cell, _is_same_place):
         for cell in list(waiting):
             run = next((each for each in left if matches(cell, each, good)), None)
             if run is not None:
@@ -199,13 +201,13 @@ def _same_cells(good: Side, cells: Sequence[Cell]) -> list[tuple[Cell, RecordedR
     return sorted(found, key=lambda pair: pair[0].number)
 
 
-def _by_cell(cell: Cell, run: RecordedRun, _: Side) -> bool:
+def _is_same_cell(cell: Cell, run: RecordedRun, _: Side) -> bool:
     return cell.run is not None and (
         run.id == cell.run.id or run.cell.same_cell(cell.run.cell) or run.cell.cell_id == cell.id
     )
 
 
-def _by_place(cell: Cell, run: RecordedRun, good: Side) -> bool:
+def _is_same_place(cell: Cell, run: RecordedRun, good: Side) -> bool:
     """An edited cell that ran as the same `In [n]`."""
     return cell.run is not None and good.record(run.id).get("count") == cell.number + 1
 
@@ -213,7 +215,7 @@ def _by_place(cell: Cell, run: RecordedRun, good: Side) -> bool:
 # ---------------------------------------------------------------- calls that only the good side made
 
 
-def _added(
+def _collect_added_calls(
     good: Side, bad: Side, entries: Sequence[Entry], pairs: Sequence[tuple[Cell, RecordedRun]]
 ) -> dict[str, list[Mapping[str, Any]]]:
     """By the bad side's run of the same cell. A cell that asked nothing there has no run: its calls
@@ -237,7 +239,7 @@ def _added(
 # ---------------------------------------------------------------- clock, chance, code, environment
 
 
-def _around(
+def _compare_surroundings(
     good: Side, bad: Side, pairs: Sequence[tuple[Cell, RecordedRun]],
     alike: Sequence[tuple[Entry, Entry]], code: tuple[SideSources, SideSources],
 ) -> tuple[list[Part], dict[str, tuple[str, ...]]]:  # fmt: skip
@@ -247,14 +249,14 @@ def _around(
         assert cell.run is not None
         if run.id == cell.run.id:
             continue
-        parts += _clock(good, bad, cell, run, alike)
-        parts += _chance(good, bad, cell, run)
-        made = _code(cell, run, code[0])
+        parts += _compare_clocks(good, bad, cell, run, alike)
+        parts += _compare_chance(good, bad, cell, run)
+        made = _compare_code(cell, run, code[0])
         if isinstance(made, Part):
             parts.append(made)
         elif made:
             unswapped.setdefault(CODE, []).append(made)
-    drifts = [each for cell, run in pairs for each in _drifts(good, bad, cell, run)]
+    drifts = [each for cell, run in pairs for each in _find_drifts(good, bad, cell, run)]
     if drifts:
         unswapped[ENVIRONMENT] = list(dict.fromkeys(map(str, drifts)))
     return parts, {layer: tuple(said) for layer, said in unswapped.items()}
@@ -263,14 +265,14 @@ def _around(
 _AROUND = ("library", "python", "platform", "local module", "environment", "hash seed", "git diff")
 
 
-def _drifts(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Drift]:
+def _find_drifts(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Drift]:
     """What lies around a cell and is of no other layer."""
     assert cell.run is not None
     one, other = seen(good.cassette, run.id, limit=0), seen(bad.cassette, cell.run.id, limit=0)
     yield from (each for each in of_runs(one, other) if each.what.startswith(_AROUND))
 
 
-def _clock(
+def _compare_clocks(
     good: Side, bad: Side, cell: Cell, run: RecordedRun, alike: Sequence[tuple[Entry, Entry]]
 ) -> Iterator[Part]:
     """When the cell ran: its clock and time zone, what it read of it, the order of its replies, and
@@ -289,33 +291,33 @@ def _clock(
         {"clock": told_new.get("clock")} if told_old.get("clock") != told_new.get("clock") else {}
     )
     own = {entry.id for entry in bad.calls if bad.parent(entry.run) == cell.run.id}
-    if _calls_of(told_new) <= own:
+    if _parse_order_calls(told_new) <= own:
         ended |= {
             key: told_new.get(key) for key in _ORDER if told_old.get(key) != told_new.get(key)
         }
     late = [
         (one.run, one.id, response_section(other.reply(), Secrets()))
         for one, other in alike
-        if bad.parent(one.run) == cell.run.id and _waits(one) != _waits(other)
+        if bad.parent(one.run) == cell.run.id and _read_waits(one) != _read_waits(other)
     ]
     if pins or ended or late:
         held = {cell.run.id: ({"pins": pins}, ended)}
         yield Part(
-            f"{CLOCK}:{cell.number + 1}", CLOCK, cell.number, _title(cell), tuple(late), held
+            f"{CLOCK}:{cell.number + 1}", CLOCK, cell.number, _format_title(cell), tuple(late), held
         )
 
 
-def _calls_of(ended: Mapping[str, Any]) -> set[str]:
+def _parse_order_calls(ended: Mapping[str, Any]) -> set[str]:
     """The calls that a run's order names: `+78a670b1*2 @ask-2#1` (determinism/order.py)."""
     words = str(ended.get("order") or "").split()
     return {word.lstrip("+").partition("*")[0] for word in words if "@" not in word}
 
 
-def _waits(entry: Entry) -> Any:
+def _read_waits(entry: Entry) -> Any:
     return response_section(entry.reply(), Secrets()).get("waits")
 
 
-def _chance(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Part]:
+def _compare_chance(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Part]:
     """Where its draws came from: the seed, and where the generators stood."""
     assert cell.run is not None
     old, new = bad.record(cell.run.id), good.record(run.id)
@@ -325,10 +327,10 @@ def _chance(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Par
     kit = {key: told for key, told in old.get("kit", {}).items() if not key.startswith(STATE)}
     kit |= {key: told for key, told in new.get("kit", {}).items() if key.startswith(STATE)}
     held: dict[str, Held] = {cell.run.id: ({"pins": {"random": other}, "kit": kit}, {})}
-    yield Part(f"{CHANCE}:{cell.number + 1}", CHANCE, cell.number, _title(cell), (), held)
+    yield Part(f"{CHANCE}:{cell.number + 1}", CHANCE, cell.number, _format_title(cell), (), held)
 
 
-def _code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str:
+def _compare_code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str:
     """The cell's code of the good side; a sentence where it differs and is not at hand."""
     assert cell.run is not None
     if run.cell.source == cell.run.cell.source:
@@ -336,10 +338,10 @@ def _code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str:
     source = code.of(run)
     if source is None:
         return f"the code of cell {cell.number + 1} differs, and the good side's is not at hand"
-    return Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _title(cell), source=source)
+    return Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _format_title(cell), source=source)
 
 
-def _unrecorded_code(
+def _compare_unrecorded_code(
     cells: Sequence[Cell], pairs: Sequence[tuple[Cell, RecordedRun]], code: SideSources
 ) -> Iterator[Part]:
     """Code of cells that no tape tells of, since they asked nothing: by the two notebooks."""
@@ -350,10 +352,12 @@ def _unrecorded_code(
         place = theirs[cell.number][1] if len(theirs) == len(cells) else cell.source
         source = by_id.get(cell.id, place)
         if theirs and cell.number not in recorded and source.strip() != cell.source.strip():
-            yield Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _title(cell), source=source)
+            yield Part(
+                f"{CODE}:{cell.number + 1}", CODE, cell.number, _format_title(cell), source=source
+            )
 
 
-def _title(cell: Cell) -> str:
+def _format_title(cell: Cell) -> str:
     from tape_jupyter.cassette.cell_sources import title_of
 
     return f"cell {cell.number + 1}: {title_of(cell.source)}"
@@ -362,12 +366,12 @@ def _title(cell: Cell) -> str:
 def require_in_common(good: Side, bad: Side) -> None:
     """Raises TapeUsageError where they are one recording, or of different notebooks."""
     one, other = ([run.cell for run in each.recorded] for each in (good, bad))
-    if not any(a.same_cell(b) for a in one for b in other) and not _beside(good, bad):
+    if not any(a.same_cell(b) for a in one for b in other) and not _is_same_folder(good, bad):
         raise TapeUsageError(
             f"{good.name} and {bad.name} hold no cell in common: they are of different notebooks"
         )
 
 
-def _beside(good: Side, bad: Side) -> bool:
+def _is_same_folder(good: Side, bad: Side) -> bool:
     """Whether both lie in one .tapes folder, so that every cell may have been edited."""
     return good.cassette.root.resolve().parent == bad.cassette.root.resolve().parent

@@ -70,7 +70,7 @@ class Search:
         if key not in self.results:
             sections = {number: section for number, (_, section) in told.items()}
             found = self.runner.run(self.differences.trial(numbers, sections))
-            self.note(key, found, self._words(numbers, told))
+            self.note(key, found, self._describe_trial(numbers, told))
         return self.results[key]
 
     def note(self, key: tuple[Any, ...], found: TrialResult, words: str) -> None:
@@ -78,7 +78,7 @@ class Search:
         self.seconds += found.run.seconds
         self.tried(len(self.results), words, outcome(found))
 
-    def _words(self, numbers: Sequence[int], told: Mapping[int, Any]) -> str:
+    def _describe_trial(self, numbers: Sequence[int], told: Mapping[int, Any]) -> str:
         count = len(set(numbers))
         whole = "all differences" if count == len(self.differences.parts) else f"{count} of them"
         return f"{whole} from the good run" if not told else "a part of a reply"
@@ -122,19 +122,19 @@ class Search:
         found: list[Place] = []
         for number in numbers:
             part = self.differences.parts[number]
-            inside = _inside(part)
+            inside = _compare_part(part)
             if inside is None or not 0 < len(inside.fragments.places) <= PLACES:
                 continue
-            found += self._places(number, numbers, part, inside)
+            found += self._find_places(number, numbers, part, inside)
         return found
 
-    def _places(
+    def _find_places(
         self, number: int, numbers: Sequence[int], part: Part, inside: Inside
     ) -> list[Place]:
         places = inside.fragments.places
         rest = [each for each in numbers if each != number]
 
-        def tried(chosen: Sequence[int]) -> Outcome:
+        def try_places(chosen: Sequence[int]) -> Outcome:
             if len(chosen) == len(places):
                 return "flips"
             try:
@@ -144,7 +144,7 @@ class Search:
             mark = ",".join(map(str, sorted(chosen)))
             return outcome(self.result([*rest, number], {number: (mark, section)}))
 
-        parts = minimal(range(len(places)), tried).parts
+        parts = minimal(range(len(places)), try_places).parts
         return [Place(part.id, places[each]) for each in parts]
 
 
@@ -171,41 +171,41 @@ class Inside:
 _BYTES = ("sha256", "reads", "waits", "cuts")
 
 
-def _inside(part: Part) -> Inside | None:
+def _compare_part(part: Part) -> Inside | None:
     """None where the replies are no structures that can be told apart."""
     if part.bad is None or part.good is None:
         return None
     bad, good = part.bad.reply(), part.good.reply()
     if isinstance(bad, Reply) and isinstance(good, Reply):
-        return _inside_reply(part.good, bad, good)
+        return _compare_replies(part.good, bad, good)
     one, other = (response_section(each, Secrets()) for each in (bad, good))
     if isinstance(bad, Reply) or isinstance(good, Reply) or one.keys() ^ other.keys():
         return None
     return Inside(fragments(one, other), dict)
 
 
-def _inside_reply(other: Entry, bad: Reply, good: Reply) -> Inside | None:
+def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
     request = other.request()
     if bad.status != good.status or not isinstance(request, Request):
         return None
     ours, theirs = editing.taken(request, bad), editing.taken(request, good)
     if ours is not None and theirs is not None:
 
-        def message(made: Any) -> Mapping[str, Any]:
+        def build_from_message(made: Any) -> Mapping[str, Any]:
             edit = {"form": "message", "message": json.dumps(made)}
             return response_section(made_of(other, edit).reply, Secrets())
 
-        return Inside(fragments(ours.message, theirs.message), message)
+        return Inside(fragments(ours.message, theirs.message), build_from_message)
     plain = [http.plain(each.headers, each.readable) for each in (bad, good)]
     try:
         texts = [(each or b"").decode() for each in plain]
     except UnicodeDecodeError:
         return None
 
-    def body(made: Any) -> Mapping[str, Any]:
+    def build_from_body(made: Any) -> Mapping[str, Any]:
         return response_section(made_of(other, {"form": "raw", "body": made}).reply, Secrets())
 
-    return Inside(fragments(texts[0], texts[1]), body) if all(texts) else None
+    return Inside(fragments(texts[0], texts[1]), build_from_body) if all(texts) else None
 
 
 def require_difference(

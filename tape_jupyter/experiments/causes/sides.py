@@ -57,15 +57,15 @@ def side(roots: Sequence[Path], word: str) -> Side:
     """The recording of that name. Raises TapeUsageError naming those that are there."""
     file = Path(word)
     if file.suffix == ".yaml" and file.is_file():
-        return _whole(word, Cassette.open(file))
+        return _build_side(word, Cassette.open(file))
     for root in roots:
         if takes_files.stem(root) == word:
-            return _whole(word, Cassette.open(root))
+            return _build_side(word, Cassette.open(root))
         if word in takes_files.names(root):
-            return _whole(word, Cassette.open(root).take(word))
+            return _build_side(word, Cassette.open(root).take(word))
         cassette = Cassette.open(root)
         if word in cassette.by_run:
-            return _as_of(word, cassette)
+            return _build_side_as_of(word, cassette)
     have = [
         *map(takes_files.stem, roots),
         *(each for root in roots for each in takes_files.names(root)),
@@ -75,11 +75,11 @@ def side(roots: Sequence[Path], word: str) -> Side:
     )
 
 
-def _whole(word: str, cassette: Cassette) -> Side:
+def _build_side(word: str, cassette: Cassette) -> Side:
     return Side(word, cassette, current_runs(map(run_of, cassette.runs)))
 
 
-def _as_of(word: str, cassette: Cassette) -> Side:
+def _build_side_as_of(word: str, cassette: Cassette) -> Side:
     """The recordings as they were of the kernel session in which that run was made: of each cell
     the one of that session, else the newest before it.
     """
@@ -102,7 +102,7 @@ class SideSources:
         for path in dict.fromkeys((self.notebook, notebook_of(self.side.cassette.path))):
             if (found := Sources(path).of(record)) is not None:
                 return found
-        return self._in_git(record)
+        return self._find_in_git(record)
 
     def cells(self) -> list[tuple[str, str]]:
         """Id and source of each code cell of the side's own notebook, where it has another than ours."""
@@ -117,7 +117,7 @@ class SideSources:
             ]
         return []
 
-    def _in_git(self, record: Mapping[str, Any]) -> str | None:
+    def _find_in_git(self, record: Mapping[str, Any]) -> str | None:
         told = record.get("kit", {}).get("git", {})
         commit = str(told.get("commit", "") if isinstance(told, Mapping) else "")
         if not commit.isalnum():

@@ -25,7 +25,7 @@ _SHORTEST = 6
 
 def with_ids_of(good: Side, bad: Side) -> Side:
     """The good side, with the bad one's ids where both made a call of the same place."""
-    ours, theirs = _given_back(bad.calls), _given_back(good.calls)
+    ours, theirs = _find_returned_ids(bad.calls), _find_returned_ids(good.calls)
     if not ours or not theirs:
         return good
     names: dict[str, str] = {}
@@ -36,10 +36,12 @@ def with_ids_of(good: Side, bad: Side) -> Side:
     renamed: dict[str, Entry] = {}
     for entry in good.calls:
         same = by_name.get(entry.name)
-        left = asked.get(_key(entry, names))
+        left = asked.get(_find_match_key(entry, names))
         other = same or (left.pop() if left else None)
         if other is not None and other is not entry:
-            pairs = zip(_made_up(entry, theirs), _made_up(other, ours), strict=False)
+            pairs = zip(
+                _find_ids_in_reply(entry, theirs), _find_ids_in_reply(other, ours), strict=False
+            )
             names |= {one: another for one, another in pairs if one != another}
         if names and entry is not same and not isinstance(entry.request(), FunctionCall):
             renamed[entry.name] = cast("Entry", _RenamedEntry(entry, names))
@@ -51,81 +53,81 @@ class _RenamedEntry:
 
     def __init__(self, entry: Entry, names: Mapping[str, str]) -> None:
         self._entry, self._names = entry, dict(names)
-        self.match = _key(entry, names)
+        self.match = _find_match_key(entry, names)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._entry, name)
 
     def request(self) -> Request | FunctionCall:
-        return _renamed_request(self._entry.request(), self._names)
+        return _rename_request(self._entry.request(), self._names)
 
     def reply(self) -> Reply | Value:
         reply = self._entry.reply()
         section = response_section(reply, Secrets())
-        told = _with_names(section, self._names)
+        told = _replace_ids(section, self._names)
         if told == section:
             return reply
         return reply_of({key: each for key, each in told.items() if key != "sha256"})[0]
 
 
-def _renamed_request(
+def _rename_request(
     request: Request | FunctionCall, names: Mapping[str, str]
 ) -> Request | FunctionCall:
     section = request_section(request, Secrets(), digest=False)
-    told = _with_names(section, names)
+    told = _replace_ids(section, names)
     return request if told == section else request_of(told)
 
 
-def _key(entry: Entry, names: Mapping[str, str]) -> str:
+def _find_match_key(entry: Entry, names: Mapping[str, str]) -> str:
     """The match key of a call with these names; as recorded where it has none of them."""
     if not names:
         return entry.match
     request = entry.request()
     if isinstance(request, FunctionCall):
         return entry.match
-    made = _renamed_request(request, names)
+    made = _rename_request(request, names)
     return entry.match if made is request else recorded_key(made)
 
 
-def _with_names(told: Any, names: Mapping[str, str]) -> Any:
+def _replace_ids(told: Any, names: Mapping[str, str]) -> Any:
     """The same structure with these ids in place of those, wherever they stand as words."""
     words = re.compile("|".join(rf"(?<![\w-]){re.escape(each)}(?![\w-])" for each in names))
 
-    def made(value: Any) -> Any:
+    def replace_in(value: Any) -> Any:
         if isinstance(value, str):
             return words.sub(lambda found: names[found[0]], value)
         if isinstance(value, list):
-            return [made(each) for each in value]
+            return [replace_in(each) for each in value]
         if isinstance(value, Mapping):
-            return {key: made(each) for key, each in value.items()}
+            return {key: replace_in(each) for key, each in value.items()}
         return value
 
-    return made(told)
+    return replace_in(told)
 
 
-def _given_back(calls: Sequence[Entry]) -> frozenset[str]:
+def _find_returned_ids(calls: Sequence[Entry]) -> frozenset[str]:
     """The ids that requests give back to their provider."""
     found: set[str] = set()
     for entry in calls:
         request = entry.request() if entry.head().get("kind") == "model" else None
         if isinstance(request, Request):
-            found |= set(_ids(http.loads(http.plain(request.headers, request.body) or b"")))
+            found |= set(_find_ids(http.loads(http.plain(request.headers, request.body) or b"")))
     return frozenset(found)
 
 
-def _ids(body: Any) -> Iterator[str]:
+def _find_ids(body: Any) -> Iterator[str]:
     if isinstance(body, list):
         for each in body:
-            yield from _ids(each)
+            yield from _find_ids(each)
     elif isinstance(body, Mapping):
         for key, value in body.items():
             if key in _GIVEN_BACK and isinstance(value, str) and len(value) >= _SHORTEST:
                 yield value
             elif isinstance(value, list | Mapping):
-                yield from _ids(value)
+                yield from _find_ids(value)
 
 
-def _made_up(entry: Entry, ids: frozenset[str]) -> list[str]:
+def _find_ids_in_reply(entry: Entry, ids: frozenset[str]) -> list[str]:
     """Those of the ids that stand in a reply, in their order."""
     reply = entry.reply()
     if not isinstance(reply, Reply):

@@ -42,9 +42,9 @@ def edited(request: Request, settings: Sequence[str], message: str | None) -> Re
             )
         told = copy.deepcopy(body)
         for setting in settings:
-            made = _set(made, told, setting)
+            made = _apply_setting(made, told, setting)
         if message is not None:
-            _say(told, message)
+            _set_message(told, message)
         made = replace(made, body=editing.respelled(plain, told) if told != body else plain)
     if found := _MASKED.search(made.body.decode("utf-8", "replace")):
         raise TapeUsageError(
@@ -53,7 +53,7 @@ def edited(request: Request, settings: Sequence[str], message: str | None) -> Re
     return made
 
 
-def _set(request: Request, body: dict[str, Any], setting: str) -> Request:
+def _apply_setting(request: Request, body: dict[str, Any], setting: str) -> Request:
     """One `PATH=VALUE`; VALUE is JSON, or a text. The model stands in the URL of some wires."""
     path, equals, given = setting.partition("=")
     if not equals or not path:
@@ -79,7 +79,7 @@ def _set(request: Request, body: dict[str, Any], setting: str) -> Request:
     *outer, last = path.split(".")
     at: Any = body
     for name in outer:
-        at = _step(at, name, setting)
+        at = _descend_into(at, name, setting)
     if isinstance(at, list) and last.lstrip("-").isdigit() and -len(at) <= int(last) < len(at):
         at[int(last)] = value
     elif isinstance(at, dict):
@@ -89,7 +89,7 @@ def _set(request: Request, body: dict[str, Any], setting: str) -> Request:
     return request
 
 
-def _step(at: Any, name: str, setting: str) -> Any:
+def _descend_into(at: Any, name: str, setting: str) -> Any:
     if isinstance(at, dict):
         return at.setdefault(name, {})
     if isinstance(at, list) and name.lstrip("-").isdigit() and -len(at) <= int(name) < len(at):
@@ -97,7 +97,7 @@ def _step(at: Any, name: str, setting: str) -> Any:
     raise TapeUsageError(f"--set {setting}: the request has no {name} there")
 
 
-def _say(body: dict[str, Any], message: str) -> None:
+def _set_message(body: dict[str, Any], message: str) -> None:
     name = next((each for each in _LISTS if body.get(each)), "")
     if not name:
         raise TapeUsageError("--message: the request has no messages")
@@ -110,14 +110,14 @@ def _say(body: dict[str, Any], message: str) -> None:
     elif isinstance(body[name], str):
         body[name] = message
     elif not any(
-        _replaced(each, message) for each in reversed(body[name]) if isinstance(each, dict)
+        _replace_text(each, message) for each in reversed(body[name]) if isinstance(each, dict)
     ):
         raise TapeUsageError(
             "--message: no message of the user has a text; give all messages as JSON: --message '[...]'"
         )
 
 
-def _replaced(message: dict[str, Any], text: str) -> bool:
+def _replace_text(message: dict[str, Any], text: str) -> bool:
     """Put the text in the place of the message's own, where it is the user's and has one."""
     if message.get("role") != "user":
         return False

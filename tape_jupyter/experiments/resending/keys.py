@@ -38,7 +38,7 @@ def with_key(request: Request, environ: Mapping[str, str], named: str = "") -> R
     known = registry.identify(request)
     url = urlsplit(request.url)
     host = url.hostname or ""
-    request = _without_masks(request)
+    request = _remove_masks(request)
     variables = (named,) if named else VARIABLES.get(known.provider, ()) if known.host_known else ()
     found = next((name for name in variables if environ.get(name)), "")
     if not found:
@@ -73,7 +73,7 @@ def without_key(request: Request, named: str = "") -> str:
     return f"no key is sent to {host}, which is no provider's own host; name its variable with --key if it needs one"
 
 
-def _without_masks(request: Request) -> Request:
+def _remove_masks(request: Request) -> Request:
     """Keys that were in the query are markers now."""
     url = urlsplit(request.url)
     query = parse_qsl(url.query, keep_blank_values=True)

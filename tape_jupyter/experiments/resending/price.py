@@ -51,7 +51,7 @@ def estimate(before: Request, after: Request, reply: Reply) -> CostEstimate:
     expected = registry.cost(replace(facts, usage=counts))
     if expected is None:
         return CostEstimate(f"its price is not known ({facts.provider} {facts.model})")
-    most = _most(facts, usage, before, after, other=other)
+    most = _estimate_most(facts, usage, before, after, other=other)
     text = f"about {dollars(expected)} ({counts.input} tokens in, {counts.output} out as recorded)"
     return CostEstimate(
         text + (f", at most {dollars(most)}" if most is not None else ""), expected, most
@@ -67,12 +67,12 @@ def estimate_unrecorded(request: Request) -> CostEstimate:
     least = registry.cost(replace(facts, usage=usage))
     if least is None:
         return CostEstimate(f"its price is not known ({facts.provider} {facts.model})")
-    most = _most(facts, usage, request, request, other=True)
+    most = _estimate_most(facts, usage, request, request, other=True)
     text = f"at most {dollars(most)}" if most is not None else "it sets no limit to its answer"
     return CostEstimate(text, least, most)
 
 
-def _most(
+def _estimate_most(
     facts: Facts, usage: Usage, before: Request, after: Request, *, other: bool
 ) -> Decimal | None:
     """The price of all tokens that the answer may have. A byte more in the request is a token at
@@ -80,7 +80,7 @@ def _most(
     provider's cache is priced as that where it is dearer.
     """
     body = http.loads(http.plain(after.headers, after.body) or b"")
-    limit = _limit(body) if isinstance(body, Mapping) else None
+    limit = _find_token_limit(body) if isinstance(body, Mapping) else None
     if limit is None:
         return None
     asked = usage.input + max(0, len(after.body) - len(before.body))
@@ -91,16 +91,16 @@ def _most(
     return max((price for price in prices if price is not None), default=None)
 
 
-def _limit(body: Mapping[str, Any]) -> int | None:
+def _find_token_limit(body: Mapping[str, Any]) -> int | None:
     """Tokens that one request may be answered with, in all its choices."""
     inner = [body.get(name) for name in ("generationConfig", "inferenceConfig", "options")]
     places = [body, *(each for each in inner if isinstance(each, Mapping))]
-    limits = [each[name] for each in places for name in _LIMITS if _counts(each.get(name))]
-    choices = [each[name] for each in places for name in _CHOICES if _counts(each.get(name))]
+    limits = [each[name] for each in places for name in _LIMITS if _is_count(each.get(name))]
+    choices = [each[name] for each in places for name in _CHOICES if _is_count(each.get(name))]
     return max(limits) * max(choices, default=1) if limits else None
 
 
-def _counts(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 

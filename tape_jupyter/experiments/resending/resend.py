@@ -123,7 +123,7 @@ def plan(
             f"call {entry.id} is a WebSocket: only a request with one reply is sent again"
         )
     request = edited(asked, settings, message)
-    sent = _with_head(keys.with_key(request, os.environ if environ is None else environ, key))
+    sent = _add_headers(keys.with_key(request, os.environ if environ is None else environ, key))
     cost = price.estimate(asked, request, said)
     return Plan(
         book,
@@ -131,7 +131,7 @@ def plan(
         request,
         sent,
         cost,
-        tuple(_changes(asked, request)),
+        tuple(_diff_requests(asked, request)),
         keys.without_key(request, key),
     )
 
@@ -153,7 +153,7 @@ def send(planned: Plan, take: str = "", *, promoted: bool = False) -> Resent:
     secrets.learn_request(planned.sent)
     began, start = datetime.now(UTC), time.monotonic()
     reply = live.exchange(planned.sent)
-    made = _written(
+    made = _write_answer(
         goal, entry, planned.request, reply, moment(began), time.monotonic() - start, secrets
     )
     lines = tuple(diff.changed(entry, made))
@@ -164,7 +164,7 @@ def send(planned: Plan, take: str = "", *, promoted: bool = False) -> Resent:
     return replace(done, promoted=True)
 
 
-def _written(
+def _write_answer(
     take: Cassette,
     of: Entry,
     request: Request,
@@ -191,7 +191,7 @@ def _written(
     return made
 
 
-def _with_head(request: Request) -> Request:
+def _add_headers(request: Request) -> Request:
     """The headers that a cassette does not keep and a provider needs."""
     told = {"content-type": "application/json"} if request.body[:1] in (b"{", b"[") else {}
     if registry.identify(request).wire == "anthropic":
@@ -207,12 +207,12 @@ def _with_head(request: Request) -> Request:
     return replace(request, headers=(*kept, *more))
 
 
-def _changes(before: Request, after: Request) -> list[str]:
-    one, two = (_shown(each) for each in (before, after))
+def _diff_requests(before: Request, after: Request) -> list[str]:
+    one, two = (_format_request(each) for each in (before, after))
     return list(difflib.unified_diff(one, two, lineterm="", n=0))[2:][: diff.LINES]
 
 
-def _shown(request: Request) -> list[str]:
+def _format_request(request: Request) -> list[str]:
     body = listing.body(request.body, request.headers)
     return [
         request.url,

@@ -127,7 +127,7 @@ class Sampled:
             bounds = f"{each.low:6.1%} to {each.high:6.1%}"
             lines.append(f"  {each.count:>4}  {each.share:6.1%}  {bounds}   {each.outcome}")
         if not self.check.kind:
-            lines += _endings(self.samples)
+            lines += _describe_endings(self.samples)
         names = [each.take for each in self.samples]
         if names:
             lines.append(f"takes: {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else ""))
@@ -140,7 +140,7 @@ class Sampled:
         return "\n".join([*lines, *([f"! {self.stopped}"] if self.stopped else [])])
 
 
-def _endings(samples: Sequence[Sample]) -> list[str]:
+def _describe_endings(samples: Sequence[Sample]) -> list[str]:
     """How the notebook came out, of those where it did not run through."""
     said = [each.run.why for each in samples if each.run and each.run.verdict != "passes"]
     return [f"  of these {said.count(each)}: {each}" for each in dict.fromkeys(said)]
@@ -158,8 +158,8 @@ def sample(
     """
     planned = ask.plan()
     continued = _Continued(ask, planned, check)
-    prefix = f"sample-{_digest(planned)}"
-    have = _there(planned.book, prefix)
+    prefix = f"sample-{_digest_plan(planned)}"
+    have = _find_answers(planned.book, prefix)
     missing = max(0, count - len(have))
     if missing:
         budget.require(planned.estimate)
@@ -168,8 +168,8 @@ def sample(
     with TrialRunner(continued.job) as runner:
         continued.require_outcomes(runner.recording.run)
         before(planned, missing)
-        _collect(sender, missing, calls, tell)
-        found = sorted([*have[:count], *sender.made], key=lambda each: _number(each.take))
+        _send_calls(sender, missing, calls, tell)
+        found = sorted([*have[:count], *sender.made], key=lambda each: _parse_number(each.take))
         for number, each in enumerate(found):
             tell("continuing from the tape", number, count)
             done.append(replace(each, run=continued.run(runner, each.take)))
@@ -204,25 +204,25 @@ class _Sender:
             return False
         paid: Decimal | None = None
         try:
-            done = resend.send(self.ask.plan(), self._name())
+            done = resend.send(self.ask.plan(), self._reserve_name())
             paid = done.paid
-            self._keep(done)
+            self._keep_answer(done)
         except TapeError as error:
             self.failed.append(str(error))
         finally:
             self.budget.settle(most, paid)
         return True
 
-    def _keep(self, done: resend.Resent) -> None:
+    def _keep_answer(self, done: resend.Resent) -> None:
         name = files.name_of(done.take.path)
         try:
             promote(done.take)
         except TapeUsageError:  # an error, or cut short: the take keeps it
             self.failed.append(f"take {name}: the answer is {done.reply.status or 'none'}")
             return
-        self.made.append(Sample(name, _gist(done.reply), done.paid))
+        self.made.append(Sample(name, _summarize_reply(done.reply), done.paid))
 
-    def _name(self) -> str:
+    def _reserve_name(self) -> str:
         with self._lock:
             number = 1
             while f"{self.prefix}-{number}" in self._taken:
@@ -231,7 +231,7 @@ class _Sender:
             return f"{self.prefix}-{number}"
 
 
-def _collect(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
+def _send_calls(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
     """So many calls, several at once; those under way are waited for, whatever happens."""
     pool = ThreadPoolExecutor(max(1, calls), thread_name_prefix="tape-sample")
     try:
@@ -281,18 +281,18 @@ class _Continued:
         return runner.run(Trial(answers=[told], first=self.first)).run
 
 
-def _digest(planned: resend.Plan) -> str:
+def _digest_plan(planned: resend.Plan) -> str:
     """Of the call, and of what is sent in its place."""
     request = planned.request
     head = f"{planned.entry.name} {request.method} {request.url}\n"
     return hashlib.sha256(head.encode() + request.body).hexdigest()[:8]
 
 
-def _number(take: str) -> int:
+def _parse_number(take: str) -> int:
     return int(take.rpartition("-")[2])
 
 
-def _there(book: Cassette, prefix: str) -> list[Sample]:
+def _find_answers(book: Cassette, prefix: str) -> list[Sample]:
     """The answers of earlier runs, those of a run that was killed between the call and its place
     among them.
     """
@@ -312,15 +312,15 @@ def _there(book: Cassette, prefix: str) -> list[Sample]:
                 continue
         request = answer.request()
         paid = price.paid(request, reply) if isinstance(request, Request) else None
-        found.append(Sample(name, _gist(reply), paid, before=True))
-    return sorted(found, key=lambda each: _number(each.take))
+        found.append(Sample(name, _summarize_reply(reply), paid, before=True))
+    return sorted(found, key=lambda each: _parse_number(each.take))
 
 
 def _is_answer(take: Cassette, entry: Entry) -> bool:
     return entry.book is take and take.by_run.get(entry.run, {}).get("mode") == RESENT
 
 
-def _gist(reply: Reply) -> str:
+def _summarize_reply(reply: Reply) -> str:
     """An answer in a line."""
     told = conversation.gist(conversation.said(reply.headers, reply.readable), 200)
     if told:

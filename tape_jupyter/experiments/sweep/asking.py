@@ -102,8 +102,8 @@ def ask(
         if before.whole:
             continue
         try:
-            with _tapes(place) as tapes:
-                if not _ask(tapes, wanted, store, key, before, budget):
+            with _copy_tapes(place) as tapes:
+                if not _ask_missing(tapes, wanted, store, key, before, budget):
                     return
         except TapeUsageError:
             raise
@@ -112,7 +112,7 @@ def ask(
 
 
 @contextmanager
-def _tapes(place: TriedPlace) -> Iterator[Path]:
+def _copy_tapes(place: TriedPlace) -> Iterator[Path]:
     """A copy of a run's recordings."""
     with scratch("ask") as folder:
         if place.kind == "notebook":
@@ -128,14 +128,14 @@ def _tapes(place: TriedPlace) -> Iterator[Path]:
             yield paths.folder(session)
 
 
-def _ask(
+def _ask_missing(
     tapes: Path, wanted: Candidate, store: RowStore, key: str, made: AskedAgain, budget: Budget
 ) -> bool:
     """Ask what is missing of one run; False where the budget has no room for it."""
     there = {file for file in tapes.rglob("*") if file.is_file()}
     made.lay(tapes)
     made.whole = True
-    for path, entry, rule in list(_wanted(tapes, wanted)):
+    for path, entry, rule in list(_find_wanted_calls(tapes, wanted)):
         name = f"{takes_files.stem(path)}/{entry.name}"
         request = entry.request()
         if name in made.done or not isinstance(request, Request):
@@ -167,7 +167,7 @@ def _ask(
     return True
 
 
-def _wanted(tapes: Path, wanted: Candidate) -> Iterator[tuple[Path, Entry, Any]]:
+def _find_wanted_calls(tapes: Path, wanted: Candidate) -> Iterator[tuple[Path, Entry, Any]]:
     """The calls that the rules speak of, each once, with the first rule that fits."""
     seen: set[str] = set()
     for path in sorted(tapes.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first):

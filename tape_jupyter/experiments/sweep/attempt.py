@@ -96,12 +96,12 @@ def attempt(job: Attempt) -> Row:
     limits, recorded = RunLimits(job.seconds, job.memory), _Recorded()
     try:
         with limits.held():
-            run = checked_run.in_thread(_run, job, recorded, limits)
+            run = checked_run.in_thread(_run_attempt, job, recorded, limits)
     except TapeError as error:
-        run = _broken(str(error).splitlines()[0])
+        run = _build_broken_run(str(error).splitlines()[0])
     except Exception as error:
-        run = _broken(f"{type(error).__name__}: {error}")
-    row = _row(job, run, recorded, limits, time.perf_counter() - began)
+        run = _build_broken_run(f"{type(error).__name__}: {error}")
+    row = _build_row(job, run, recorded, limits, time.perf_counter() - began)
     try:
         RowStore(job.results).put_row(job.key, row)
     except Exception as error:
@@ -112,15 +112,15 @@ def attempt(job: Attempt) -> Row:
 
 def lost(job: Attempt, why: str) -> Row:
     """The row of an attempt whose workers died."""
-    row = _row(job, _broken(why), _Recorded(), RunLimits(), 0.0)
+    row = _build_row(job, _build_broken_run(why), _Recorded(), RunLimits(), 0.0)
     return {**row, "end": "died"}
 
 
-def _broken(why: str) -> CheckedRun:
+def _build_broken_run(why: str) -> CheckedRun:
     return CheckedRun("unresolved", why=why, error="broken")
 
 
-def _row(
+def _build_row(
     job: Attempt, run: CheckedRun, recorded: _Recorded, limits: RunLimits, seconds: float
 ) -> Row:
     end: str = limits.ended or ("broken" if run.error == "broken" else "")
@@ -135,23 +135,23 @@ def _row(
         "end": end, "why": why, "value": run.value, "cell": run.cell, "error": "" if end else run.error,
         "asked": run.asked, "calls": run.calls, "live": recorded.live, "diverged": run.missed, "cost": recorded.cost,
         "seconds": round(seconds, 3), "fits": recorded.fits, "cold": recorded.cold,
-        "tool": _last(near, "tool", "retrieval"), "model": _last(near, "model"),
+        "tool": _find_last_name(near, "tool", "retrieval"), "model": _find_last_name(near, "model"),
         "tenant": str(recorded.tags.get("tenant_id", "")), "tags": recorded.tags,
     }  # fmt: skip
 
 
-def _last(calls: Sequence[_Named], *kinds: str) -> str:
+def _find_last_name(calls: Sequence[_Named], *kinds: str) -> str:
     return next((call.name for call in reversed(calls) if call.kind in kinds), "")
 
 
-def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
+def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
     wanted, check = candidates.of_record(job.candidate), Check.of(job.check)
     if job.kind == "bundle":
-        return _bundle(job, wanted, check, recorded, limits)
+        return _run_bundle(job, wanted, check, recorded, limits)
     notebook = Path(job.at)
     saved = headless_run.read(notebook)
-    node = _changed(job, saved, wanted, notebook, recorded)
-    files = _takes(job, saved, wanted, recorded)
+    node = _change_notebook(job, saved, wanted, notebook, recorded)
+    files = _build_takes(job, saved, wanted, recorded)
     python = environments.changed(wanted.packages) if wanted.packages else None
     options = ReplayOptions(
         asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
@@ -159,7 +159,7 @@ def _run(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
     return checked_run.replayed(notebook, check, options)
 
 
-def _takes(
+def _build_takes(
     job: Attempt, saved: NotebookNode, wanted: Candidate, recorded: _Recorded
 ) -> dict[Path, bytes]:
     """The takes that hold what the candidate answers, as they would lie beside the notebook's
@@ -170,7 +170,7 @@ def _takes(
         own = folder / tapes.name
         shutil.copytree(tapes, own, ignore=shutil.ignore_patterns(takes_files.DELETED))
         before = set(own.rglob("*"))
-        _answer(job, own, saved, wanted, recorded)
+        _write_answers(job, own, saved, wanted, recorded)
         made = [file for file in own.rglob("*") if file not in before and file.is_file()]
         made = [file for file in made if file.suffix != ".lock"]
         return {tapes / file.relative_to(own): file.read_bytes() for file in made}
@@ -187,17 +187,17 @@ def write_pages(job: Attempt) -> None:
     with suppress(Exception):
         if job.kind != "bundle":
             saved = headless_run.read(Path(job.at))
-            _changed(job, saved, wanted, Path(job.at), recorded)
-            _takes(job, saved, wanted, recorded)
+            _change_notebook(job, saved, wanted, Path(job.at), recorded)
+            _build_takes(job, saved, wanted, recorded)
             return
         with opened(job.at) as bundle, scratch("try") as folder:
             session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
             saved = headless_run.read(session)
-            _changed(job, saved, wanted, None, recorded)
-            _answer(job, paths.folder(session), saved, wanted, recorded)
+            _change_notebook(job, saved, wanted, None, recorded)
+            _write_answers(job, paths.folder(session), saved, wanted, recorded)
 
 
-def _bundle(
+def _run_bundle(
     job: Attempt, wanted: Candidate, check: Check, recorded: _Recorded, limits: RunLimits
 ) -> CheckedRun:
     """In an empty home, without the network, with the packages of its lock or those that are here."""
@@ -216,9 +216,9 @@ def _bundle(
         bundle_replay.runnable(bundle, want)
         session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
         saved = headless_run.read(session)
-        node = _changed(job, saved, wanted, None, recorded)
+        node = _change_notebook(job, saved, wanted, None, recorded)
         session.write_text(nbformat.writes(node), encoding="utf-8")  # type: ignore[no-untyped-call]
-        answered = _answer(job, paths.folder(session), saved, wanted, recorded)
+        answered = _write_answers(job, paths.folder(session), saved, wanted, recorded)
         if wanted.packages:
             kept = [str(each) for each in bundle.manifest.kit.get("distributions") or ()]
             python = str(environments.changed(wanted.packages, kept))
@@ -242,7 +242,7 @@ def _bundle(
         return judged(cells, check, done.answer, where, time.perf_counter() - began)
 
 
-def _changed(
+def _change_notebook(
     job: Attempt, saved: NotebookNode, wanted: Candidate, notebook: Path | None, recorded: _Recorded
 ) -> NotebookNode:
     """The notebook with the candidate's cells; as it is where its rules fit none of them. How they
@@ -255,13 +255,13 @@ def _changed(
     recorded.fits += sum(
         old.source != new.source for old, new in zip(saved.cells, node.cells, strict=True)
     )
-    if job.page and (told := "\n".join(_code_difference(saved, node))):
+    if job.page and (told := "\n".join(_diff_code(saved, node))):
         RowStore(job.results).put(f"pages/{job.key}.diff", told.encode())
     recorded.fits += len(wanted.packages)
     return node
 
 
-def _code_difference(saved: NotebookNode, node: NotebookNode) -> Iterator[str]:
+def _diff_code(saved: NotebookNode, node: NotebookNode) -> Iterator[str]:
     """A unified diff of each code cell that is another."""
     code = [headless_run.runs(cell) for cell in saved.cells]
     for number, (old, new) in enumerate(
@@ -276,14 +276,14 @@ def _code_difference(saved: NotebookNode, node: NotebookNode) -> Iterator[str]:
 # ---------------------------------------------------------------- recordings
 
 
-def _answer(
+def _write_answers(
     job: Attempt, tapes: Path, saved: NotebookNode, wanted: Candidate, recorded: _Recorded
 ) -> bool:
     """Read the recordings of a folder of one's own, and put the candidate's answers into a take in
     it; gives whether there are any.
     """
-    numbers = _numbers(saved)
-    answered = _asked_again(job, tapes, wanted, recorded)
+    numbers = _index_cells(saved)
+    answered = _lay_answers(job, tapes, wanted, recorded)
     for path in takes_files_of(tapes):
         book = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, book.runs))}
@@ -311,7 +311,7 @@ def _answer(
     return answered
 
 
-def _asked_again(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Recorded) -> bool:
+def _lay_answers(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Recorded) -> bool:
     """Lay what the candidate asked again beside the recordings. Raises TapeUsageError where that
     was not paid for.
     """
@@ -332,7 +332,7 @@ def takes_files_of(tapes: Path) -> list[Path]:
     return sorted(tapes.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first)
 
 
-def _numbers(saved: NotebookNode) -> Any:
+def _index_cells(saved: NotebookNode) -> Any:
     """Tells which code cell a run is of, 0 where that cannot be told."""
     known: dict[str, int] = {}
     cells = [cell for cell in saved.cells if headless_run.runs(cell)]
@@ -340,10 +340,10 @@ def _numbers(saved: NotebookNode) -> Any:
         for name in (str(cell.get("id") or ""), *digests(cell.source)):
             known.setdefault(name, number)
 
-    def number_of(run: Mapping[str, Any]) -> int:
+    def find_number(run: Mapping[str, Any]) -> int:
         return known.get(str(run.get("cell") or "")) or known.get(str(run.get("source") or ""), 0)
 
-    return number_of
+    return find_number
 
 
 def _write_page(job: Attempt, book: Cassette) -> None:

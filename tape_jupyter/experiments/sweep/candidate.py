@@ -79,7 +79,7 @@ class Candidate:
         if not self.git or notebook is None:
             return self.digest
         try:
-            told = _of_revision(notebook, self.git)
+            told = _read_revision(notebook, self.git)
         except TapeUsageError:  # the row says so
             return self.digest
         return hashlib.sha256(f"{self.digest}\n{told}".encode()).hexdigest()
@@ -94,11 +94,11 @@ class Candidate:
         """
         made = copy.deepcopy(saved)
         cells = [cell for cell in made.cells if headless_run.runs(cell)]
-        sources = self.sources or (_of_revision(notebook, self.git) if self.git else ())
-        _take_over(cells, sources, self.name)
+        sources = self.sources or (_read_revision(notebook, self.git) if self.git else ())
+        _replace_sources(cells, sources, self.name)
         for rule in self.cells:
-            for cell in _cells_of(rule, cells, self.name):
-                cell.source = _source(rule, cell.source)
+            for cell in _find_cells(rule, cells, self.name):
+                cell.source = _apply_cell_rule(rule, cell.source)
         return made
 
 
@@ -126,7 +126,7 @@ def read(file: Path) -> Candidate:
     sources: Sequence[tuple[str, str]] = ()
     if told.get("notebook"):
         other = headless_run.read(file.parent / str(told["notebook"]))
-        sources = _sources(other)
+        sources = _read_sources(other)
     name = str(told.get("name") or file.stem)
     if name == AS_RECORDED:
         raise TapeUsageError(
@@ -201,12 +201,12 @@ _CHECKS = {"cell": _check_cell, "override": _check_override, "request": _check_r
 # ---------------------------------------------------------------- cells
 
 
-def _sources(notebook: NotebookNode) -> list[tuple[str, str]]:
+def _read_sources(notebook: NotebookNode) -> list[tuple[str, str]]:
     cells = [cell for cell in notebook.cells if headless_run.runs(cell)]
     return [(str(cell.get("id") or ""), cell.source) for cell in cells]
 
 
-def _of_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]]:
+def _read_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]]:
     """The cells of a notebook as they were at a git revision."""
     git = program("git")
     if notebook is None or not git:
@@ -219,12 +219,12 @@ def _of_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]]:
         raise TapeUsageError(f"git = {revision!r}: {notebook.name}: {' '.join(said[:1])}")
     text = done.stdout.decode("utf-8", "replace")
     try:
-        return _sources(parse_notebook(text))
+        return _read_sources(parse_notebook(text))
     except ValueError as error:
         raise TapeUsageError(f"git = {revision!r}: {notebook.name}: {error}") from error
 
 
-def _take_over(cells: list[Any], sources: Sequence[tuple[str, str]], name: str) -> None:
+def _replace_sources(cells: list[Any], sources: Sequence[tuple[str, str]], name: str) -> None:
     """Sources by cell id where both notebooks have ids in common, else by place."""
     if not sources:
         return
@@ -243,7 +243,7 @@ def _take_over(cells: list[Any], sources: Sequence[tuple[str, str]], name: str) 
         cell.source = source
 
 
-def _cells_of(rule: Mapping[str, Any], cells: list[Any], name: str) -> list[Any]:
+def _find_cells(rule: Mapping[str, Any], cells: list[Any], name: str) -> list[Any]:
     if "number" in rule:
         number = rule["number"]
         found = cells[number - 1 : number] if isinstance(number, int) and number > 0 else []
@@ -259,7 +259,7 @@ def _cells_of(rule: Mapping[str, Any], cells: list[Any], name: str) -> list[Any]
     return found
 
 
-def _source(rule: Mapping[str, Any], source: str) -> str:
+def _apply_cell_rule(rule: Mapping[str, Any], source: str) -> str:
     if "source" in rule:
         return str(rule["source"])
     return re.sub(str(rule["replace"]), str(rule.get("with", "")), source)
@@ -270,12 +270,12 @@ def _source(rule: Mapping[str, Any], source: str) -> str:
 
 def fitting(rule: Mapping[str, Any], calls: Sequence[Entry]) -> list[Entry]:
     """The calls that a rule speaks of, in their order; `nth` of them counts from 1."""
-    found = [entry for entry in calls if _fits(rule, entry)]
+    found = [entry for entry in calls if _is_fitting(rule, entry)]
     nth = rule.get("nth")
     return found if nth is None else found[int(nth) - 1 : int(nth)]
 
 
-def _fits(rule: Mapping[str, Any], entry: Entry) -> bool:
+def _is_fitting(rule: Mapping[str, Any], entry: Entry) -> bool:
     head = entry.head()
     kind, kit = head.get("kind"), head.get("kit")
     if "tool" in rule and not (
@@ -285,10 +285,10 @@ def _fits(rule: Mapping[str, Any], entry: Entry) -> bool:
     model = str(kit.get("model", "")) if isinstance(kit, Mapping) else ""
     if "model" in rule and not (kind == "model" and re.fullmatch(str(rule["model"]), model)):
         return False
-    return "match" not in rule or bool(re.search(str(rule["match"]), _text(entry)))
+    return "match" not in rule or bool(re.search(str(rule["match"]), _read_asked_text(entry)))
 
 
-def _text(entry: Entry) -> str:
+def _read_asked_text(entry: Entry) -> str:
     """What a call asks, as the rules' `match` reads it."""
     asked = entry.request()
     if isinstance(asked, FunctionCall):
@@ -319,20 +319,20 @@ def settings_of(rule: Mapping[str, Any], request: Request) -> tuple[list[str], s
     body = http.loads(http.plain(request.headers, request.body) or b"")
     for name in ("messages", "input", "contents", "system", "systemInstruction", "instructions"):
         told = body.get(name) if isinstance(body, Mapping) else None
-        if told is not None and (new := _replaced(told, rule)) != told:
+        if told is not None and (new := _replace_texts(told, rule)) != told:
             settings.append(f"{name}={json.dumps(new, ensure_ascii=False)}")
     return settings, None if message is None else str(message)
 
 
-def _replaced(told: Any, rule: Mapping[str, Any]) -> Any:
+def _replace_texts(told: Any, rule: Mapping[str, Any]) -> Any:
     """The same structure with its texts changed."""
     if isinstance(told, str):
         return re.sub(str(rule["replace"]), str(rule.get("with", "")), told)
     if isinstance(told, list):
-        return [_replaced(each, rule) for each in told]
+        return [_replace_texts(each, rule) for each in told]
     if isinstance(told, dict):
         return {
-            key: value if key in ("role", "type", "id") else _replaced(value, rule)
+            key: value if key in ("role", "type", "id") else _replace_texts(value, rule)
             for key, value in told.items()
         }
     return told

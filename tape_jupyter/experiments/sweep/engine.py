@@ -61,25 +61,25 @@ class Processes:
         self.count = count
 
     def executor(self) -> Executor:
-        return ProcessPoolExecutor(self.count, _context(), initializer=worker.begin)
+        return ProcessPoolExecutor(self.count, _prepare_context(), initializer=worker.begin)
 
     def broken(self) -> bool:
         return False  # its futures say so
 
 
-def _context() -> BaseContext:
+def _prepare_context() -> BaseContext:
     """How processes are started: from one that has imported what they need, where there is that."""
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
     context = get_context("forkserver")
     context.set_forkserver_preload([worker.__name__])
-    with _without_interrupts():
+    with _ignore_interrupts():
         forkserver.ensure_running()
     return context
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """What is started meanwhile does not hear of Ctrl-C, which a terminal sends to all of its
     processes: the parent ends them, and only it says so.
     """
@@ -133,7 +133,7 @@ class Dask:
         began = time.monotonic()
         while self._client is None or self.broken():
             try:
-                self._client = self._connected()
+                self._client = self._connect_client()
             except TapeUsageError:
                 if not self._client or time.monotonic() - began > PATIENCE:
                     raise
@@ -143,7 +143,7 @@ class Dask:
         executor: Executor = self._client.get_executor(pure=False)
         return executor
 
-    def _connected(self) -> Any:
+    def _connect_client(self) -> Any:
         try:
             client_of = importlib.import_module("distributed").Client
         except ImportError:
@@ -165,10 +165,10 @@ class Dask:
         if self._client is None or self._client.status not in ("running", "connecting"):
             return self._client is not None
         if time.monotonic() - self._seen > _LOOK:
-            self._look()
+            self._check_workers()
         return False
 
-    def _look(self) -> None:
+    def _check_workers(self) -> None:
         with suppress(OSError, TimeoutError):  # it is gone: the next look says so
             if self._client.scheduler_info(n_workers=1)["workers"]:
                 self._seen = time.monotonic()
@@ -190,7 +190,7 @@ def workers_of(word: str) -> Iterator[Workers]:
     Dask scheduler. Raises TapeUsageError.
     """
     if "://" not in word:
-        yield Processes(_number(word))
+        yield Processes(_parse_count(word))
         return
     found = Dask(word)
     found.executor()
@@ -200,7 +200,7 @@ def workers_of(word: str) -> Iterator[Workers]:
         found.close()
 
 
-def _number(word: str) -> int:
+def _parse_count(word: str) -> int:
     if not word:
         have = getattr(os, "sched_getaffinity", None)
         return len(have(0)) if have else os.cpu_count() or 1
@@ -232,17 +232,17 @@ class _Engine:
             executor = self._workers.executor()
             own = isinstance(executor, ProcessPoolExecutor) and not isinstance(self._workers, Given)
             try:
-                if self._used_up(executor, jobs):
+                if self._run_on_executor(executor, jobs):
                     return
             except BaseException:
                 if own:
-                    _end(executor)
+                    _end_workers(executor)
                 raise
             finally:
                 if own:
                     executor.shutdown(wait=False, cancel_futures=True)
 
-    def _used_up(self, executor: Executor, jobs: Iterator[Attempt]) -> bool:
+    def _run_on_executor(self, executor: Executor, jobs: Iterator[Attempt]) -> bool:
         """Run on one executor; False where it is broken, and another must go on."""
         waiting: dict[Future[Row], Attempt] = {}
         room = max(1, self._workers.count) * AHEAD
@@ -261,12 +261,12 @@ class _Engine:
                 return not broken
             finished, _ = wait(waiting, _LOOK, FIRST_COMPLETED)
             for future in finished:
-                broken = self._settle(future, waiting.pop(future)) or broken
+                broken = self._settle_attempt(future, waiting.pop(future)) or broken
             if self._workers.broken():
                 self._again += waiting.values()
                 return False
 
-    def _settle(self, future: Future[Row], job: Attempt) -> bool:
+    def _settle_attempt(self, future: Future[Row], job: Attempt) -> bool:
         """Take a row, or hand the attempt out again; gives whether the executor is broken."""
         try:
             error = future.exception()
@@ -288,7 +288,7 @@ class _Engine:
         return isinstance(error, RuntimeError)
 
 
-def _end(executor: Executor) -> None:
+def _end_workers(executor: Executor) -> None:
     """Have the workers of a pool of processes end now, and not when their attempts are done."""
     processes = list((getattr(executor, "_processes", None) or {}).values())
     for process in processes:

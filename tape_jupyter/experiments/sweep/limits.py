@@ -38,7 +38,7 @@ class RunLimits:
     def held(self) -> Iterator[None]:
         """Look at the run until the block ends."""
         over = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        watcher = threading.Thread(target=self._watch_run, args=(over,), daemon=True)
         watcher.start()
         try:
             yield
@@ -46,18 +46,18 @@ class RunLimits:
             over.set()
             watcher.join()
 
-    def _watch(self, over: threading.Event) -> None:
+    def _watch_run(self, over: threading.Event) -> None:
         began = time.monotonic()
         while not over.wait(EVERY):
             if self.seconds and time.monotonic() - began > self.seconds:
                 self.ended = "timed out"
-            elif self.memory and _resident(self._pids) > self.memory:
+            elif self.memory and _measure_memory(self._pids) > self.memory:
                 self.ended = "memory"
             if self.ended:
-                _kill(self._pids)
+                _kill_processes(self._pids)
 
 
-def _kill(roots: list[int]) -> None:
+def _kill_processes(roots: list[int]) -> None:
     for pid in below(roots):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
@@ -66,7 +66,7 @@ def _kill(roots: list[int]) -> None:
 def below(roots: list[int]) -> list[int]:
     """These processes and all that they started, those of them that are there."""
     children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
+    for pid, parent in _list_parents():
         children.setdefault(parent, []).append(pid)
     found, left = [], [pid for pid in roots if pid]
     while left:
@@ -76,7 +76,7 @@ def below(roots: list[int]) -> list[int]:
     return found
 
 
-def _parents() -> Iterator[tuple[int, int]]:
+def _list_parents() -> Iterator[tuple[int, int]]:
     if _PROC.is_dir():
         for entry in os.listdir("/proc"):  # noqa: PTH208 - often
             if entry.isdecimal():
@@ -92,7 +92,7 @@ def _parents() -> Iterator[tuple[int, int]]:
             yield int(pid), int(parent)
 
 
-def _resident(roots: list[int]) -> int:
+def _measure_memory(roots: list[int]) -> int:
     """Bytes in memory of all their processes; 0 where the system does not tell."""
     total = 0
     for pid in below(roots):

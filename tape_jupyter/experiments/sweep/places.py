@@ -41,7 +41,9 @@ def found(wheres: Sequence[str], apart: Sequence[str | Path] = ()) -> list[Tried
     own = frozenset(Path(each).resolve() for each in apart if not locations.is_url(each))
     folders = _Folders(own)
     for where in wheres:
-        found_ = list(_of_url(where) if locations.is_url(where) else _of_path(Path(where), folders))
+        found_ = list(
+            _find_at_url(where) if locations.is_url(where) else _find_in_path(Path(where), folders)
+        )
         for place in found_:
             made.setdefault(place.place, place)
         if not found_:
@@ -51,7 +53,7 @@ def found(wheres: Sequence[str], apart: Sequence[str | Path] = ()) -> list[Tried
     return list(made.values())
 
 
-def _of_path(path: Path, folders: _Folders) -> Iterator[TriedPlace]:
+def _find_in_path(path: Path, folders: _Folders) -> Iterator[TriedPlace]:
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such notebook, bundle or folder")
     if path.suffix == ".ipynb":
@@ -59,12 +61,12 @@ def _of_path(path: Path, folders: _Folders) -> Iterator[TriedPlace]:
             raise TapeUsageError(f"{path}: it has no recording; record it with: tape record {path}")
         yield TriedPlace(str(path), "notebook", folders.digest(path))
     elif path.is_file() or (path / NAME).is_file():
-        yield _bundle(path)
+        yield _build_bundle_place(path)
     else:
         for each in sorted(path.rglob("*")):
             hidden = any(part.startswith(".") for part in each.relative_to(path).parts)
             if each.name.endswith(locations.SUFFIX) and each.is_file():
-                yield _bundle(each)
+                yield _build_bundle_place(each)
             elif each.suffix == ".ipynb" and not hidden and _is_taped(each):
                 yield TriedPlace(str(each), "notebook", folders.digest(each))
 
@@ -73,7 +75,7 @@ def _is_taped(notebook: Path) -> bool:
     return any(paths.folder(notebook).glob("*.tape.yaml"))
 
 
-def _bundle(path: Path) -> TriedPlace:
+def _build_bundle_place(path: Path) -> TriedPlace:
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
@@ -94,27 +96,31 @@ class _Folders:
     def digest(self, notebook: Path) -> str:
         folder = notebook.resolve().parent
         if folder not in self._beside:
-            self._beside[folder] = self._of_folder(folder)
+            self._beside[folder] = self._digest_folder(folder)
         digest = hashlib.sha256(self._beside[folder] + notebook.read_bytes())
         for file in sorted(paths.folder(notebook).rglob("*")):
             if file.is_file() and file.suffix != ".lock":
                 digest.update(file.name.encode() + file.read_bytes())
         return digest.hexdigest()
 
-    def _of_folder(self, folder: Path) -> bytes:
+    def _digest_folder(self, folder: Path) -> bytes:
         digest = hashlib.sha256()
         count = 0
         for top, inside, names in os.walk(folder):
             own = Path(top)
-            inside[:] = sorted(name for name in inside if self._counts(own / name))
+            inside[:] = sorted(name for name in inside if self._is_counted(own / name))
             for name in sorted(names):
-                if count < _MOST and name.partition(".")[2] != "ipynb" and self._counts(own / name):
+                if (
+                    count < _MOST
+                    and name.partition(".")[2] != "ipynb"
+                    and self._is_counted(own / name)
+                ):
                     told = (own / name).lstat()
                     digest.update(f"{own / name} {told.st_size} {told.st_mtime_ns}\n".encode())
                     count += 1
         return digest.digest()
 
-    def _counts(self, path: Path) -> bool:
+    def _is_counted(self, path: Path) -> bool:
         other = path.name.startswith(".") or path.name.endswith((".tapes", locations.SUFFIX))
         if other or path.name == "__pycache__" or path in self._apart:
             return False
@@ -131,7 +137,7 @@ def _is_report(path: Path) -> bool:
     return any(mark in head for mark in _REPORTS[path.suffix])
 
 
-def _of_url(url: str) -> Iterator[TriedPlace]:
+def _find_at_url(url: str) -> Iterator[TriedPlace]:
     """A bundle at a URL, or all below one that ends in `/`; known by what its store says of it."""
     files, path = store_of(url)
     try:

@@ -69,8 +69,8 @@ def html(sweep: Sweep, out: Path) -> Iterator[str]:
     yield f"{_HEAD.format(made=MADE)}{STYLE}{_MORE}</style></head><body><main>\n"
     good = "good" if summary.good else "bad"
     tried = len(summary.names) - 1
-    yield f'<h1 class="{good}">{_count(summary.runs, "run")}, {_count(tried, "candidate")}</h1>\n'
-    yield from _table(
+    yield f'<h1 class="{good}">{_format_count(summary.runs, "run")}, {_format_count(tried, "candidate")}</h1>\n'
+    yield from _format_table(
         ["candidate", "pass", "now pass", "no longer", "unresolved", "runs changed"],
         [
             [
@@ -89,35 +89,35 @@ def html(sweep: Sweep, out: Path) -> Iterator[str]:
         for each in summary.clusters()
     ]
     yield "<h2>What does not pass as recorded</h2>\n"
-    yield from _table(["runs", "alike in", *names], clusters)
+    yield from _format_table(["runs", "alike in", *names], clusters)
     notes = [line for line in summary.lines() if line.startswith("!")]
     yield "".join(f'<p class="note">{escape(note)}</p>\n' for note in notes)
     yield '<h2>Rows</h2>\n<div class="wide"><table><thead><tr>'
     yield "".join(f"<th>{name}</th>" for name in ("run", "candidate", "", "why", "calls", "s"))
     yield "</tr></thead><tbody>\n"
     for row in sweep.rows():
-        yield _row(sweep, row, out)
+        yield _format_row(sweep, row, out)
     yield "</tbody></table></div></main></body></html>\n"
 
 
-def _count(number: int, what: str) -> str:
+def _format_count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _row(sweep: Sweep, row: Row, out: Path) -> str:
+def _format_row(sweep: Sweep, row: Row, out: Path) -> str:
     place = escape(locations.shown(row["place"]))
-    page = _page(sweep.store.place, row["key"], out)
+    page = _find_page(sweep.store.place, row["key"], out)
     run = f'<a href="{escape(page)}">{place}</a>' if page else place
     verdict = row["end"] or row["verdict"]
     return (
-        f"<tr><td>{run}</td><td>{escape(row['candidate'])}{_code(sweep, row['key'])}</td>"
+        f"<tr><td>{run}</td><td>{escape(row['candidate'])}{_format_code(sweep, row['key'])}</td>"
         f'<td class="{row["verdict"]}">{escape(verdict)}</td><td>{escape(row["why"])}</td>'
         f'<td class="number">{row["calls"] if row["calls"] is not None else ""}</td>'
         f'<td class="number">{row["seconds"]:.1f}</td></tr>\n'
     )
 
 
-def _code(sweep: Sweep, key: str) -> str:
+def _format_code(sweep: Sweep, key: str) -> str:
     """The difference of its code, to be opened; "" where there is none."""
     name = f"pages/{key}.diff"
     if not sweep.store.has(name):
@@ -131,7 +131,7 @@ def _code(sweep: Sweep, key: str) -> str:
     return f"<details><summary>its code</summary><pre>{lines}</pre></details>"
 
 
-def _page(results: str, key: str, out: Path) -> str:
+def _find_page(results: str, key: str, out: Path) -> str:
     """Where the viewer's page of a row is, from the report."""
     if locations.is_url(results):
         return ""
@@ -144,7 +144,7 @@ def _page(results: str, key: str, out: Path) -> str:
         return page.resolve().as_uri()
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+def _format_table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
     yield '<div class="wide"><table><thead><tr>'
     yield "".join(f"<th>{escape(name)}</th>" for name in head)
     yield "</tr></thead><tbody>\n"

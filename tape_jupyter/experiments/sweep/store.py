@@ -33,12 +33,12 @@ class RowStore:
         probe = f"rows/.{os.getpid()}"
         try:
             self.put(probe, b"{}")
-            self._remove(probe)
+            self._remove_file(probe)
         except TapeUsageError:
             raise
         except Exception as error:
             raise TapeUsageError(
-                f"{locations.shown(self.place)}: results cannot be written there: {_said(error)}"
+                f"{locations.shown(self.place)}: results cannot be written there: {_describe_error(error)}"
             ) from error
 
     def put_row(self, key: str, row: Row) -> None:
@@ -46,7 +46,7 @@ class RowStore:
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Each row with its key, read one by one; what is no whole row is passed over."""
-        for name in self._listed():
+        for name in self._list_rows():
             with suppress(ValueError, OSError):
                 row = json.loads(self.get(f"rows/{name}"))
                 if isinstance(row, dict):
@@ -79,7 +79,7 @@ class RowStore:
             return bool(files.exists(path))
         return Path(self.place, name).is_file()
 
-    def _listed(self) -> list[str]:
+    def _list_rows(self) -> list[str]:
         if locations.is_url(self.place):
             files, path = store_of(f"{self.place.rstrip('/')}/rows")
             found = files.find(path) if files.exists(path) else []
@@ -89,7 +89,7 @@ class RowStore:
             names = os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 - 100,000 names
         return sorted(name for name in names if name.endswith(".json") and name[0] != ".")
 
-    def _remove(self, name: str) -> None:
+    def _remove_file(self, name: str) -> None:
         if locations.is_url(self.place):
             files, path = store_of(f"{self.place.rstrip('/')}/{name}")
             files.rm_file(path)
@@ -97,5 +97,5 @@ class RowStore:
             Path(self.place, name).unlink()
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__).splitlines()[0]

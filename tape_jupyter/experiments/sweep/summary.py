@@ -124,7 +124,7 @@ class SweepSummary:
         tried = [name for name in self.names if name != AS_RECORDED] or list(self.names)
         return all(len(self._passes.get(name, set())) == self.runs for name in tried)
 
-    def _ended(self, end: str, count: int) -> str:
+    def _describe_end(self, end: str, count: int) -> str:
         place, why = self.first_end[end]
         name = locations.shown(place)
         return f"! {count} rows: {end} ({why if name in why else f'{name}: {why}'})"
@@ -171,7 +171,7 @@ class SweepSummary:
         if self.cold:
             count = f"{len(self.cold)} of {self.runs}"
             made.append(f"! cold cases: {count} runs lack what a replay needs (tape gaps)")
-        made += [self._ended(end, count) for end, count in self.ends.items()]
+        made += [self._describe_end(end, count) for end, count in self.ends.items()]
         return [*made, *(f"! {name} changes nothing in any of these runs" for name in self.unfit)]
 
 

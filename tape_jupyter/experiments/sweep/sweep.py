@@ -134,7 +134,7 @@ def sweep(
     asking.require_limit(tried, budget)
     store = RowStore(options.results)
     store.prepare()
-    jobs = {job.key: job for job in _jobs(found, every, options, workers.count)}
+    jobs = {job.key: job for job in _build_jobs(found, every, options, workers.count)}
     summary = SweepSummary(names)
     done: set[str] = set()
     for key, row in () if options.again else store.rows():
@@ -143,27 +143,27 @@ def sweep(
             done.add(key)
     had = len(done)
 
-    def keep(row: Row) -> None:
+    def keep_row(row: Row) -> None:
         if row["key"] not in done:
             done.add(row["key"])
             summary.add(row)
             tell("runs tried", len(done), len(jobs))
 
-    def run(*, recorded: bool) -> None:
+    def run_jobs(*, recorded: bool) -> None:
         wanted = ((job.candidate["name"] == AS_RECORDED) == recorded for job in jobs.values())
         left = (
             job
             for job, own in zip(jobs.values(), wanted, strict=True)
             if own and job.key not in done
         )
-        engine.run(left, store, workers, keep)
+        engine.run(left, store, workers, keep_row)
 
     tell("runs tried", len(done), len(jobs))
-    run(recorded=True)
+    run_jobs(recorded=True)
     if tried:
         _require_answer(options.check, summary)
         asking.ask(found, tried, store, budget, tell)
-        run(recorded=False)
+        run_jobs(recorded=False)
     if options.pages:
         _write_missing_pages(jobs.values(), store, tell)
     return Sweep(store, {key: job.place for key, job in jobs.items()}, summary, had)
@@ -187,7 +187,7 @@ def _require_answer(check: str, summary: SweepSummary) -> None:
         )
 
 
-def _jobs(
+def _build_jobs(
     found: Sequence[TriedPlace], every: Sequence[Candidate], options: SweepOptions, workers: int
 ) -> Iterator[Attempt]:
     memory = options.memory or limits.usual_memory() // max(1, workers)
@@ -199,17 +199,18 @@ def _jobs(
         notebook = Path(place.place).resolve() if place.kind == "notebook" else None
         for each, record in records:
             yield Attempt(
-                _key(own, each.digest_for(notebook), options), place.place, _absolute(place.place), place.kind, record,
-                options.check, _absolute(options.results), options.env, options.allow_index, options.timeout,
-                options.seconds, memory, options.pages, asking.key_of(place, each) if each.requests else "",
+                _derive_key(own, each.digest_for(notebook), options), place.place,
+                _make_absolute(place.place), place.kind, record, options.check,
+                _make_absolute(options.results), options.env, options.allow_index, options.timeout, options.seconds,
+                memory, options.pages, asking.key_of(place, each) if each.requests else "",
             )  # fmt: skip
 
 
-def _absolute(place: str) -> str:
+def _make_absolute(place: str) -> str:
     return place if locations.is_url(place) else str(Path(place).resolve())
 
 
-def _key(place: str, candidate: str, options: SweepOptions) -> str:
+def _derive_key(place: str, candidate: str, options: SweepOptions) -> str:
     """Of the run (its digest, and which copy of it), the candidate, and what else a row depends on."""
     version = f"{__version__} {_ROWS} {platform.python_version()} {options.env}"
     told = "\n".join([place, candidate, version, options.check.strip(), f"{options.timeout}"])

@@ -44,19 +44,19 @@ def begin() -> None:
     does; a parent that is gone ends all of it.
     """
 
-    def end(_number: int, _frame: FrameType | None) -> None:
+    def end_process(_number: int, _frame: FrameType | None) -> None:
         if not _Process.busy:
             os._exit(_ENDED)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what libraries say of being cut off
         raise KeyboardInterrupt
 
     with suppress(ValueError):  # not the main thread
-        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGTERM, end_process)
         _Process.begun = True
-    threading.Thread(target=_watch, daemon=True).start()
+    threading.Thread(target=_watch_parent, daemon=True).start()
 
 
-def _watch() -> None:
+def _watch_parent() -> None:
     parent = parent_process()
     if parent is None:
         return

@@ -96,11 +96,11 @@ class ComposedCassette(Cassette):
         put among those that are there.
         """
         if "pins" in changed:
-            pins = _changed(self.by_run[run].get("pins", {}), changed["pins"])
+            pins = _apply_changes(self.by_run[run].get("pins", {}), changed["pins"])
             changed = {**changed, "pins": pins}
         place = next(i for i, each in enumerate(self.runs) if each["run"] == run)
-        self.runs[place] = self.by_run[run] = _changed(self.by_run[run], changed)
-        self.ended[run] = _changed(self.ended.get(run, {}), ended)
+        self.runs[place] = self.by_run[run] = _apply_changes(self.by_run[run], changed)
+        self.ended[run] = _apply_changes(self.ended.get(run, {}), ended)
 
     def keep_runs(self, wanted: Iterable[str]) -> None:
         """Leave out the other runs: a newer recording of a cell then replaces none of these."""
@@ -123,6 +123,6 @@ class _TakeOfComposed(Cassette):
 _TOOLS = ("tool", "retrieval")
 
 
-def _changed(record: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+def _apply_changes(record: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
     made = {**copy.copy(dict(record)), **changed}
     return {key: value for key, value in made.items() if value is not None}

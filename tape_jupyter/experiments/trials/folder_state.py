@@ -32,13 +32,13 @@ class WatchedFolder:
     def state(self) -> State:
         """What stands in the folder now that does not stand below."""
         found: State = {}
-        for folder in self._folders():
-            own = set(_names(self.seen / folder))
+        for folder in self._list_folders():
+            own = set(_list_names(self.seen / folder))
             for name in own:
                 path = os.path.join(folder, name)  # noqa: PTH118 - text, and often
                 if self._is_changed(path):
-                    found[path] = _content(self.seen / path)
-            for name in set(_names(self.below / folder)) - own:
+                    found[path] = _read_content(self.seen / path)
+            for name in set(_list_names(self.below / folder)) - own:
                 found[os.path.join(folder, name)] = "gone"  # noqa: PTH118 - the same
         return found
 
@@ -46,12 +46,12 @@ class WatchedFolder:
         """Have the folder as it was at `wanted`."""
         now = self.state()
         for path in sorted(now.keys() - wanted.keys(), reverse=True):
-            self._as_below(path)
+            self._restore_path(path)
         for path in sorted(wanted):
             if now.get(path) != wanted[path]:
-                _put(self.seen / path, wanted[path])
+                _put_content(self.seen / path, wanted[path])
 
-    def _folders(self) -> Iterator[str]:
+    def _list_folders(self) -> Iterator[str]:
         """The folders in which something may have been written."""
         top = self.written or self.seen
         for folder, inside, _ in os.walk(top):
@@ -70,9 +70,9 @@ class WatchedFolder:
             return not (self.below / path).is_dir()
         return (one.st_size, one.st_mtime_ns) != (other.st_size, other.st_mtime_ns)
 
-    def _as_below(self, path: str) -> None:
+    def _restore_path(self, path: str) -> None:
         goal, source = self.seen / path, self.below / path
-        _remove(goal)
+        _remove_path(goal)
         if source.is_dir() and not source.is_symlink():
             shutil.copytree(source, goal, symlinks=True)
         elif os.path.lexists(source):
@@ -80,33 +80,33 @@ class WatchedFolder:
             shutil.copy2(source, goal, follow_symlinks=False)
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.iterdir()]
     except OSError:
         return []
 
 
-def _content(path: Path) -> Content:
+def _read_content(path: Path) -> Content:
     if path.is_symlink():
         return ("link", str(path.readlink()))
     return "folder" if path.is_dir() else path.read_bytes() if path.is_file() else b""
 
 
-def _put(path: Path, content: Content) -> None:
+def _put_content(path: Path, content: Content) -> None:
     if content == "folder":
         if not path.is_dir():
-            _remove(path)
+            _remove_path(path)
             path.mkdir(parents=True)
         return
-    _remove(path)
+    _remove_path(path)
     if isinstance(content, tuple):
         path.symlink_to(content[1])
     elif isinstance(content, bytes):
         path.write_bytes(content)
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     with suppress(FileNotFoundError, IsADirectoryError):

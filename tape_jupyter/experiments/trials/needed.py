@@ -19,7 +19,7 @@ def needed(check: Check, sources: Sequence[str]) -> int:
     """The cells up to the last one that may set or change a name that the check reads."""
     if check.number:
         return check.number
-    touching = _touching(check, sources)
+    touching = _find_touching_cells(check, sources)
     return len(sources) if touching is None else max(touching, default=len(sources) - 1) + 1
 
 
@@ -27,11 +27,11 @@ def depends_on(check: Check, sources: Sequence[str], cell: int) -> bool:
     """Whether what a cell (from 0) does may reach what the check reads."""
     if check.number:
         return cell < check.number
-    touching = _touching(check, sources)
+    touching = _find_touching_cells(check, sources)
     return touching is None or not touching.isdisjoint({cell, *plan(sources, cell).entries})
 
 
-def _touching(check: Check, sources: Sequence[str]) -> set[int] | None:
+def _find_touching_cells(check: Check, sources: Sequence[str]) -> set[int] | None:
     """The cells (from 0) that may set or change a name that the check reads; None: it may read
     anything.
     """

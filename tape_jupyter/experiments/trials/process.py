@@ -74,40 +74,40 @@ class TrialProcess:
         started = _clock()
         sources = list(self.job["sources"])
         for number, stop in enumerate(self.job["stops"]):
-            self._cells(sources, min(stop, self.job["last"]))
+            self._run_cells(sources, min(stop, self.job["last"]))
             if self.ended or not _can_fork():
-                self._say(self.channels[number], {"absent": True})
+                self._send_message(self.channels[number], {"absent": True})
                 continue
             if _fork is None or _fork() == 0:
-                self._serve(number, sources)
-        self._cells(sources, self.job["last"])
-        told = {**self._result(), "imports": imported(self.modules)}
-        self._say(self.channels[-1], {**told, "seconds": _clock() - started})
+                self._serve_trials(number, sources)
+        self._run_cells(sources, self.job["last"])
+        told = {**self._build_result(), "imports": imported(self.modules)}
+        self._send_message(self.channels[-1], {**told, "seconds": _clock() - started})
         _exit(0)
 
-    def _serve(self, number: int, sources: list[str]) -> NoReturn:
+    def _serve_trials(self, number: int, sources: list[str]) -> NoReturn:
         """Answer trials that begin here, one after another, until the channel is closed."""
         for other in (each for each in self.channels if each is not self.channels[number]):
             other.close()
         state = self.folder.state()
         lines = self.channels[number].makefile("r", encoding="utf-8")
-        self._say(self.channels[number], {"ready": self.ran})
+        self._send_message(self.channels[number], {"ready": self.ran})
         preloads = _fork is not None
         for line in lines:
             trial = json.loads(line)
             started = _clock()
             self.folder.put_back(state)
             if _fork is None:
-                self._say(self.channels[number], self._tried(sources, trial, started))
+                self._send_message(self.channels[number], self._run_trial(sources, trial, started))
                 _exit(0)
             if preloads:
                 preloads = False
-                self._preload(sources, trial)
+                self._preload_modules(sources, trial)
                 self.folder.put_back(state)
-            self._say(self.channels[number], self._forked(sources, trial, started))
+            self._send_message(self.channels[number], self._fork_trial(sources, trial, started))
         _exit(0)
 
-    def _preload(self, sources: list[str], trial: Mapping[str, Any]) -> None:
+    def _preload_modules(self, sources: list[str], trial: Mapping[str, Any]) -> None:
         """Go on in a process that has imported what the cells import, where the recording comes out
         there as it did; else, and where little is to be imported, in this one.
         """
@@ -128,13 +128,13 @@ class TrialProcess:
         os.close(reading)
         import_modules(missing)
         unchanged = {**_UNCHANGED, "options": trial.get("options") or {}}
-        found = self._forked(sources, unchanged, _clock()) if _can_fork() else {}
+        found = self._fork_trial(sources, unchanged, _clock()) if _can_fork() else {}
         if found.get("digest") != trial["digest"]:
             _exit(0)
         os.write(writing, b"as recorded")
         os.close(writing)
 
-    def _forked(
+    def _fork_trial(
         self, sources: list[str], trial: Mapping[str, Any], started: float
     ) -> dict[str, Any]:
         """What a fork of this process says of the trial, in the time that it has."""
@@ -143,10 +143,10 @@ class TrialProcess:
         if child == 0:
             os.close(reading)
             with os.fdopen(writing, "wb") as told:
-                told.write(f"{_LINE(self._tried(sources, trial, started))}\n".encode())
+                told.write(f"{_LINE(self._run_trial(sources, trial, started))}\n".encode())
             _exit(0)
         os.close(writing)
-        said = _read(reading, started + self.job["seconds"])
+        said = _read_line(reading, started + self.job["seconds"])
         if said is None:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
@@ -158,15 +158,15 @@ class TrialProcess:
             "verdict": "unresolved", "why": f"the trial {why}", "seconds": _clock() - started,
         }  # fmt: skip
 
-    def _tried(
+    def _run_trial(
         self, sources: list[str], trial: Mapping[str, Any], started: float
     ) -> dict[str, Any]:
         try:
-            self._continue(trial.get("options") or {})
+            self._continue_session(trial.get("options") or {})
             sources = [trial["sources"].get(str(i), own) for i, own in enumerate(sources)]
-            self._compose(trial)
-            self._cells(sources, self.job["last"])
-            told = self._result()
+            self._compose_recording(trial)
+            self._run_cells(sources, self.job["last"])
+            told = self._build_result()
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             if not isinstance(error, TapeError):
@@ -174,7 +174,7 @@ class TrialProcess:
             told = {"verdict": "unresolved", "why": why}
         return {**told, "seconds": _clock() - started}
 
-    def _continue(self, options: Mapping[str, Any]) -> None:
+    def _continue_session(self, options: Mapping[str, Any]) -> None:
         """Go on in place of the process that this is a fork of."""
         from tape_jupyter.session import session
 
@@ -182,7 +182,7 @@ class TrialProcess:
         deck.continue_in_fork()
         deck.session_options.update(options)
 
-    def _compose(self, trial: Mapping[str, Any]) -> None:
+    def _compose_recording(self, trial: Mapping[str, Any]) -> None:
         for run, call, response in trial["answers"]:
             self.cassette.answer(run, call, response)
         for run, calls in trial["added"].items():
@@ -192,7 +192,7 @@ class TrialProcess:
 
     # ------------------------------------------------------------ cells
 
-    def _cells(self, sources: Sequence[str], until: int) -> None:
+    def _run_cells(self, sources: Sequence[str], until: int) -> None:
         """Run the cells up to that one (from 0, it not among them), as far as none ends the run."""
         while self.ran < until and not self.ended:
             number = self.ran
@@ -204,7 +204,7 @@ class TrialProcess:
             self.shown.append(shown)
             self.ended = ends(shown, may_raise=self.job["may_raise"][number])
 
-    def _result(self) -> dict[str, Any]:
+    def _build_result(self) -> dict[str, Any]:
         """What the check says of it, and what was asked that is not on the tape; with a digest of
         that and of all that the cells showed.
         """
@@ -216,7 +216,11 @@ class TrialProcess:
         ]
         answer = answered(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
         run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_settled())
-        wanted = _wanted(self.cell) if run.verdict == "unresolved" and run.asked else None
+        wanted = (
+            _describe_unmatched_call(self.cell)
+            if run.verdict == "unresolved" and run.asked
+            else None
+        )
         whole = json.dumps([self.shown, run.record()], sort_keys=True, default=str)
         return {
             **run.record(), "wanted": wanted, "digest": hashlib.sha256(whole.encode()).hexdigest(),
@@ -232,12 +236,12 @@ class TrialProcess:
     def keep(self, cell: TapedCell | None) -> None:
         self.cell = cell
 
-    def _say(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
+    def _send_message(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
         with suppress(OSError):
             channel.sendall((_LINE(told) + "\n").encode())
 
 
-def _read(pipe: int, until: float) -> bytes | None:
+def _read_line(pipe: int, until: float) -> bytes | None:
     """A line, or what comes until the other end is closed; None where neither comes in time. What a
     cell started may hold the other end open.
     """
@@ -265,7 +269,7 @@ def _can_fork() -> bool:
     return _fork is not None and threading.active_count() == 1
 
 
-def _wanted(cell: TapedCell | None) -> dict[str, Any] | None:
+def _describe_unmatched_call(cell: TapedCell | None) -> dict[str, Any] | None:
     """The request that the tape has no answer for, as a call's record has it; None for a tool's."""
     from tape_jupyter.cassette.records import request_section
     from tape_jupyter.secrets.registry import Secrets
@@ -278,7 +282,7 @@ def _wanted(cell: TapedCell | None) -> dict[str, Any] | None:
     return {"run": told.repeats, "head": head, "request": request_section(told.call, Secrets())}
 
 
-def _begun(job: Mapping[str, Any], channels: list[socket.socket]) -> TrialProcess:
+def _start_process(job: Mapping[str, Any], channels: list[socket.socket]) -> TrialProcess:
     """The shell, with the recording in its place before the extension looks for it."""
     import time_machine  # noqa: F401 - a taped cell does: once, not in each trial
 
@@ -316,7 +320,7 @@ def main() -> None:
     os.chdir(job["cwd"])
     sys.path.insert(0, "")
     try:
-        process = _begun(job, channels)
+        process = _start_process(job, channels)
     except TapeError as error:
         for channel in channels:
             channel.sendall((_LINE({"failed": str(error)}) + "\n").encode())

@@ -132,7 +132,7 @@ class TrialRunner:
 
     def __enter__(self) -> Self:
         try:
-            self._start()
+            self._start_process()
         except BaseException:
             self._stack.close()
             raise
@@ -150,21 +150,21 @@ class TrialRunner:
         """Run one trial. Raises TapeError where its process is gone."""
         if not hasattr(os, "fork"):
             self._stack.close()
-            self._start()
+            self._start_process()
         stop = max((stop for stop in self._stops if stop <= trial.first), default=-1)
         if stop < 0:
             raise TapeError(f"{self.job.notebook.name}: no trial could begin: the process ended")
         line = trial.line(**self._about)
         return TrialResult.of(self._stops[stop].asked(line, self.job.seconds + START))
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         from tape_jupyter.headless.folders import run_folder
 
         began, job = time.perf_counter(), self.job
         there = {} if job.plays.exists() else {job.plays: job.cassette.read_bytes()}
         folder = self._stack.enter_context(run_folder(job.notebook, _NOTHING, there))
         stops = sorted({0, *self.job.stops})[:STOPS] if hasattr(os, "fork") else [0]
-        channels = self._stack.enter_context(_process(self.job, stops, folder))
+        channels = self._stack.enter_context(_open_process(self.job, stops, folder))
         patience = START + self.job.seconds
         self._stops = {
             stop: channel
@@ -190,7 +190,9 @@ class _Channel:
         try:
             self.end.sendall(line)
         except OSError as error:
-            raise TapeError(f"the process of trials is gone: {error}{self._said()}") from None
+            raise TapeError(
+                f"the process of trials is gone: {error}{self._read_last_error()}"
+            ) from None
         return self.told(patience)
 
     def told(self, patience: float) -> dict[str, Any]:
@@ -199,20 +201,20 @@ class _Channel:
             raise TapeError(f"the process of trials does not answer in {patience:.0f} s")
         line = self.lines.readline()
         if not line:
-            raise TapeError(f"the process of trials ended{self._said()}")
+            raise TapeError(f"the process of trials ended{self._read_last_error()}")
         found: dict[str, Any] = json.loads(line)
         if "failed" in found:
             raise TapeError(found["failed"])
         return found
 
-    def _said(self) -> str:
+    def _read_last_error(self) -> str:
         self.errors.seek(0)
         lines = [line.strip() for line in self.errors.read().splitlines() if line.strip()]
         return f": {lines[-1][:300]}" if lines else ""
 
 
 @contextmanager
-def _process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list[_Channel]]:
+def _open_process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list[_Channel]]:
     """Its channels; when the block is left it ends, and all its forks with it."""
     cut = can_cut()
     pairs = [socket.socketpair() for _ in range(len(stops) + 1)]
@@ -225,12 +227,12 @@ def _process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list
         child = subprocess.Popen(  # noqa: S603 - this interpreter, and the person's notebook
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
             pass_fds=theirs, cwd=folder.notebook.parent, start_new_session=True,
-            env={**_environment(job), **folder.env},
+            env={**_build_environment(job), **folder.env},
         )  # fmt: skip
         for pair in pairs:
             pair[1].close()
         try:
-            _give(child, job, stops, folder, cut=cut)
+            _send_job(child, job, stops, folder, cut=cut)
             yield [_Channel(pair[0], errors) for pair in pairs]
         finally:
             for pair in pairs:
@@ -240,12 +242,12 @@ def _process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list
             child.wait()
 
 
-def _environment(job: Job) -> dict[str, str]:
+def _build_environment(job: Job) -> dict[str, str]:
     from tape_jupyter.bundle.proof.process import hash_seed
 
     own = {"PYTHONHASHSEED": hash_seed(job.notebook), **os.environ}
     own.pop("JPY_SESSION_NAME", None)
-    take = f"--take {_stem(job.plays)}" + (" --on-divergence stale" if job.stale else "")
+    take = f"--take {_find_stem(job.plays)}" + (" --on-divergence stale" if job.stale else "")
     return {
         **own, "TAPE_MODE": "replay", "TAPE_OPTIONS": take, "TAPE_NOTEBOOK": str(job.notebook),
         "PYTHONPATH": os.pathsep.join(
@@ -255,13 +257,13 @@ def _environment(job: Job) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _stem(path: Path) -> str:
+def _find_stem(path: Path) -> str:
     from tape_jupyter.cassette.takes import files
 
     return files.stem(path)
 
 
-def _give(
+def _send_job(
     child: subprocess.Popen[str], job: Job, stops: Sequence[int], folder: RunFolder, *, cut: bool
 ) -> None:
     given = {

@@ -27,7 +27,7 @@ _NO_REPLY = "errors in place of a reply of HTTP calls: agenttape has no place fo
 
 
 def write(recording: Recording) -> list[File]:
-    rows = [row for call in recording.calls for row in _interaction(recording, call)]
+    rows = [row for call in recording.calls for row in _build_interaction(recording, call)]
     if not rows:
         return []
     start = min((call.start for call in recording.calls if call.start), default=0.0)
@@ -42,10 +42,12 @@ def write(recording: Recording) -> list[File]:
     ]
 
 
-def _interaction(recording: Recording, call: RecordedCall) -> Iterator[dict[str, Any]]:
+def _build_interaction(recording: Recording, call: RecordedCall) -> Iterator[dict[str, Any]]:
     lost = recording.lost
     told = (
-        _tool(recording, call) if isinstance(call.request, FunctionCall) else _http(recording, call)
+        _describe_tool_call(recording, call)
+        if isinstance(call.request, FunctionCall)
+        else _describe_http_call(recording, call)
     )
     if told is None:
         lost[_NO_REPLY] += 1
@@ -72,7 +74,7 @@ _Told = tuple[str, str, dict[str, Any], dict[str, Any]]
 """Kind, boundary, request, and `{response: ...}` or `{error: ...}`."""
 
 
-def _tool(recording: Recording, call: RecordedCall) -> _Told:
+def _describe_tool_call(recording: Recording, call: RecordedCall) -> _Told:
     assert isinstance(call.request, FunctionCall)
     arguments, same = plain_bodies.arguments(call.request)
     value = call.reply if isinstance(call.reply, Value) else Value()
@@ -91,7 +93,7 @@ def _tool(recording: Recording, call: RecordedCall) -> _Told:
     )
 
 
-def _http(recording: Recording, call: RecordedCall) -> _Told | None:
+def _describe_http_call(recording: Recording, call: RecordedCall) -> _Told | None:
     asked, said = call.request, call.reply
     if (
         not isinstance(asked, Request)
@@ -115,15 +117,19 @@ def _http(recording: Recording, call: RecordedCall) -> _Told | None:
     request = {
         "method": asked.method,
         "url": asked.url,
-        "headers": _named(asked.headers),
-        **_body(asked),
+        "headers": _map_headers(asked.headers),
+        **_encode_body(asked),
     }
-    response = {"status_code": said.status, "headers": _named(said.headers), **_body(said)}
+    response = {
+        "status_code": said.status,
+        "headers": _map_headers(said.headers),
+        **_encode_body(said),
+    }
     recording.lost[_STREAMS] += len(said.chunks) > 1
     return "http", "http", request, {"response": response}
 
 
-def _body(side: Request | Reply) -> dict[str, Any]:
+def _encode_body(side: Request | Reply) -> dict[str, Any]:
     """A body as agenttape's HTTP calls have it: JSON (and its bytes, where it was written in
     another way), or text.
     """
@@ -133,7 +139,7 @@ def _body(side: Request | Reply) -> dict[str, Any]:
     text, coded = plain_bodies.spelled(data)
     if coded:
         return {"body_b64": text}
-    found = plain_bodies.parsed((), data) if "json" in _kind(side) else None
+    found = plain_bodies.parsed((), data) if "json" in _find_content_type(side) else None
     if found is None:
         return {"text": text}
     same = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace") == data
@@ -144,13 +150,13 @@ def _body(side: Request | Reply) -> dict[str, Any]:
     )
 
 
-def _kind(side: Request | Reply) -> str:
+def _find_content_type(side: Request | Reply) -> str:
     return side.header("content-type") or (
         "application/json" if side.body[:1] in (b"{", b"[") else ""
     )
 
 
-def _named(headers: Headers) -> dict[str, str]:
+def _map_headers(headers: Headers) -> dict[str, str]:
     """One value a name; a body without its content-encoding is told so."""
     dropped = ("content-encoding", "content-length", "transfer-encoding")
     return {name: value for name, value in headers if name.lower() not in dropped}

@@ -17,12 +17,12 @@ SUFFIX = ".har"
 
 
 def write(recording: Recording) -> list[File]:
-    entries = [_entry(call, asked, said) for call, asked, said in recording.exchanges("HAR")]
+    entries = [_build_entry(call, asked, said) for call, asked, said in recording.exchanges("HAR")]
     if not entries:
         return []
     log = {
         "version": "1.2",
-        "creator": {"name": "tape-jupyter", "version": _version()},
+        "creator": {"name": "tape-jupyter", "version": _read_version()},
         "entries": entries,
     }
     return [
@@ -32,13 +32,13 @@ def write(recording: Recording) -> list[File]:
     ]
 
 
-def _version() -> str:
+def _read_version() -> str:
     from tape_jupyter import __version__
 
     return __version__
 
 
-def _entry(call: RecordedCall, asked: Request, said: Reply) -> dict[str, Any]:
+def _build_entry(call: RecordedCall, asked: Request, said: Reply) -> dict[str, Any]:
     first = said.waits[0] if said.waits else call.seconds
     wait, receive = round(first * 1000, 3), round(max(call.seconds - first, 0.0) * 1000, 3)
     return {
@@ -46,20 +46,20 @@ def _entry(call: RecordedCall, asked: Request, said: Reply) -> dict[str, Any]:
             timespec="milliseconds"
         ),
         "time": wait + receive,
-        "request": _request(asked),
-        "response": _response(said),
+        "request": _build_request(asked),
+        "response": _build_response(said),
         "cache": {},
         "timings": {"send": 0, "wait": wait, "receive": receive},
         "comment": f"call {call.id}",
-        "_tape": _own(call, said),
+        "_tape": _build_own_fields(call, said),
     }
 
 
-def _request(asked: Request) -> dict[str, Any]:
+def _build_request(asked: Request) -> dict[str, Any]:
     query = parse_qsl(urlsplit(asked.url).query, keep_blank_values=True)
     told: dict[str, Any] = {
         "method": asked.method, "url": asked.url, "httpVersion": "HTTP/1.1", "cookies": [],
-        "headers": _pairs(asked.headers), "queryString": _pairs(tuple(query)), "headersSize": -1,
+        "headers": _to_pairs(asked.headers), "queryString": _to_pairs(tuple(query)), "headersSize": -1,
         "bodySize": len(asked.body),
     }  # fmt: skip
     if asked.body:
@@ -75,7 +75,7 @@ def _request(asked: Request) -> dict[str, Any]:
     return told
 
 
-def _response(said: Reply) -> dict[str, Any]:
+def _build_response(said: Reply) -> dict[str, Any]:
     body = plain(said.headers, said.body)
     text, coded = spelled(body)
     content: dict[str, Any] = {
@@ -87,16 +87,16 @@ def _response(said: Reply) -> dict[str, Any]:
         content["encoding"] = "base64"
     return {
         "status": said.status, "statusText": said.reason, "httpVersion": said.version, "cookies": [],
-        "headers": _pairs(said.headers), "content": content, "redirectURL": said.header("location"),
+        "headers": _to_pairs(said.headers), "content": content, "redirectURL": said.header("location"),
         "headersSize": -1, "bodySize": len(said.body),
     }  # fmt: skip
 
 
-def _pairs(told: Headers) -> list[dict[str, str]]:
+def _to_pairs(told: Headers) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in told]
 
 
-def _own(call: RecordedCall, said: Reply) -> dict[str, Any]:
+def _build_own_fields(call: RecordedCall, said: Reply) -> dict[str, Any]:
     """What `tape import` reads back: the run, the spans, the reads with their times, a body with
     its encoding on.
     """

@@ -43,20 +43,20 @@ def write(recording: Recording) -> list[File]:
         }
         own = call.id.replace("/", "-")
         if form == "openai":
-            asked.setdefault(form, []).append(_openai(own, request, plain))
-            said.setdefault(form, []).append(_openai_result(own, call, reply, answer))
+            asked.setdefault(form, []).append(_build_openai_request(own, request, plain))
+            said.setdefault(form, []).append(_build_openai_result(own, call, reply, answer))
         else:
             asked.setdefault(form, []).append({"custom_id": own, "params": plain})
-            said.setdefault(form, []).append(_anthropic_result(own, reply, answer))
-    files = [File(_lines(asked[form]), form) for form in asked]
-    return [*files, *(File(_lines(said[form]), f"{form}.results") for form in said)]
+            said.setdefault(form, []).append(_build_anthropic_result(own, reply, answer))
+    files = [File(_encode_lines(asked[form]), form) for form in asked]
+    return [*files, *(File(_encode_lines(said[form]), f"{form}.results") for form in said)]
 
 
-def _openai(own: str, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
+def _build_openai_request(own: str, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
     return {"custom_id": own, "method": "POST", "url": urlsplit(request.url).path, "body": body}
 
 
-def _openai_result(own: str, call: RecordedCall, reply: Reply, answer: Any) -> dict[str, Any]:
+def _build_openai_result(own: str, call: RecordedCall, reply: Reply, answer: Any) -> dict[str, Any]:
     request_id = reply.header("x-request-id")
     response = {"status_code": reply.status, "request_id": request_id, "body": answer}
     return {
@@ -67,7 +67,7 @@ def _openai_result(own: str, call: RecordedCall, reply: Reply, answer: Any) -> d
     }
 
 
-def _anthropic_result(own: str, reply: Reply, answer: Any) -> dict[str, Any]:
+def _build_anthropic_result(own: str, reply: Reply, answer: Any) -> dict[str, Any]:
     if (reply.status or 0) >= 400:
         told = (
             answer
@@ -78,7 +78,7 @@ def _anthropic_result(own: str, reply: Reply, answer: Any) -> dict[str, Any]:
     return {"custom_id": own, "result": {"type": "succeeded", "message": answer}}
 
 
-def _lines(rows: list[Any]) -> bytes:
+def _encode_lines(rows: list[Any]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(
         "utf-8", "replace"
     )

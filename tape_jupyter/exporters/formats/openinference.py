@@ -50,11 +50,11 @@ class _OpenInference:
                 "llm.token_count.total": usage.input + usage.output if usage else None,
                 "llm.token_count.prompt_details.cache_read": (usage.cached or None) if usage else None,
                 "llm.token_count.prompt_details.cache_write": (usage.written or None) if usage else None,
-                **_values(call, told),
+                **_describe_values(call, told),
             }),
-            **_messages("llm.input_messages", [*_system(told), *([] if embeds else told.asked)]),
-            **_messages("llm.output_messages", told.said),
-            **{f"llm.tools.{n}.tool.json_schema": text_of(tool) for n, tool in enumerate(_declared(body))},
+            **_flatten_messages("llm.input_messages", [*_build_system_messages(told), *([] if embeds else told.asked)]),
+            **_flatten_messages("llm.output_messages", told.said),
+            **{f"llm.tools.{n}.tool.json_schema": text_of(tool) for n, tool in enumerate(_find_tools(body))},
         }  # fmt: skip
 
     def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes:
@@ -64,14 +64,14 @@ class _OpenInference:
         if call.reply.error is None:
             told |= {"output.value": text_of(result), "output.mime_type": _JSON}
         if asked.kind == "retrieval":
-            return {"openinference.span.kind": "RETRIEVER", **told, **_documents(result)}
+            return {"openinference.span.kind": "RETRIEVER", **told, **_flatten_documents(result)}
         return {"openinference.span.kind": "TOOL", "tool.name": asked.name, **told}
 
     def step(self) -> Attributes:
         return {"openinference.span.kind": "CHAIN"}
 
 
-def _values(call: RecordedCall, told: Conversation) -> Attributes:
+def _describe_values(call: RecordedCall, told: Conversation) -> Attributes:
     """`input.value` is the request's own text, `output.value` the reply's; a stream is put
     together.
     """
@@ -95,7 +95,7 @@ def _values(call: RecordedCall, told: Conversation) -> Attributes:
     }
 
 
-def _system(told: Conversation) -> list[dict[str, Any]]:
+def _build_system_messages(told: Conversation) -> list[dict[str, Any]]:
     return (
         [{"role": "system", "parts": [{"type": "text", "content": told.system}]}]
         if told.system
@@ -103,20 +103,20 @@ def _system(told: Conversation) -> list[dict[str, Any]]:
     )
 
 
-def _declared(body: Mapping[str, Any]) -> list[Any]:
+def _find_tools(body: Mapping[str, Any]) -> list[Any]:
     tools = body.get("tools")
     return tools if isinstance(tools, list) else []
 
 
-def _messages(prefix: str, told: list[Any]) -> Attributes:
+def _flatten_messages(prefix: str, told: list[Any]) -> Attributes:
     return {
         f"{prefix}.{number}.message.{name}": value
         for number, message in enumerate(told)
-        for name, value in _flat(message)
+        for name, value in _flatten_message(message)
     }
 
 
-def _flat(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flatten_message(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "role", str(message.get("role") or "user")
     parts = message.get("parts") or []
     results = [part for part in parts if part.get("type") == "tool_call_response"]
@@ -124,33 +124,33 @@ def _flat(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     rest = [part for part in parts if part not in results and part not in calls]
     if results and len(parts) == 1:
         yield "tool_call_id", str(results[0].get("id") or "")
-        yield "content", _text(results[0].get("response"))
+        yield "content", _to_text(results[0].get("response"))
         return
     if len(rest) == 1 and not results and rest[0].get("type") == "text":
-        yield "content", _text(rest[0].get("content"))
+        yield "content", _to_text(rest[0].get("content"))
     else:
         for place, part in enumerate([*rest, *results]):
             yield f"contents.{place}.message_content.type", str(part.get("type") or "text")
             yield (
                 f"contents.{place}.message_content.text",
-                _text(part.get("content", part.get("response", dict(part)))),
+                _to_text(part.get("content", part.get("response", dict(part)))),
             )
     for place, part in enumerate(calls):
         at = f"tool_calls.{place}.tool_call"
         yield f"{at}.id", str(part.get("id") or "")
         yield f"{at}.function.name", str(part.get("name") or "")
-        yield f"{at}.function.arguments", _text(part.get("arguments"))
+        yield f"{at}.function.arguments", _to_text(part.get("arguments"))
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else text_of(value)
 
 
-def _documents(result: Any) -> Attributes:
+def _flatten_documents(result: Any) -> Attributes:
     """The documents of a retrieval, where its result is a list of them."""
     told: Attributes = {}
     for number, each in enumerate(result if isinstance(result, list) else ()):
         document = each if isinstance(each, Mapping) else {"content": each}
         for name, value in document.items():
-            told[f"retrieval.documents.{number}.document.{name}"] = _text(value)
+            told[f"retrieval.documents.{number}.document.{name}"] = _to_text(value)
     return told

@@ -41,10 +41,12 @@ class _GenAI:
             "gen_ai.usage.output_tokens": usage.output if usage else None,
             "gen_ai.usage.cache_read.input_tokens": (usage.cached or None) if usage else None,
             "gen_ai.usage.cache_write.input_tokens": (usage.written or None) if usage else None,
-            "gen_ai.system_instructions": _texts([{"type": "text", "content": told.system}] if told.system else []),
-            "gen_ai.tool.definitions": _texts([{"type": "function", **tool} for tool in told.tools]),
-            "gen_ai.input.messages": _texts(asked),
-            "gen_ai.output.messages": _texts([{"finish_reason": told.stop, **each} for each in told.said]),
+            "gen_ai.system_instructions": _to_json_text(
+                [{"type": "text", "content": told.system}] if told.system else []
+            ),
+            "gen_ai.tool.definitions": _to_json_text([{"type": "function", **tool} for tool in told.tools]),
+            "gen_ai.input.messages": _to_json_text(asked),
+            "gen_ai.output.messages": _to_json_text([{"finish_reason": told.stop, **each} for each in told.said]),
             "openai.api.type": "responses" if facts.wire == "openai_responses" else None,
         })  # fmt: skip
 
@@ -65,5 +67,5 @@ class _GenAI:
         return {}
 
 
-def _texts(told: list[Any]) -> str:
+def _to_json_text(told: list[Any]) -> str:
     return text_of(told) if told else ""

@@ -24,7 +24,7 @@ _ESCAPED = re.compile(
 def write(recording: Recording) -> list[File]:
     lines = ["interactions:"]
     for _, asked, said in recording.exchanges("vcrpy"):
-        lines += _interaction(asked, said)
+        lines += _format_interaction(asked, said)
         recording.lost[_READS] += len(said.chunks) > 1
         recording.lost[_ENDED] += said.end != "complete"
     if len(lines) == 1:
@@ -32,22 +32,22 @@ def write(recording: Recording) -> list[File]:
     return [File("\n".join([*lines, "version: 1", ""]).encode())]
 
 
-def _interaction(asked: Request, said: Reply) -> Iterator[str]:
+def _format_interaction(asked: Request, said: Reply) -> Iterator[str]:
     yield "- request:"
-    yield f"    body: {_body(asked.body) if asked.body else 'null'}"
-    yield from _headers(asked.headers)
+    yield f"    body: {_format_body(asked.body) if asked.body else 'null'}"
+    yield from _format_headers(asked.headers)
     yield f"    method: {asked.method}"
-    yield f"    uri: {_text(asked.url)}"
+    yield f"    uri: {_quote_text(asked.url)}"
     yield "  response:"
     yield "    body:"
-    yield f"      string: {_body(said.body)}"
-    yield from _headers(said.headers)
+    yield f"      string: {_format_body(said.body)}"
+    yield from _format_headers(said.headers)
     yield "    status:"
     yield f"      code: {said.status}"
-    yield f"      message: {_text(said.reason or _phrase(said.status or 0))}"
+    yield f"      message: {_quote_text(said.reason or _find_phrase(said.status or 0))}"
 
 
-def _headers(headers: Headers) -> Iterator[str]:
+def _format_headers(headers: Headers) -> Iterator[str]:
     if not headers:
         yield "    headers: {}"
         return
@@ -56,30 +56,30 @@ def _headers(headers: Headers) -> Iterator[str]:
     for name, value in headers:
         names.setdefault(name, []).append(value)
     for name, values in names.items():
-        yield f"      {_text(name)}:"
-        yield from (f"      - {_text(value)}" for value in values)
+        yield f"      {_quote_text(name)}:"
+        yield from (f"      - {_quote_text(value)}" for value in values)
 
 
-def _body(data: bytes) -> str:
+def _format_body(data: bytes) -> str:
     try:
-        return _text(data.decode("utf-8"))
+        return _quote_text(data.decode("utf-8"))
     except UnicodeDecodeError:
         return f'!!binary "{b64encode(data).decode("ascii")}"'
 
 
-def _text(text: str) -> str:
+def _quote_text(text: str) -> str:
     """A quoted YAML text of one line. JSON's escapes are YAML's; what YAML cannot print, or would
     fold, is escaped.
     """
-    return _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(_escape_character, json.dumps(text, ensure_ascii=False))
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _phrase(status: int) -> str:
+def _find_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -48,16 +48,19 @@ class _Recording:
         if "rewind_format" in row:
             yield Run(trace, "recording", mapping(row.get("meta")))
         else:
-            yield from _row(self.file, trace, row, line)
+            yield from _read_row(self.file, trace, row, line)
 
 
-def _row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     if kind not in _KINDS:
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
         return
     missing: list[str] = []
-    asked, said = _plain(row.get("request"), missing), _plain(row.get("response"), missing)
+    asked, said = (
+        _strip_marks(row.get("request"), missing),
+        _strip_marks(row.get("response"), missing),
+    )
     failed, thrown = recorders.error_of(row.get("error"))
     start, name, place = seconds(row.get("ts")), str(row.get("name") or ""), _KINDS[kind]
     took = float(row.get("duration_ms") or 0.0) / 1000
@@ -81,7 +84,7 @@ def _row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator[Item
     yield observed.item(seen, "agent-rewind", file)
 
 
-def _plain(value: Any, missing: list[str]) -> Any:
+def _strip_marks(value: Any, missing: list[str]) -> Any:
     """The value without agent-rewind's marks."""
     if isinstance(value, Mapping):
         mark = next((name for name in _MARKS if name in value), "")
@@ -89,5 +92,5 @@ def _plain(value: Any, missing: list[str]) -> Any:
             missing.append(_LOST[mark])
         if mark:
             return _MARKS[mark](value[mark])
-        return {name: _plain(each, missing) for name, each in value.items()}
-    return [_plain(each, missing) for each in value] if isinstance(value, list) else value
+        return {name: _strip_marks(each, missing) for name, each in value.items()}
+    return [_strip_marks(each, missing) for each in value] if isinstance(value, list) else value

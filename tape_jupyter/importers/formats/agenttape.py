@@ -54,11 +54,11 @@ def read(source: Source) -> Iterator[Item]:
     )
     start = seconds(str(told.get("created_at") or ""))
     for number, row in enumerate(listed(told.get("interactions"))):
-        yield from each(partial(_interaction, source, trace, about, start, number, row))
+        yield from each(partial(_read_interaction, source, trace, about, start, number, row))
         start += float(mapping(row).get("latency_ms") or 0.0) / 1000
 
 
-def _interaction(
+def _read_interaction(
     source: Source,
     trace: str,
     about: Mapping[str, Any],
@@ -68,9 +68,12 @@ def _interaction(
 ) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     missing: list[str] = []
-    asked, said = _plain(row.get("request"), missing), _plain(row.get("response"), missing)
+    asked, said = (
+        _strip_marks(row.get("request"), missing),
+        _strip_marks(row.get("response"), missing),
+    )
     if kind == "http" and isinstance(asked, Mapping) and isinstance(said, Mapping):
-        yield _http(source, trace, number, asked, said, start)
+        yield _build_http_call(source, trace, number, asked, said, start)
         return
     if kind not in _KINDS or not isinstance(asked, Mapping):
         yield Skipped(f"an interaction of kind {kind[:40] or 'none'}: no call")
@@ -84,7 +87,10 @@ def _interaction(
     )  # fmt: skip
     if place == "model":
         body = {name: value for name, value in asked.items() if name != "endpoint"}
-        seen.asked, seen.model = _before(body, said, seen.assumed), str(asked.get("model") or "")
+        seen.asked, seen.model = (
+            _cut_later_messages(body, said, seen.assumed),
+            str(asked.get("model") or ""),
+        )
         seen.provider = recorders.provider_of(asked.get("endpoint"), about.get("framework"))
     else:
         given = asked.get("args", asked.get("arguments", asked))
@@ -93,13 +99,13 @@ def _interaction(
     yield observed.item(seen, "agenttape", source.name)
 
 
-def _before(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:
+def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:
     """The request without what came after it: agenttape keeps the list of messages that the program
     goes on with.
     """
-    own = _uses(said)
+    own = _find_tool_call_ids(said)
     for place, message in enumerate(listed(body.get("messages"))):
-        if own & _uses(message):
+        if own & _find_tool_call_ids(message):
             assumed.append(
                 "messages up to the reply: the tape holds those that were added after it too"
             )
@@ -107,7 +113,7 @@ def _before(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, An
     return body
 
 
-def _uses(told: Any) -> set[str]:
+def _find_tool_call_ids(told: Any) -> set[str]:
     """The ids of the tool calls in a message, or in a reply's choices."""
     choices = [mapping(each_).get("message") for each_ in listed(mapping(told).get("choices"))] or [
         told
@@ -121,7 +127,7 @@ def _uses(told: Any) -> set[str]:
     return {str(use["id"]) for use in (*calls, *blocks) if mapping(use).get("id")}
 
 
-def _http(
+def _build_http_call(
     source: Source,
     trace: str,
     number: int,
@@ -131,9 +137,9 @@ def _http(
 ) -> Item:
     request = Request(
         str(asked.get("method") or "GET").upper(), str(asked.get("url") or ""), headers_of(asked.get("headers")),
-        _data(asked),
+        _decode_body(asked),
     )  # fmt: skip
-    data = _data(said)
+    data = _decode_body(said)
     reply = Reply(
         status_of(said.get("status", said.get("status_code"))),
         headers_of(said.get("headers")),
@@ -154,7 +160,7 @@ def _http(
     return made
 
 
-def _data(side: Mapping[str, Any]) -> bytes:
+def _decode_body(side: Mapping[str, Any]) -> bytes:
     """A body in one of the forms that agenttape gives it: its bytes win."""
     coded = side.get("raw_b64") or side.get("body_b64")
     if coded:
@@ -168,7 +174,7 @@ def _data(side: Mapping[str, Any]) -> bytes:
     )
 
 
-def _plain(value: Any, missing: list[str]) -> Any:
+def _strip_marks(value: Any, missing: list[str]) -> Any:
     """The value without agenttape's marks."""
     if isinstance(value, Mapping):
         if _BYTES in value:
@@ -176,5 +182,5 @@ def _plain(value: Any, missing: list[str]) -> Any:
         if _ASSET in value:
             missing.append("what lies in the assets folder")
             return None
-        return {name: _plain(each_, missing) for name, each_ in value.items()}
-    return [_plain(each_, missing) for each_ in value] if isinstance(value, list) else value
+        return {name: _strip_marks(each_, missing) for name, each_ in value.items()}
+    return [_strip_marks(each_, missing) for each_ in value] if isinstance(value, list) else value

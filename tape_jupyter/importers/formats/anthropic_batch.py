@@ -26,23 +26,25 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     if "result" not in source.top:
-        yield from read_rows(source, _alone, "requests")
+        yield from read_rows(source, _skip_request, "requests")
         return
     wanted = {
         str(row["custom_id"])
         for _, row, _ in rows(source)
         if isinstance(row, dict) and "custom_id" in row
     }
-    yield from read_rows(source, partial(_row, source.name, batch.asked(source, _asked, wanted)))
+    yield from read_rows(
+        source, partial(_read_row, source.name, batch.asked(source, _read_requests, wanted))
+    )
 
 
-def _alone(row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _skip_request(row: Mapping[str, Any], line: int) -> Iterator[Item]:
     yield Skipped(
         batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line
     )
 
 
-def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
+def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
     for each in listed(row.get("requests")) or [row]:
         if (
             isinstance(each, Mapping)
@@ -52,7 +54,7 @@ def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
             yield str(each["custom_id"]), ("POST", _URL, each["params"])
 
 
-def _row(
+def _read_row(
     file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
 ) -> Iterator[Item]:
     result = mapping(row.get("result"))
@@ -82,7 +84,7 @@ def _row(
     else:
         inner = mapping(told.get("error")) or told
         failed = str(inner.get("message") or inner.get("type") or "error")
-        made, assumed = rebuild.failed(_camel(str(inner.get("type") or "")), failed)
+        made, assumed = rebuild.failed(_to_camel_case(str(inner.get("type") or "")), failed)
         reply = rebuild.reply(
             told if "error" in told else {"type": "error", "error": told}, made.status or 500
         )
@@ -93,6 +95,6 @@ def _row(
     )  # fmt: skip
 
 
-def _camel(kind: str) -> str:
+def _to_camel_case(kind: str) -> str:
     """`rate_limit_error` as an SDK's class is called."""
     return "".join(word.capitalize() for word in kind.split("_"))

@@ -39,7 +39,7 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     empty = found = 0
-    for item in read_rows(source, partial(_row, source), "records"):
+    for item in read_rows(source, partial(_read_row, source), "records"):
         found += isinstance(item, Call)
         empty += isinstance(item, Skipped) and item.reason == _NO_CONTENT
         yield item
@@ -47,7 +47,7 @@ def read(source: Source) -> Iterator[Item]:
         raise source.failed(_WHY)
 
 
-def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     told = mapping(row.get("properties"))
     asked = next(
         (told[key] for key in ("backendRequestBody", "requestBody") if told.get(key)), None
@@ -64,13 +64,13 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     url = str(told.get("backendUrl") or told.get("url") or "")
     missing = ["request headers", "reply headers", "chunk borders and pace"]
     for what, body in (("request", asked), ("reply", said)):
-        if body is None or not _whole(str(body)):
+        if body is None or not _is_whole(str(body)):
             missing.append(f"the rest of the {what} body: it is cut")
     text = str(said or "")
     headers = rebuild.SSE_HEADERS if text.startswith(("data:", "event:")) else rebuild.JSON_HEADERS
-    data = _bytes(said)
+    data = _encode_body(said)
     method = str(told.get("backendMethod") or told.get("method") or "POST")
-    request = Request(method, url, rebuild.JSON_HEADERS, _bytes(asked))
+    request = Request(method, url, rebuild.JSON_HEADERS, _encode_body(asked))
     code = told.get("backendResponseCode") or told.get("responseCode") or row.get("resultSignature")
     reply = Reply(status_of(code), headers, (data,) if data else ())
     yield exchange(
@@ -78,13 +78,13 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     )  # fmt: skip
 
 
-def _bytes(body: Any) -> bytes:
+def _encode_body(body: Any) -> bytes:
     if isinstance(body, (Mapping, list)):
         return rebuild.compact(body)
     return str(body or "").encode("utf-8", "surrogatepass")
 
 
-def _whole(text: str) -> bool:
+def _is_whole(text: str) -> bool:
     """Whether this is not JSON that breaks off."""
     if text.startswith(("data:", "event:")):
         return "[DONE]" in text or "message_stop" in text or "response.completed" in text

@@ -33,17 +33,17 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "events", "logEvents", "Records")
+    yield from read_rows(source, partial(_read_row, source.name), "events", "logEvents", "Records")
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "modelId" not in row:  # CloudWatch puts a log's text into its own record
         row = mapping(row.get("message", row.get("@message")))
     operation = str(row.get("operation") or "")
     asked, said = mapping(row.get("input")), mapping(row.get("output"))
     if "modelId" not in row:
         yield Skipped("a record that is no invocation", line=line)
-    elif operation not in _OPERATIONS and not _is_openais(said):
+    elif operation not in _OPERATIONS and not _is_chat_reply(said):
         yield Skipped(
             f"an invocation by {operation or 'an operation without a name'}, which is not known",
             line=line,
@@ -57,17 +57,17 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         reason = "lies in S3, and is not fetched" if where else "is not in the log"
         yield Skipped(f"an invocation whose reply {reason}", line=line, text=where)
     else:
-        yield _call(file, row, asked, said, line)
+        yield _build_call(file, row, asked, said, line)
 
 
-def _is_openais(said: Mapping[str, Any]) -> bool:
+def _is_chat_reply(said: Mapping[str, Any]) -> bool:
     """Whether a reply is that of OpenAI's chat API, which Bedrock serves too."""
     told = decoded(said.get("outputBodyJson"))
     first = told[0] if isinstance(told, list) and told else told
     return "choices" in mapping(first)
 
 
-def _call(
+def _build_call(
     file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int
 ) -> Call:
     told = decoded(said.get("outputBodyJson"))
@@ -92,7 +92,7 @@ def _call(
         reply, assumed = rebuild.failed(failed, failed)
         missing.append("error message")
     else:
-        reply = _reply(api, told, missing, assumed, stream=stream)
+        reply = _build_reply(api, told, missing, assumed, stream=stream)
     usage = {name: int(asked.get(key) or said.get(key) or 0) for name, key in _USAGE.items()}
     identity = mapping(row.get("identity")).get("arn")
     about = {
@@ -107,7 +107,9 @@ def _call(
     )  # fmt: skip
 
 
-def _reply(api: str, body: Any, missing: list[str], assumed: list[str], *, stream: bool) -> Reply:
+def _build_reply(
+    api: str, body: Any, missing: list[str], assumed: list[str], *, stream: bool
+) -> Reply:
     if not stream:
         return rebuild.reply(body)
     if isinstance(body, list):  # each chunk as it came

@@ -40,7 +40,7 @@ def read(source: Source) -> Iterator[Item]:
     found = _Rows(source.name)
     yield from read_rows(source, found.row, "data", "rows", "events")
     for row, line in found.parts.values():
-        yield from each(partial(_spans, source.name, row, line), line)
+        yield from each(partial(_read_span, source.name, row, line), line)
 
 
 class _Rows:
@@ -57,9 +57,9 @@ class _Rows:
             if own in self.parts:
                 yield Skipped("a further part of a span", line=line)
             before, at = self.parts.get(own, ({}, line))
-            self.parts[own] = (_merged(before, row), at)
+            self.parts[own] = (_merge_parts(before, row), at)
         elif "span_attributes" in row or {"name", "type"} <= row.keys():
-            yield _span(self.file, row, line)
+            yield _build_span(self.file, row, line)
         elif listed(body.get("rows")):  # a request of an SDK, with its rows
             for inner in listed(body["rows"]):
                 yield from each(partial(self.row, inner, line), line)
@@ -72,7 +72,7 @@ class _Rows:
             yield Skipped(what, line=line)
 
 
-def _merged(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_parts(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """The later part's fields over the earlier one's; maps in them are put together."""
     made = dict(before)
     for name, value in row.items():
@@ -83,11 +83,11 @@ def _merged(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]
     return made
 
 
-def _spans(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    yield _span(file, row, line)
+def _read_span(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+    yield _build_span(file, row, line)
 
 
-def _span(file: str, row: Mapping[str, Any], line: int) -> Item:
+def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
     told, metrics, about = (
         mapping(row.get("span_attributes")),
         mapping(row.get("metrics")),
@@ -104,14 +104,14 @@ def _span(file: str, row: Mapping[str, Any], line: int) -> Item:
         model=str(about.get("model") or ""), provider=str(about.get("provider") or ""),
         usage=usage_of(metrics), line=line,
     )  # fmt: skip
-    if kind == "model" and (made := _model(seen, about, metrics, file)) is not None:
+    if kind == "model" and (made := _build_model_call(seen, about, metrics, file)) is not None:
         return made
     if kind == "model" and not isinstance(seen.asked, dict):
         seen.asked = {"messages": seen.asked}
     return observed.item(seen, "braintrust", file)
 
 
-def _model(
+def _build_model_call(
     seen: ObservedStep, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str
 ) -> Call | None:
     settings, mixed = envelopes.parameters(about, without=_OWN)

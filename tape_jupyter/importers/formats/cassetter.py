@@ -40,7 +40,7 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     told = mapping(document(source))
     for number, row in enumerate(listed(told.get("interactions"))):
-        yield from each(partial(_interaction, source, number, row))
+        yield from each(partial(_read_interaction, source, number, row))
     for name, what in (
         ("grpc_interactions", "a gRPC call"),
         ("ws_interactions", "a WebSocket conversation"),
@@ -49,12 +49,12 @@ def read(source: Source) -> Iterator[Item]:
             yield Skipped(f"{what}: not imported", count)
 
 
-def _interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
+def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
     asked, said = mapping(row.get("request")), mapping(row.get("response"))
     missing = [LOST]
     headers = headers_of(said.get("headers"))
-    body = _body(asked.get("body"), "request bytes", missing)
-    data = _body(said.get("body"), "reply bytes", missing)
+    body = _read_body(asked.get("body"), "request bytes", missing)
+    data = _read_body(said.get("body"), "reply bytes", missing)
     request = Request(
         str(asked.get("method") or "GET"),
         str(asked.get("uri") or ""),
@@ -70,7 +70,7 @@ def _interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterato
     )
 
 
-def _body(told: Any, what: str, missing: list[str]) -> bytes:
+def _read_body(told: Any, what: str, missing: list[str]) -> bytes:
     body = mapping(told)
     kind, content = str(body.get("type") or "none"), body.get("content")
     if kind == "none":

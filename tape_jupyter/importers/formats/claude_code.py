@@ -54,14 +54,14 @@ def read(source: Source) -> Iterator[Item]:
         side = f"{session} {row.get('isSidechain')} {row.get('agentId')}"
         if side not in talks:
             talks[side] = Transcript(
-                source.name, "claude-code", "anthropic", _request, _reply, session
+                source.name, "claude-code", "anthropic", _build_request, _build_reply, session
             )
-        yield from each(partial(_message, talks[side], row, line), line)
+        yield from each(partial(_read_message, talks[side], row, line), line)
     for talk in talks.values():
         yield from talk.end()
 
 
-def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     message, time = mapping(row["message"]), seconds(row.get("timestamp"))
     if row["type"] == "user":
         for block in listed(message.get("content")):
@@ -78,10 +78,10 @@ def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[It
         key = str(message.get("id") or row.get("requestId") or row.get("uuid") or line)
         items, spoken = transcript.told(talk.speak(key, line, time))
         yield from items
-        _speak(talk, spoken, row, message, line)
+        _add_answer_parts(talk, spoken, row, message, line)
 
 
-def _speak(
+def _add_answer_parts(
     talk: Transcript, spoken: Spoken, row: Mapping[str, Any], message: Mapping[str, Any], line: int
 ) -> None:
     content = message.get("content")
@@ -110,11 +110,11 @@ def _speak(
             )
 
 
-def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
+def _build_request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
     return _URL, {"model": model, "messages": asked}
 
 
-def _reply(spoken: Spoken) -> dict[str, Any]:
+def _build_reply(spoken: Spoken) -> dict[str, Any]:
     uses = any(
         isinstance(block, Mapping) and block.get("type") == "tool_use" for block in spoken.parts
     )

@@ -22,10 +22,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source))
+    yield from read_rows(source, partial(_read_row, source))
 
 
-def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     asked, said = row.get("request"), row.get("response")
     if not isinstance(asked, Mapping) or "path" not in asked:
         yield Skipped("a record without a request", line=line)
@@ -46,7 +46,7 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     request = Request(method, url, headers_of(asked.get("headers")), data)
     took = float(row.get("duration_ms") or 0.0) / 1000
     end = seconds(row.get("timestamp"))
-    reply = _reply(said, missing, socket=socket)
+    reply = _build_reply(said, missing, socket=socket)
     made = exchange(
         source, line, "claude-tap", request, reply, grade="J", missing=missing, assumed=assumed,
         start=max(end - took, 0.0), line=line,
@@ -56,7 +56,7 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     yield made
 
 
-def _reply(said: Mapping[str, Any], missing: list[str], *, socket: bool) -> Reply:
+def _build_reply(said: Mapping[str, Any], missing: list[str], *, socket: bool) -> Reply:
     status, headers = status_of(said.get("status")), headers_of(said.get("headers"))
     if socket:
         missing.append("reply bytes")

@@ -24,10 +24,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source))
+    yield from read_rows(source, partial(_read_row, source))
 
 
-def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     asked, said = row.get("request"), row.get("response")
     if not isinstance(asked, Mapping) or "url" not in asked:
         yield Skipped("a record without a request", line=line)
@@ -43,13 +43,13 @@ def _row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
             data_of(asked.get("body")),
         )
         missing = [LOST, "request bytes"]
-        reply = _reply(said, start, missing)
+        reply = _build_reply(said, start, missing)
         yield exchange(
             source, line, "claude-trace", request, reply, grade="J", missing=missing, start=start, line=line
         )  # fmt: skip
 
 
-def _reply(said: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
+def _build_reply(said: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
     status, headers = status_of(said.get("status_code")), headers_of(said.get("headers"))
     if isinstance(said.get("events"), list) and said["events"]:
         missing[0] = "reply bytes"

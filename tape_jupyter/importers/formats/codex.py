@@ -42,7 +42,7 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    talk = Transcript(source.name, "codex", "openai", _request, _reply)
+    talk = Transcript(source.name, "codex", "openai", _build_request, _build_reply)
     state = _State(talk, has_messages=_has_messages(source))
     for line, row in source.lines():
         if isinstance(row, dict):
@@ -91,38 +91,40 @@ class _State:
             )
         elif kind == "turn_context":
             self.model = str(told.get("model") or self.model)
-            yield from self._end()
+            yield from self._end_turn()
             yield Skipped("a record of kind turn_context: no call", line=line)
         elif kind == "event_msg":
-            yield from self._event(told, time, line)
+            yield from self._read_event(told, time, line)
         elif kind == "response_item" or (payload is None and "type" in told and kind not in _KINDS):
-            yield from self._item(told, time, line)
+            yield from self._read_item(told, time, line)
         else:
             yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
 
-    def _event(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+    def _read_event(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
         kind = str(told.get("type") or "")
         if kind == "user_message" and not self.has_messages:
-            yield from self._heard({"role": "user", "content": told.get("message")}, time, line)
+            yield from self._add_message(
+                {"role": "user", "content": told.get("message")}, time, line
+            )
             return
         if kind == "agent_message" and not self.has_messages:
             text = [
                 {"type": "output_text", "text": str(told.get("message") or ""), "annotations": []}
             ]
             item = {"type": "message", "role": "assistant", "status": "completed", "content": text}
-            yield from self._say(item, time, line)
+            yield from self._add_answer_part(item, time, line)
             return
         if kind == "token_count":
             usage = usage_of(mapping(mapping(told.get("info")).get("last_token_usage")))
-            yield from self._end(usage)
+            yield from self._end_turn(usage)
         yield Skipped(f"an event of kind {kind[:40] or 'none'}: no call", line=line)
 
-    def _item(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+    def _read_item(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
         kind = str(told.get("type") or "")
         if kind == "message" and told.get("role") != "assistant":
-            yield from self._heard(told, time, line)
+            yield from self._add_message(told, time, line)
         elif kind in _RESULTS:
-            yield from self._end()
+            yield from self._end_turn()
             result = told.get("output", told.get("tools"))
             result = transcript.text_of(
                 decoded(result) if isinstance(result, str) and result[:1] == "{" else result
@@ -132,11 +134,11 @@ class _State:
             yield self.talk.used(str(told.get("call_id") or ""), result, time, line)
             self.talk.asked.append(dict(told))
         elif kind == "message" or kind in _SAID:
-            yield from self._say(told, time, line)
+            yield from self._add_answer_part(told, time, line)
         else:
             yield Skipped(f"an item of kind {kind[:40] or 'none'}: no call", line=line)
 
-    def _say(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+    def _add_answer_part(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
         items, spoken = transcript.told(self.talk.speak(f"answer {self.turn}", line, time))
         yield from items
         spoken.model = self.model
@@ -146,22 +148,22 @@ class _State:
             name = str(told.get("name") or told.get("type"))
             self.talk.use(str(told.get("call_id") or told.get("id") or ""), name, given, time, line)
 
-    def _heard(self, message: Any, time: float, line: int) -> Iterator[Item]:
+    def _add_message(self, message: Any, time: float, line: int) -> Iterator[Item]:
         self.turn += 1
         yield from self.talk.heard(message, time, line)
 
-    def _end(self, usage: dict[str, int] | None = None) -> Iterator[Item]:
+    def _end_turn(self, usage: dict[str, int] | None = None) -> Iterator[Item]:
         self.turn += 1
         for call in self.talk.close():
             call.usage = usage or call.usage
             yield call
 
 
-def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
+def _build_request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
     return "https://api.openai.com/v1/responses", {"model": model, "input": asked}
 
 
-def _reply(spoken: Spoken) -> dict[str, Any]:
+def _build_reply(spoken: Spoken) -> dict[str, Any]:
     return {
         "id": "resp_imported", "object": "response", "created_at": 0, "status": "completed", "model": spoken.model,
         "output": spoken.parts, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],

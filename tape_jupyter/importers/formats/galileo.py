@@ -32,17 +32,17 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "records", "traces")
+    yield from read_rows(source, partial(_read_row, source.name), "records", "traces")
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     trace = str(row.get("trace_id") or row.get("id") or f"line {line}")
     if row.get("type") == "trace":
         yield Run(trace, str(row.get("name") or ""))
-    yield from _span(file, row, trace, str(row.get("parent_id") or ""), line, 0)
+    yield from _read_span(file, row, trace, str(row.get("parent_id") or ""), line, 0)
 
 
-def _span(
+def _read_span(
     file: str, row: Any, trace: str, parent: str, line: int, depth: int, unnamed: str = ""
 ) -> Iterator[Item]:
     kind = str(row.get("type") or "")
@@ -75,5 +75,5 @@ def _span(
     yield observed.item(seen, "galileo", file)
     for number, inner in enumerate(listed(row.get("spans"))):
         yield from each(
-            partial(_span, file, inner, trace, own, line, depth + 1, f"{own}/{number}"), line
+            partial(_read_span, file, inner, trace, own, line, depth + 1, f"{own}/{number}"), line
         )

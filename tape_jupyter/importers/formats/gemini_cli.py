@@ -32,9 +32,9 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     if source.top == {"method", "response"}:
-        yield from read_rows(source, partial(_recorded, source.name))
+        yield from read_rows(source, partial(_read_recorded_reply, source.name))
         return
-    talk = Transcript(source.name, "gemini-cli", "gemini", _request, _reply)
+    talk = Transcript(source.name, "gemini-cli", "gemini", _build_request, _build_reply)
     messages: dict[str, tuple[dict[str, Any], int]] = {}
     for path, row, line in rows(source, "messages"):
         if isinstance(row, Broken) or not isinstance(row, dict):
@@ -58,11 +58,11 @@ def read(source: Source) -> Iterator[Item]:
         else:
             messages[str(row.get("id") or f"#{line}-{len(messages)}")] = (row, line)
     for row, line in messages.values():
-        yield from each(partial(_message, talk, row, line), line)
+        yield from each(partial(_read_message, talk, row, line), line)
     yield from talk.end()
 
 
-def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     kind, time = str(row.get("type") or ""), seconds(row.get("timestamp"))
     parts = listed(row.get("parts")) or listed(row.get("content"))
     if not parts and row.get("content"):
@@ -88,12 +88,12 @@ def _message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[It
     yield from talk.close()
     answers: list[Any] = []
     for number, use in enumerate(calls):
-        yield _used(talk, use, f"{use.get('id') or number}", time, line, answers)
+        yield _build_tool_call(talk, use, f"{use.get('id') or number}", time, line, answers)
     if answers:
         talk.asked.append({"role": "user", "parts": answers})
 
 
-def _used(
+def _build_tool_call(
     talk: Transcript, use: Mapping[str, Any], own: str, time: float, line: int, answers: list[Any]
 ) -> Item:
     found = [each for each in listed(use.get("result")) if isinstance(each, Mapping)]
@@ -118,13 +118,13 @@ def _used(
     return made
 
 
-def _request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
+def _build_request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
     return rebuild.url_of(rebuild.GEMINI, "gemini", [], model=model or "gemini"), {
         "contents": asked
     }
 
 
-def _reply(spoken: Spoken) -> dict[str, Any]:
+def _build_reply(spoken: Spoken) -> dict[str, Any]:
     usage = {
         "promptTokenCount": spoken.usage.get("input", 0),
         "candidatesTokenCount": spoken.usage.get("output", 0),
@@ -136,7 +136,7 @@ def _reply(spoken: Spoken) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _recorded(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_recorded_reply(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     """A reply of `--record-responses`: whole, and to which request is not told."""
     method, said = str(row.get("method") or ""), row.get("response")
     if method not in ("generateContent", "generateContentStream") or said is None:

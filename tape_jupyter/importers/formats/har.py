@@ -37,7 +37,7 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     if source.head_text[:1] != "{":
         for number, told in enumerate(document(source)["log"]["entries"]):
-            yield from each_record(partial(_entry, source, number, Value(_ENTRIES, told, 0)))
+            yield from each_record(partial(_read_entry, source, number, Value(_ENTRIES, told, 0)))
         return
     for number, each in enumerate(
         source.values(lambda path: path in ((), ("log",), ("log", "entries")))
@@ -47,17 +47,17 @@ def read(source: Source) -> Iterator[Item]:
                 f"the file breaks off: {each.value.reason}", line=each.line, text=each.value.text
             )
         elif each.path == _ENTRIES:
-            yield from each_record(partial(_entry, source, number, each), each.line)
+            yield from each_record(partial(_read_entry, source, number, each), each.line)
 
 
-def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
+def _read_entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     asked, said = each.value.get("request") or {}, each.value.get("response") or {}
     if not asked.get("url") or not asked.get("method"):
         yield Skipped("an entry without a request", line=each.line)
         return
     missing, assumed = ["chunk borders and pace"], list[str]()
-    body = _asked_body(asked.get("postData"), missing, assumed)
-    request = Request(str(asked["method"]).upper(), str(asked["url"]), _headers(asked), body)
+    body = _read_request_body(asked.get("postData"), missing, assumed)
+    request = Request(str(asked["method"]).upper(), str(asked["url"]), _read_headers(asked), body)
     start = moment(each.value.get("startedDateTime"))
     seconds = max(float(each.value.get("time") or 0.0), 0.0) / 1000
     own = mapping(each.value.get("_tape"))
@@ -67,8 +67,8 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
             "a request without a reply (cancelled, blocked, or from a cache)", line=each.line
         )
         return
-    chunks, coded = _body(said.get("content") or {}, missing)
-    headers = _headers(said)
+    chunks, coded = _read_reply_body(said.get("content") or {}, missing)
+    headers = _read_headers(said)
     kind = (said.get("content") or {}).get("mimeType")
     if chunks and kind and not any(name.lower() == "content-type" for name, _ in headers):
         headers = (*headers, ("content-type", str(kind)))
@@ -81,7 +81,7 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     grade: Grade = "J" if "request bytes" in missing else "W"
     reply = Reply(status, headers, chunks, waits, reason=str(said.get("statusText") or ""))
     if own:  # of `tape export --as har`
-        reply = _as_read(reply, own, missing)
+        reply = _restore_reads(reply, own, missing)
     own_id = "-".join(str(each.value[name]) for name in ("_id", "_order") if name in each.value)
     yield Call(
         f"{number}", "http", request, reply, grade,
@@ -92,7 +92,7 @@ def _entry(source: Source, number: int, each: Value) -> Iterator[Item]:
         yield Skipped("a message of a WebSocket", len(sockets), each.line)
 
 
-def _as_read(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> Reply:
+def _restore_reads(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> Reply:
     """The reply in the reads that it came in, with their times, where our own fields tell them and
     fit its body.
     """
@@ -109,7 +109,7 @@ def _as_read(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> Reply:
     )
 
 
-def _headers(told: Mapping[str, Any]) -> Headers:
+def _read_headers(told: Mapping[str, Any]) -> Headers:
     """HTTP/2's own (`:authority`) are no headers; Polly marks those that repeat."""
     pairs = (
         (str(each.get("name", "")), str(each.get("value", "")))
@@ -118,7 +118,7 @@ def _headers(told: Mapping[str, Any]) -> Headers:
     return tuple((name, value) for name, value in pairs if name and not name.startswith(":"))
 
 
-def _asked_body(post: Any, missing: list[str], assumed: list[str]) -> bytes:
+def _read_request_body(post: Any, missing: list[str], assumed: list[str]) -> bytes:
     if not post:
         return b""
     if "text" not in post and post.get("textJSON") is not None:
@@ -138,7 +138,9 @@ def _asked_body(post: Any, missing: list[str], assumed: list[str]) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _body(content: Mapping[str, Any], missing: list[str]) -> tuple[tuple[bytes, ...], bool]:
+def _read_reply_body(
+    content: Mapping[str, Any], missing: list[str]
+) -> tuple[tuple[bytes, ...], bool]:
     """The body in its reads, and whether its content-encoding is still on."""
     text = content.get("text")
     if not text:

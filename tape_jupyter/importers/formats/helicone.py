@@ -31,11 +31,13 @@ _FIELDS = {"request_body", "response_body", "target_url", "signed_body_url", "re
 
 def read(source: Source) -> Iterator[Item]:
     told: set[tuple[str, str]] = set()
-    yield from read_rows(source, partial(_row, source.name, told), "data")
+    yield from read_rows(source, partial(_read_row, source.name, told), "data")
 
 
-def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) -> Iterator[Item]:
-    asked, said = _body(row.get("request_body")), _body(row.get("response_body"))
+def _read_row(
+    file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int
+) -> Iterator[Item]:
+    asked, said = _read_body(row.get("request_body")), _read_body(row.get("response_body"))
     own = str(row.get("request_id") or "")
     if not isinstance(asked, dict) or not asked:
         where = str(row.get("signed_body_url") or "")
@@ -57,7 +59,7 @@ def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) 
     seen = ObservedStep(
         own, "model", str(row.get("model") or ""), trace, parent, start, end, asked, said,
         model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
-        url=_url(row), usage=_usage(row), sent=True, line=line,
+        url=_build_url(row), usage=_read_usage(row), sent=True, line=line,
         status=status_of(row.get("response_status")),
         about={"user": row["request_user_id"]} if row.get("request_user_id") else {},
     )  # fmt: skip
@@ -74,13 +76,13 @@ def _row(file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int) 
     yield observed.item(seen, "helicone", file)
 
 
-def _body(told: Any) -> Any:
+def _read_body(told: Any) -> Any:
     """A body; None where only Helicone's word stands in its place, that it lies behind a URL."""
     found = decoded(told)
     return None if isinstance(found, dict) and found.keys() == {"helicone_message"} else found
 
 
-def _url(row: Mapping[str, Any]) -> str:
+def _build_url(row: Mapping[str, Any]) -> str:
     target, path = str(row.get("target_url") or ""), str(row.get("request_path") or "")
     if "://" in path:
         return path
@@ -91,6 +93,6 @@ def _url(row: Mapping[str, Any]) -> str:
     )
 
 
-def _usage(row: Mapping[str, Any]) -> dict[str, int]:
+def _read_usage(row: Mapping[str, Any]) -> dict[str, int]:
     names = {"input": "prompt_tokens", "output": "completion_tokens"}
     return {name: int(row[key]) for name, key in names.items() if row.get(key)}

@@ -46,36 +46,38 @@ def read(source: Source) -> Iterator[Item]:
         )
     start = moment((told.get("meta") or {}).get("timeExported"))
     for number, pair in enumerate(told["data"].get("pairs") or ()):
-        yield from each(partial(_pair, source, number, pair, start))
+        yield from each(partial(_read_pair, source, number, pair, start))
 
 
-def _pair(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Iterator[Item]:
-    yield _exchange(source, number, pair, start)
+def _read_pair(
+    source: Source, number: int, pair: Mapping[str, Any], start: float
+) -> Iterator[Item]:
+    yield _build_exchange(source, number, pair, start)
 
 
-def _exchange(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Item:
+def _build_exchange(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Item:
     asked, said = pair.get("request") or {}, pair.get("response") or {}
     if said.get("templated"):
         return Skipped("a response that is a template: no recording")
     missing, assumed = [LOST], list[str]()
-    host, path = _exact(asked.get("destination")), _exact(asked.get("path"))
+    host, path = _find_exact_value(asked.get("destination")), _find_exact_value(asked.get("path"))
     if host is None:
         return Skipped("a request that is a pattern of hosts: no recording")
     if path is None:
         missing.append("path")
-    query = _query(asked.get("query"), missing)
-    scheme = _exact(asked.get("scheme"))
+    query = _build_query(asked.get("query"), missing)
+    scheme = _find_exact_value(asked.get("scheme"))
     if scheme is None:
         assumed.append("scheme https")
-    body = _exact(asked.get("body"))
+    body = _find_exact_value(asked.get("body"))
     if body is None and asked.get("body"):
         missing.append("request body")
     url = f"{scheme or 'https'}://{host}{path or '/'}{query}"
-    method = _exact(asked.get("method")) or "GET"
+    method = _find_exact_value(asked.get("method")) or "GET"
     headers = {
         name: value
         for name, told in (asked.get("headers") or {}).items()
-        if (value := _exact(told)) is not None
+        if (value := _find_exact_value(told)) is not None
     }
     data = (
         base64.b64decode(said.get("body") or "")
@@ -104,7 +106,7 @@ def _exchange(source: Source, number: int, pair: Mapping[str, Any], start: float
     )
 
 
-def _exact(matchers: Any) -> str | None:
+def _find_exact_value(matchers: Any) -> str | None:
     for one in matchers or ():
         if isinstance(one, Mapping) and one.get("matcher") in ("exact", "json", "xml"):
             value = one.get("value")
@@ -118,10 +120,10 @@ def _exact(matchers: Any) -> str | None:
     return None
 
 
-def _query(told: Any, missing: list[str]) -> str:
+def _build_query(told: Any, missing: list[str]) -> str:
     if isinstance(told, list):
-        return f"?{value}" if (value := _exact(told)) else ""
-    found = [(name, _exact(each)) for name, each in (told or {}).items()]
+        return f"?{value}" if (value := _find_exact_value(told)) else ""
+    found = [(name, _find_exact_value(each)) for name, each in (told or {}).items()]
     if any(value is None for _, value in found):
         missing.append("parts of the query")
     kept = [(name, part) for name, value in found if value is not None for part in value.split(";")]

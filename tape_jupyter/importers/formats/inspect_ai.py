@@ -25,7 +25,11 @@ _CACHED = "a model call that was answered from inspect's cache"
 
 def recognises(source: Source) -> int:
     if source.head[:4] == b"PK\x03\x04":
-        return 90 if source.path.suffix == ".eval" or "header.json" in _names(source) else 0
+        return (
+            90
+            if source.path.suffix == ".eval" or "header.json" in _list_member_names(source)
+            else 0
+        )
     return (
         85
         if {"version", "eval", "samples"} <= source.keys | source.top
@@ -34,7 +38,7 @@ def recognises(source: Source) -> int:
     )
 
 
-def _names(source: Source) -> list[str]:
+def _list_member_names(source: Source) -> list[str]:
     try:
         with zipfile.ZipFile(source.path) as archive:
             return archive.namelist()
@@ -45,23 +49,23 @@ def _names(source: Source) -> list[str]:
 def read(source: Source) -> Iterator[Item]:
     if source.head[:4] == b"PK\x03\x04":
         for member in source.members(_is_sample):
-            yield from each(partial(_member, source.name, member))
+            yield from each(partial(_read_member, source.name, member))
         return
     for path, value, line in source.values(lambda path: path in ((), ("samples",))):
         if isinstance(value, Broken):
             yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
         elif path == ("samples", "[]"):
-            yield from each(partial(_sample, source.name, value, line), line)
+            yield from each(partial(_read_sample, source.name, value, line), line)
 
 
-def _member(file: str, member: Source) -> Iterator[Item]:
+def _read_member(file: str, member: Source) -> Iterator[Item]:
     try:
         told = member.json()
     except TraceError as error:
         text = member.text() if member.size < RECORD_CAP else ""
         yield Skipped(f"a sample that {error.reason}", text=text)
         return
-    yield from _sample(file, told, 0)
+    yield from _read_sample(file, told, 0)
 
 
 def _is_sample(name: str) -> bool:
@@ -83,7 +87,7 @@ class _Pool:
     def whole(self, value: Any) -> Any:
         """The value with its texts in place."""
         if isinstance(value, str):
-            return self._text(value)
+            return self._resolve_text(value)
         if isinstance(value, list):
             return [self.whole(each) for each in value]
         return (
@@ -92,7 +96,7 @@ class _Pool:
             else value
         )
 
-    def _text(self, value: str) -> str:
+    def _resolve_text(self, value: str) -> str:
         start = next((each for each in _REFERENCES if value.startswith(each)), "")
         name = value[len(start) :]
         if not start or " " in name or len(name) > 100:
@@ -101,7 +105,7 @@ class _Pool:
             self.lost.add(name)
             return value
         found = str(self.texts[name])
-        self._spend(len(found))
+        self._spend_budget(len(found))
         return found
 
     def slices(self, items: Sequence[Any], places: Any) -> list[Any]:
@@ -109,17 +113,17 @@ class _Pool:
         found: list[Any] = []
         for start, end in places or ():
             part = items[start:end]
-            self._spend(sum(len(json.dumps(each)) for each in part))
+            self._spend_budget(sum(len(json.dumps(each)) for each in part))
             found += part
         return found
 
-    def _spend(self, size: int) -> None:
+    def _spend_budget(self, size: int) -> None:
         self.budget -= size
         if self.budget < 0:
             raise ValueError("its references expand past all measure")
 
 
-def _sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _read_sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
     data = mapping(told.get("events_data"))
     pool = _Pool(
         mapping(told.get("attachments")), listed(data.get("messages") or told.get("message_pool")),
@@ -129,7 +133,7 @@ def _sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
     about = {
         "sample": told.get("id"),
         "epoch": told.get("epoch"),
-        "scores": _scores(told.get("scores")),
+        "scores": _read_scores(told.get("scores")),
     }
     yield Run(
         trace,
@@ -138,14 +142,14 @@ def _sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
     )
     events = listed(told.get("events"))
     if events:
-        yield from _events(_Log(file, trace, pool, line), events, "")
+        yield from _read_events(_Log(file, trace, pool, line), events, "")
     else:
-        yield from _messages(_Log(file, trace, pool, line), told)
+        yield from _read_messages(_Log(file, trace, pool, line), told)
     if pool.lost:
         yield Skipped("a text that is kept in attachments that are not there", len(pool.lost), line)
 
 
-def _scores(told: Any) -> dict[str, Any]:
+def _read_scores(told: Any) -> dict[str, Any]:
     return {
         name: each.get("value") for name, each in mapping(told).items() if isinstance(each, Mapping)
     }
@@ -165,23 +169,23 @@ class _Log:
         return str(event.get("uuid") or f"{event.get('event')}-{self.count}")
 
 
-def _events(log: _Log, events: Sequence[Any], parent: str) -> Iterator[Item]:
+def _read_events(log: _Log, events: Sequence[Any], parent: str) -> Iterator[Item]:
     for event in events:
         if isinstance(event, Mapping):
-            yield from each(partial(_event, log, event, parent), log.line)
+            yield from each(partial(_read_event, log, event, parent), log.line)
         else:
             yield Skipped("an event that is no JSON object", line=log.line)
 
 
-def _event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
+def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
     kind = str(event.get("event") or "")
     above = str(event.get("span_id") or (log.opened[-1] if log.opened else "") or parent)
     if kind == "model":
-        yield _model(log, event, above)
+        yield _build_model_call(log, event, above)
     elif kind == "tool":
         own = str(event.get("span_id") or "") + "/" + str(event.get("id") or log.own(event))
-        yield _tool(log, event, own, above)
-        yield from _events(log, event.get("events") or (), own)
+        yield _build_tool_call(log, event, own, above)
+        yield from _read_events(log, event.get("events") or (), own)
     elif kind == "span_begin":
         outer = str(event.get("parent_id") or "")
         yield Span(
@@ -198,7 +202,7 @@ def _event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
         )
         if kind == "step":
             log.opened.append(own)
-        yield from _events(log, event.get("events") or (), own)
+        yield from _read_events(log, event.get("events") or (), own)
     elif kind in ("span_end", "step"):
         if kind == "step" and log.opened:
             log.opened.pop()
@@ -207,7 +211,7 @@ def _event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
         yield Skipped(f"an event of kind {kind[:40] or 'none'}: no call", line=log.line)
 
 
-def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
+def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     pool = log.pool
     provider, _, model = str(event.get("model") or "").rpartition("/")
     if event.get("cache") == "read":
@@ -225,7 +229,7 @@ def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     call = event.get("call")
     if isinstance(call, Mapping) and isinstance(call.get("request"), Mapping):
         seen.asked, seen.said, seen.sent = (
-            _sent(pool, call, seen),
+            _restore_request(pool, call, seen),
             pool.whole(call.get("response")),
             True,
         )
@@ -242,7 +246,7 @@ def _model(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     return observed.item(seen, "inspect_ai", log.file)
 
 
-def _sent(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -> dict[str, Any]:
+def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -> dict[str, Any]:
     """The request as it was sent: inspect keeps what was not set as null, and long lists apart."""
     request = dict(call["request"])
     if call.get("call_refs") and call.get("call_key"):
@@ -253,7 +257,7 @@ def _sent(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -> dict[str,
     return {name: value for name, value in request.items() if value is not None}
 
 
-def _tool(log: _Log, event: Mapping[str, Any], own: str, parent: str) -> Item:
+def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str) -> Item:
     failed = event.get("error")
     error = (
         str(failed.get("message") or failed.get("type") or "error")
@@ -269,7 +273,7 @@ def _tool(log: _Log, event: Mapping[str, Any], own: str, parent: str) -> Item:
     return observed.item(seen, "inspect_ai", log.file)
 
 
-def _messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
+def _read_messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
     """A sample without events has its messages: the tool calls are told by them."""
     uses: dict[str, Mapping[str, Any]] = {}
     for number, message in enumerate(log.pool.whole(listed(told.get("messages")))):
@@ -283,7 +287,7 @@ def _messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
                 "result": message.get("content"),
                 **uses.get(own, {"arguments": None}),
             }
-            made = _tool(log, event, own, "")
+            made = _build_tool_call(log, event, own, "")
             if own not in uses:
                 getattr(made, "missing", []).append("arguments")
             yield made

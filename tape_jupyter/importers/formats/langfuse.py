@@ -36,12 +36,12 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     yield from read_rows(
-        source, partial(_row, source.name), "observations", "traces", "data", beside="trace"
+        source, partial(_read_row, source.name), "observations", "traces", "data", beside="trace"
     )
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    told = {_snake(name): value for name, value in row.items()}
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    told = {_to_snake_case(name): value for name, value in row.items()}
     if "trace_id" not in told and ("timestamp" in told or "session_id" in told):
         about = {
             name: told[name]
@@ -52,14 +52,14 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     elif "type" not in told or "id" not in told:
         yield Skipped("a record that is neither a trace nor an observation", line=line)
     else:
-        yield _observation(file, told, line)
+        yield _read_observation(file, told, line)
 
 
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
-def _observation(file: str, told: Mapping[str, Any], line: int) -> Item:
+def _read_observation(file: str, told: Mapping[str, Any], line: int) -> Item:
     about = mapping(told.get("metadata"))
     attributes = mapping(about.get("attributes"))
     failed = str(told.get("status_message") or "error") if told.get("level") == "ERROR" else ""
@@ -81,13 +81,13 @@ def _observation(file: str, told: Mapping[str, Any], line: int) -> Item:
         kind = "span"
     seen = ObservedStep(
         own, kind, name, trace, parent, start, end, decoded(told.get("input")), decoded(told.get("output")), failed,
-        model=_first(attributes.get("gen_ai.request.model"), about.get("ls_model_name"), told.get("model")),
-        provider=_first(*(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")),
-        settings=mapping(told.get("model_parameters")), tools=_tools(told, about, attributes),
+        model=_find_first(attributes.get("gen_ai.request.model"), about.get("ls_model_name"), told.get("model")),
+        provider=_find_first(*(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")),
+        settings=mapping(told.get("model_parameters")), tools=_find_tools(told, about, attributes),
         usage=usage_of(mapping(told.get("usage_details") or told.get("usage"))),
         stream=bool(told.get("completion_start_time")), line=line,
     )  # fmt: skip
-    seen.provider = seen.provider or _provider(seen.model)
+    seen.provider = seen.provider or _guess_provider(seen.model)
     system = decoded(attributes.get("gen_ai.system_instructions"))
     if kind == "model" and system and isinstance(seen.asked, list):
         seen.asked = {"messages": seen.asked, "system": system}
@@ -105,11 +105,11 @@ _PROVIDERS = (
 )
 
 
-def _first(*told: Any) -> str:
+def _find_first(*told: Any) -> str:
     return str(next((each for each in told if each), ""))
 
 
-def _tools(
+def _find_tools(
     told: Mapping[str, Any], about: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> list[Any]:
     """The tools of a request, wherever they are kept: as objects, or each as JSON text."""
@@ -122,7 +122,7 @@ def _tools(
     return [tool for tool in map(decoded, found) if isinstance(tool, Mapping)]
 
 
-def _provider(model: str) -> str:
+def _guess_provider(model: str) -> str:
     starts = {
         "gpt": "openai",
         "o1": "openai",

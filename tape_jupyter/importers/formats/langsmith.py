@@ -65,14 +65,14 @@ def read(source: Source) -> Iterator[Item]:
             )
             last = own
         elif "run_type" in row:
-            yield from each(partial(_run, source.name, row, line), line)
+            yield from each(partial(_read_run, source.name, row, line), line)
         else:
             yield Skipped("a record that is no run", line=line)
     for row, line in parts.values():
-        yield from each(partial(_run, source.name, row, line), line)
+        yield from each(partial(_read_run, source.name, row, line), line)
 
 
-def _run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     extra = mapping(row.get("extra"))
     about = mapping(extra.get("metadata"))
     own, order = str(row.get("id") or ""), str(row.get("dotted_order") or "")
@@ -95,34 +95,34 @@ def _run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
                if row.get(f"{side}_s3_urls") and not row.get(side)]  # fmt: skip
     seen = ObservedStep(
         own, kind, name, trace, parent, start, end, mapping(row.get("inputs")) or row.get("inputs"),
-        mapping(row.get("outputs")) or row.get("outputs"), _last_line(failed), _thrown(failed),
-        str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _provider(row)), line=line,
+        mapping(row.get("outputs")) or row.get("outputs"), _strip_traceback(failed), _find_error_type(failed),
+        str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _guess_provider(row)), line=line,
         usage=usage_of(about.get("usage_metadata") or mapping(row.get("outputs")).get("usage_metadata") or row),
         missing=missing, stream=bool(row.get("first_token_time")),
     )  # fmt: skip
     if kind == "model":
-        _model(seen, extra, row)
+        _fill_model_step(seen, extra, row)
     elif kind == "tool" and isinstance(seen.said, dict) and seen.said.keys() == {"output"}:
         seen.said = seen.said["output"]  # how the SDK keeps what is no object
     yield observed.item(seen, "langsmith", file)
 
 
-def _provider(row: Mapping[str, Any]) -> str:
+def _guess_provider(row: Mapping[str, Any]) -> str:
     name = str(row.get("name") or "").lower()
     return next((known for known in ("openai", "anthropic", "gemini") if known in name), "")
 
 
-def _last_line(error: str) -> str:
+def _strip_traceback(error: str) -> str:
     """An error is kept with its traceback after it."""
     return error.partition("Traceback (most recent")[0].strip() or error.strip()
 
 
-def _thrown(error: str) -> str:
+def _find_error_type(error: str) -> str:
     head = error.partition("(")[0]
     return head if head.isidentifier() else ""
 
 
-def _model(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[str, Any]) -> None:
+def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[str, Any]) -> None:
     """The keyword arguments of an SDK's call, as `wrap_openai` and its like keep them, or
     LangChain's messages.
     """
@@ -143,7 +143,7 @@ def _model(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[str, Any])
         )
         tokens = any(mapping(each).get("name") == "new_token" for each in listed(row.get("events")))
         seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
-        seen.usage = seen.usage or usage_of(_of_langchain(seen.said))
+        seen.usage = seen.usage or usage_of(_find_token_counts(seen.said))
         if (
             isinstance(seen.asked, dict)
             and "prompts" in seen.asked
@@ -158,16 +158,16 @@ def _model(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[str, Any])
         body = {**body, "messages": body["messages"][1:], "system": first.get("content")}
         seen.assumed.append("system, which LangSmith keeps as the first message")
     seen.asked = body
-    events = [_chunk(each) for each in listed(row.get("events"))]
+    events = [_read_chunk(each) for each in listed(row.get("events"))]
     chunks = [each for each in events if each is not None]
     if body.get("stream") and chunks and len(chunks) > 1:
         seen.chunks = [chunk for chunk, _ in chunks]
         seen.waits = [max(time - seen.start, 0.0) for _, time in chunks] if seen.start else ()
     if isinstance(seen.said, dict):
-        seen.said = _reply(seen.said, seen)
+        seen.said = _restore_reply(seen.said, seen)
 
 
-def _of_langchain(said: Any) -> Any:
+def _find_token_counts(said: Any) -> Any:
     """The counts of tokens in LangChain's result."""
     generations = mapping(said).get("generations")
     while isinstance(generations, list) and generations:
@@ -178,7 +178,7 @@ def _of_langchain(said: Any) -> Any:
     return next((each[name] for each in told for name in _COUNTS if mapping(each).get(name)), None)
 
 
-def _chunk(event: Any) -> tuple[dict[str, Any], float] | None:
+def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     """A stream's chunk and its time, where an SDK kept it as JSON (those of 2024 did)."""
     kwargs = (
         event.get("kwargs")
@@ -189,13 +189,13 @@ def _chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     return (token, seconds(event.get("time"))) if isinstance(token, dict) else None
 
 
-def _reply(said: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
+def _restore_reply(said: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
     """A reply as the provider gave it: LangSmith renames its usage, and puts streams together."""
     made = {name: value for name, value in said.items() if name != "usage_metadata"}
     if made.get("object") == "chat.completion.chunk":
         made["object"] = "chat.completion"
     if isinstance(made.get("choices"), list):
-        made["choices"] = [_finished(choice) for choice in made["choices"]]
+        made["choices"] = [_repair_finish_reason(choice) for choice in made["choices"]]
     told = said.get("usage_metadata")
     if "usage" not in made and isinstance(told, dict) and _AMOUNT & told.keys():
         into, out = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
@@ -213,7 +213,7 @@ def _reply(said: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
     return made
 
 
-def _finished(choice: Any) -> Any:
+def _repair_finish_reason(choice: Any) -> Any:
     """A choice whose finish_reason is the chunk that told it (older SDKs of JavaScript)."""
     if isinstance(choice, dict) and isinstance(choice.get("finish_reason"), dict):
         return {**choice, "finish_reason": choice["finish_reason"].get("finish_reason")}

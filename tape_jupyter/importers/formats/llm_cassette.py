@@ -29,10 +29,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name))
+    yield from read_rows(source, partial(_read_row, source.name))
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     kind = str(row.get("type") or "")
     failed, thrown = recorders.error_of(row.get("error"))
     if kind == "llm_call":

@@ -31,7 +31,7 @@ def read(source: Source) -> Iterator[Item]:
     data, at, number = source.read(), 0, 0
     while at < len(data):
         try:
-            flow, at = _value(data, at, len(data), 0)
+            flow, at = _parse_value(data, at, len(data), 0)
         except (ValueError, IndexError, RecursionError) as error:
             if not number:
                 raise source.failed(f"is no flow file: {error}") from None
@@ -41,11 +41,11 @@ def read(source: Source) -> Iterator[Item]:
             )
             return
         number += 1
-        yield from each(partial(_flow, source, number, flow))
+        yield from each(partial(_read_flow, source, number, flow))
 
 
-def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
-    kind = _text(flow.get("type") or "") if isinstance(flow, Mapping) else "unknown"
+def _read_flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
+    kind = _to_text(flow.get("type") or "") if isinstance(flow, Mapping) else "unknown"
     if kind != "http":
         yield Skipped(f"a flow that is not HTTP ({kind[:40]})")
         return
@@ -61,49 +61,49 @@ def _flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
         missing.append("reply body: it was streamed through")
     if asked.get("content") is None:
         missing.append("request body: it was streamed through")
-    url = _url(asked)
+    url = _build_url(asked)
     body = content or b""
     start, end = float(asked.get("timestamp_start") or 0), float(said.get("timestamp_end") or 0)
     waits = (round(max(end - start, 0.0), 4),) if body and start and end else ()
     reply = Reply(
         status_of(said.get("status_code")), headers_of(said.get("headers")), (body,) if body else (), waits,
-        version=_text(said.get("http_version") or "HTTP/1.1"), reason=_text(said.get("reason") or ""),
+        version=_to_text(said.get("http_version") or "HTTP/1.1"), reason=_to_text(said.get("reason") or ""),
     )  # fmt: skip
     request = Request(
-        _text(asked["method"]).upper(),
+        _to_text(asked["method"]).upper(),
         url,
         headers_of(asked.get("headers")),
         asked.get("content") or b"",
     )
     made = exchange(source, number, "mitmproxy", request, reply, missing=missing, start=start)
     if isinstance(made, Call):
-        made.end, made.origin.id = end, _text(flow.get("id") or number)
+        made.end, made.origin.id = end, _to_text(flow.get("id") or number)
     yield made
     if flow.get("websocket"):
         yield Skipped("a message of a WebSocket", len(flow["websocket"].get("messages") or ()))
 
 
-def _url(asked: Mapping[str, Any]) -> str:
+def _build_url(asked: Mapping[str, Any]) -> str:
     """The address by the name that was asked for; a transparent proxy knows the host's number
     alone.
     """
     named = next(
         (value for name, value in headers_of(asked.get("headers")) if name.lower() == "host"), ""
     )
-    host = _text(asked.get("authority") or named or asked["host"])
-    scheme, port = _text(asked.get("scheme") or "https"), asked.get("port")
+    host = _to_text(asked.get("authority") or named or asked["host"])
+    scheme, port = _to_text(asked.get("scheme") or "https"), asked.get("port")
     usual = {"https": 443, "http": 80}.get(scheme)
     place = host.removesuffix(f":{usual}")
     if port not in (usual, None) and not re.search(r":\d+$", place):
         place = f"{place}:{port}"
-    return f"{scheme}://{place}{_text(asked.get('path') or '/')}"
+    return f"{scheme}://{place}{_to_text(asked.get('path') or '/')}"
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _value(data: bytes, at: int, limit: int, deep: int) -> tuple[Any, int]:
+def _parse_value(data: bytes, at: int, limit: int, deep: int) -> tuple[Any, int]:
     """A tnetstring (`5:hello,`) that ends before `limit`, and where it ends."""
     colon = data.index(b":", at, min(at + 13, limit))
     size = int(data[at:colon])
@@ -112,20 +112,20 @@ def _value(data: bytes, at: int, limit: int, deep: int) -> tuple[Any, int]:
         raise ValueError("a record breaks off")
     kind = data[end : end + 1]
     if kind == b"]":
-        return list(_many(data, start, end, deep)), end + 1
+        return list(_parse_values(data, start, end, deep)), end + 1
     if kind == b"}":
-        flat = list(_many(data, start, end, deep))
+        flat = list(_parse_values(data, start, end, deep))
         return {
-            _text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)
+            _to_text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)
         }, end + 1
     if kind not in _SCALARS:
         raise ValueError("a record of no known type")
     return _SCALARS[kind](data[start:end]), end + 1
 
 
-def _many(data: bytes, at: int, end: int, deep: int) -> Iterator[Any]:
+def _parse_values(data: bytes, at: int, end: int, deep: int) -> Iterator[Any]:
     while at < end:
-        value, at = _value(data, at, end, deep + 1)
+        value, at = _parse_value(data, at, end, deep + 1)
         yield value
 
 

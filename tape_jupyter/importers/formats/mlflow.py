@@ -42,16 +42,16 @@ def read(source: Source) -> Iterator[Item]:
                 f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text
             )
         elif path[:1] == ("info",) or path[:1] == ("data",):
-            yield from each(partial(_trace, source.name, {path[0]: row}, line), line)
+            yield from each(partial(_read_trace, source.name, {path[0]: row}, line), line)
         elif isinstance(row, dict) and ("span_id" in row or "context" in row):
-            yield from each(partial(_one, source.name, row, line), line)
+            yield from each(partial(_read_span, source.name, row, line), line)
         elif isinstance(row, dict):
-            yield from each(partial(_trace, source.name, row, line), line)
+            yield from each(partial(_read_trace, source.name, row, line), line)
         elif not path or path[-1] == "[]":
             yield Skipped("a record that is no trace", line=line, text=str(row))
 
 
-def _trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     row = {**row, **mapping(row.get("trace"))}  # a row of `search_traces`
     info, data = mapping(row.get("info")), mapping(row.get("data"))
     spans = listed(data.get("spans") or row.get("spans"))
@@ -61,7 +61,7 @@ def _trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     trace = ""
     for span in spans:
         if told := mapping(span):
-            made = _span(file, told, line)
+            made = _build_span(file, told, line)
             trace = made.trace
             yield made
         else:
@@ -81,13 +81,13 @@ def _trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         yield Skipped("a trace without its spans", line=line)
 
 
-def _one(file: str, span: Mapping[str, Any], line: int) -> Iterator[Item]:
-    yield _span(file, span, line)
+def _read_span(file: str, span: Mapping[str, Any], line: int) -> Iterator[Item]:
+    yield _build_span(file, span, line)
 
 
-def _span(file: str, told: Mapping[str, Any], line: int) -> Any:
+def _build_span(file: str, told: Mapping[str, Any], line: int) -> Any:
     span = attributes.of_span(told, "", line)
-    span.attributes = {name: _value(value) for name, value in span.attributes.items()}
+    span.attributes = {name: _parse_value(value) for name, value in span.attributes.items()}
     kind: Any = _KINDS.get(
         str(span.attributes.get("mlflow.spanType") or told.get("span_type")).upper(), "span"
     )
@@ -95,10 +95,10 @@ def _span(file: str, told: Mapping[str, Any], line: int) -> Any:
         made = conventions.item(span, file)
         if isinstance(made, Call) or kind == "span":
             return made
-    return observed.item(_observed(span, kind), "mlflow", file)
+    return observed.item(_build_step(span, kind), "mlflow", file)
 
 
-def _observed(span: Traced, kind: Any) -> ObservedStep:
+def _build_step(span: Traced, kind: Any) -> ObservedStep:
     told = span.attributes
     form = str(told.get("mlflow.message.format") or "")
     thrown = next((event.attributes for event in span.events if event.name == "exception"), {})
@@ -110,21 +110,21 @@ def _observed(span: Traced, kind: Any) -> ObservedStep:
     )
     seen = ObservedStep(
         span.id, kind, span.name, span.trace, span.parent, span.start, span.end, told.get("mlflow.spanInputs"),
-        told.get("mlflow.spanOutputs"), span.error, str(_value(thrown.get("exception.type")) or ""),
+        told.get("mlflow.spanOutputs"), span.error, str(_parse_value(thrown.get("exception.type")) or ""),
         str(told.get("mlflow.llm.model") or told.get("model") or ""),
         str(told.get("mlflow.llm.provider") or form or ""), usage=usage_of(told.get("mlflow.chat.tokenUsage")),
-        tools=_listed(told.get("mlflow.chat.tools")), line=span.line,
+        tools=_to_list(told.get("mlflow.chat.tools")), line=span.line,
     )  # fmt: skip
     if kind == "model" and chunks:
         values = [decoded(each.attributes.get("mlflow.chunk.value")) for each in chunks]
         if all(isinstance(each, Mapping) for each in values):
-            seen.chunks = [_without_nulls(each) for each in values]
+            seen.chunks = [_strip_nulls(each) for each in values]
             seen.waits = [max(each.time - span.start, 0.0) for each in chunks] if span.start else ()
             seen.assumed.append("chunks without the nulls that the SDK's classes add")
     return seen
 
 
-def _value(value: Any) -> Any:
+def _parse_value(value: Any) -> Any:
     """Every attribute is JSON text."""
     if not isinstance(value, str):
         return value
@@ -134,7 +134,7 @@ def _value(value: Any) -> Any:
         return value
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _to_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
@@ -151,12 +151,12 @@ _NULLS = (
 )
 
 
-def _without_nulls(chunk: Any) -> Any:
+def _strip_nulls(chunk: Any) -> Any:
     """A chunk less what a dump of its class fills in."""
     if isinstance(chunk, Mapping):
         return {
-            name: _without_nulls(value)
+            name: _strip_nulls(value)
             for name, value in chunk.items()
             if value is not None or name not in _NULLS
         }
-    return [_without_nulls(each) for each in chunk] if isinstance(chunk, list) else chunk
+    return [_strip_nulls(each) for each in chunk] if isinstance(chunk, list) else chunk

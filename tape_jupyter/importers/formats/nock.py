@@ -26,18 +26,18 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     count = 0
 
-    def made(row: dict[str, Any], line: int) -> Iterator[Item]:
+    def read_item(row: dict[str, Any], line: int) -> Iterator[Item]:
         nonlocal count
         count += 1
         if "scope" in row:
-            yield _exchange(source, count - 1, row)
+            yield _build_exchange(source, count - 1, row)
         else:
             yield Skipped("an item that is no exchange", line=line)
 
-    yield from read_rows(source, made)
+    yield from read_rows(source, read_item)
 
 
-def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
+def _build_exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     missing, asked = [LOST], each.get("body")
     coded = any("encoding" in name.lower() for name, _ in headers_of(each.get("reqheaders")))
     body = b""
@@ -48,7 +48,7 @@ def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     elif asked is not None:
         body = rebuild.compact(asked)
         missing.append("request bytes")
-    chunks = _chunks(each, missing)
+    chunks = _read_chunks(each, missing)
     scope = str(each["scope"]).removesuffix(
         ":443" if str(each["scope"]).startswith("https") else ":80"
     )
@@ -58,7 +58,7 @@ def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
         headers_of(each.get("reqheaders")),
         body,
     )
-    headers = decoded(_headers(each), b"".join(chunks))
+    headers = decoded(_read_headers(each), b"".join(chunks))
     grade: Grade = "J" if {"request bytes", "reply bytes"} & set(missing) else "W"
     return exchange(
         source,
@@ -71,19 +71,19 @@ def _exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     )
 
 
-def _headers(each: Mapping[str, Any]) -> Headers:
+def _read_headers(each: Mapping[str, Any]) -> Headers:
     raw = each.get("rawHeaders") or each.get("headers") or []
     if isinstance(raw, Mapping):
         return headers_of(raw)
     return tuple((str(name), str(value)) for name, value in zip(raw[::2], raw[1::2], strict=False))
 
 
-def _chunks(each: Mapping[str, Any], missing: list[str]) -> tuple[bytes, ...]:
+def _read_chunks(each: Mapping[str, Any], missing: list[str]) -> tuple[bytes, ...]:
     """Text, parsed JSON, hex of binary, or a list of chunks in hex (of what is content-encoded)."""
     said = each.get("response")
     if said in (None, ""):
         return ()
-    coded = any("encoding" in name.lower() for name, _ in _headers(each))
+    coded = any("encoding" in name.lower() for name, _ in _read_headers(each))
     if isinstance(said, list) and coded and said and all(_is_hex(part) for part in said):
         missing[:] = [what for what in missing if what != LOST] + ["pace"]
         return tuple(bytes.fromhex(part) for part in said)

@@ -33,23 +33,25 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     if "body" in source.top and "response" not in source.top:
-        yield from read_rows(source, _alone)
+        yield from read_rows(source, _skip_request)
         return
     wanted = {
         str(row["custom_id"])
         for _, row, _ in rows(source)
         if isinstance(row, dict) and "custom_id" in row
     }
-    yield from read_rows(source, partial(_row, source.name, batch.asked(source, _asked, wanted)))
+    yield from read_rows(
+        source, partial(_read_row, source.name, batch.asked(source, _read_requests, wanted))
+    )
 
 
-def _alone(row: Mapping[str, Any], line: int) -> Iterator[Item]:
+def _skip_request(row: Mapping[str, Any], line: int) -> Iterator[Item]:
     yield Skipped(
         batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line
     )
 
 
-def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
+def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
     if "custom_id" in row and isinstance(row.get("body"), dict):
         yield (
             str(row["custom_id"]),
@@ -57,7 +59,7 @@ def _asked(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
         )
 
 
-def _row(
+def _read_row(
     file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
 ) -> Iterator[Item]:
     if "custom_id" not in row:
@@ -77,7 +79,7 @@ def _row(
     if own in asks:
         _, path, asked = asks[own]
     else:
-        grade, asked, path = "T", batch.echoed(mapping(body)), _path(mapping(body))
+        grade, asked, path = "T", batch.echoed(mapping(body)), _guess_path(mapping(body))
         missing.append("request body: no file beside it has the requests")
     url = path if "://" in path else _HOST + path
     assumed.append(f"host {_HOST}: a batch names none")
@@ -99,7 +101,7 @@ def _row(
     )  # fmt: skip
 
 
-def _path(body: Mapping[str, Any]) -> str:
+def _guess_path(body: Mapping[str, Any]) -> str:
     """Which API a reply is of."""
     kind = str(body.get("object") or "")
     return {"response": "/v1/responses", "list": "/v1/embeddings"}.get(kind, "/v1/chat/completions")

@@ -29,10 +29,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "data")
+    yield from read_rows(source, partial(_read_row, source.name), "data")
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "spec" in row:
         spec = mapping(row["spec"])
         yield Run(
@@ -40,15 +40,15 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
             str(spec.get("eval_name") or spec.get("base_eval") or "evals"),
         )
     elif "sample" in row:
-        yield _item(file, row, line)
+        yield _build_hosted_call(file, row, line)
     elif row.get("type") == "sampling":
-        yield _sampled(file, row, line)
+        yield _build_sampling_call(file, row, line)
     else:
         kind = str(row.get("type") or row.get("object") or "none")
         yield Skipped(f"a record of kind {kind[:40]}: no call", line=line)
 
 
-def _item(file: str, row: Mapping[str, Any], line: int) -> Item:
+def _build_hosted_call(file: str, row: Mapping[str, Any], line: int) -> Item:
     sample = mapping(row.get("sample"))
     failed = mapping(sample.get("error"))
     results = [
@@ -66,7 +66,7 @@ def _item(file: str, row: Mapping[str, Any], line: int) -> Item:
     return observed.item(seen, "openai-evals", file)
 
 
-def _sampled(file: str, row: Mapping[str, Any], line: int) -> Item:
+def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
     data = mapping(row.get("data"))
     said = data.get("sampled")
     seen = ObservedStep(

@@ -28,10 +28,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "traces")
+    yield from read_rows(source, partial(_read_row, source.name), "traces")
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     trace = mapping(row.get("trace")) or (row if "type" not in row or "trace_id" not in row else {})
     spans = listed(row.get("spans"))
     if trace and "id" in trace:
@@ -47,16 +47,16 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
             {name: value for name, value in about.items() if value},
         )
         for span in spans or listed(trace.get("spans")):
-            yield from each(partial(_span, file, span, own, "", line, 0), line)
+            yield from each(partial(_read_span, file, span, own, "", line, 0), line)
         if not spans and not trace.get("spans"):
             yield Skipped("a trace without its spans", line=line)
     elif "id" in row:
-        yield from _span(file, row, str(row.get("trace_id") or ""), "", line, 0)
+        yield from _read_span(file, row, str(row.get("trace_id") or ""), "", line, 0)
     else:
         yield Skipped("a record that is neither a trace nor a span", line=line)
 
 
-def _span(
+def _read_span(
     file: str, told: Mapping[str, Any], trace: str, parent: str, line: int, depth: int
 ) -> Iterator[Item]:
     own, about, failed = (
@@ -71,27 +71,27 @@ def _span(
         decoded(told.get("input")), decoded(told.get("output")),
         str(failed.get("message") or failed.get("traceback") or ""),
         str(failed.get("exception_type") or ""), str(told.get("model") or about.get("model") or ""),
-        _provider(str(told.get("provider") or ""), str(about.get("created_from") or "")),
+        _choose_provider(str(told.get("provider") or ""), str(about.get("created_from") or "")),
         usage=usage_of(told.get("usage")), line=line,
     )  # fmt: skip
     if failed and not seen.error:
         seen.error = seen.thrown or "error"
     if kind == "model":
-        _model(seen, about)
+        _fill_model_step(seen, about)
     yield observed.item(seen, "opik", file)
     if depth > _DEEPEST:
         yield Skipped("spans that are nested too deep", len(listed(told.get("spans"))), line)
         return
     for inner in listed(told.get("spans")):
-        yield from _span(file, inner, seen.trace, own, line, depth + 1)
+        yield from _read_span(file, inner, seen.trace, own, line, depth + 1)
 
 
-def _provider(told: str, made_by: str) -> str:
+def _choose_provider(told: str, made_by: str) -> str:
     """Opik keeps the host of a provider that it does not know."""
     return made_by if not told or told[:1].isdigit() or told == "localhost" else told
 
 
-def _model(seen: ObservedStep, about: Mapping[str, Any]) -> None:
+def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:
     settings, _ = envelopes.parameters(about, without=_OWN)
     body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
     if body is None or not observed.is_request(body):

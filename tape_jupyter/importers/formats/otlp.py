@@ -48,18 +48,18 @@ def recognises(source: Source) -> int:
     return 75 if jaeger or phoenix else 0
 
 
-def _entering(source: Source) -> Callable[[tuple[str, ...]], bool]:
+def _build_path_filter(source: Source) -> Callable[[tuple[str, ...]], bool]:
     """What is taken apart: lists, and the objects around spans; a span of its own comes whole."""
     around = source.head_text[:1] == "[" or bool(source.top & _ENTERED)
 
-    def enter(path: tuple[str, ...]) -> bool:
+    def is_entered(path: tuple[str, ...]) -> bool:
         if not path:
             return around
         if path[-1] == "[]":
             return len(path) > 1 and path[-2] in (*_RESOURCES, *_SCOPES)
         return path[-1] in _ENTERED
 
-    return enter
+    return is_entered
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -88,26 +88,26 @@ class JoinedFiles:
     def read(self, source: Source) -> Iterator[Item]:
         """The items of one file, but for those that wait."""
         self._source, self._scope = source, ""
-        for path, value, line in source.values(_entering(source)):
+        for path, value, line in source.values(_build_path_filter(source)):
             if isinstance(value, Broken):
                 yield Skipped(f"the file breaks off: {value.reason}", line=line, text=value.text)
             elif not path or path[-1] == "[]":
                 logs = len(path) > 1 and path[-2] in _LOGS
-                yield from self._log(value, line) if logs else self._spans(value, line)
+                yield from self._read_log(value, line) if logs else self._read_spans(value, line)
             elif path[-1] in ("scope", "instrumentationLibrary"):
                 self._scope = str(value.get("name") or "") if isinstance(value, Mapping) else ""
             elif len(path) == 1 and value and isinstance(value, (dict, list)):
                 yield Skipped(f"{path[0][:40]}: they are no spans", line=line)
 
-    def _spans(self, value: Any, line: int) -> Iterator[Item]:
+    def _read_spans(self, value: Any, line: int) -> Iterator[Item]:
         if not isinstance(value, Mapping):
             yield Skipped("an item that is no span", line=line)
             return
-        yield from each(lambda: self._items(value, line), line)
+        yield from each(lambda: self._read_items(value, line), line)
 
-    def _items(self, value: Any, line: int) -> Iterator[Item]:
+    def _read_items(self, value: Any, line: int) -> Iterator[Item]:
         count = 0
-        for span in _spans(value, self._scope, line):
+        for span in _find_spans(value, self._scope, line):
             count += 1
             if not span.id or not conventions.wants_content(span):
                 made = conventions.item(span, self._source.name)
@@ -121,7 +121,7 @@ class JoinedFiles:
         if not count:
             yield Skipped("an item that holds no span", line=line)
 
-    def _log(self, value: Any, line: int) -> Iterator[Item]:
+    def _read_log(self, value: Any, line: int) -> Iterator[Item]:
         trace, own, event = attributes.of_log(value if isinstance(value, Mapping) else {})
         if own and (
             event.name.startswith("gen_ai.") or "gen_ai.input.messages" in event.attributes
@@ -134,32 +134,32 @@ class JoinedFiles:
         """What waited, each with its file."""
         for key, (source, span) in self._waiting.items():
             _, events = self._logs.pop(key, (source, []))
-            for made in each(partial(self._late, span, source, events), span.line):
+            for made in each(partial(self._read_waiting_span, span, source, events), span.line):
                 yield source, made
         for (trace, own), (source, events) in self._logs.items():
             if (trace, own) in self._told:
                 yield source, Skipped("a log record that repeats what its span says", len(events))
                 continue
-            alone = _of_logs(trace, own, events)
-            for made in each(partial(self._late, alone, source, []), alone.line):
+            alone = _build_span(trace, own, events)
+            for made in each(partial(self._read_waiting_span, alone, source, []), alone.line):
                 yield source, made
 
     @staticmethod
-    def _late(span: Traced, source: Source, events: list[SpanEvent]) -> Iterator[Item]:
+    def _read_waiting_span(span: Traced, source: Source, events: list[SpanEvent]) -> Iterator[Item]:
         made = conventions.item(span, source.name, events)
         if isinstance(made, Span):
             source.counted(f"model calls {conventions.why_empty(span)}: they are spans")
         yield made
 
 
-def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
+def _find_spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
     """The spans that a value holds: it is one, or a request, or a trace of Jaeger."""
     if not isinstance(value, Mapping):
         return
     for outer in (*_RESOURCES, *_SCOPES, *_SPANS):
         for one in value.get(outer) or ():
             inner = value.get("scope") if outer in _SPANS else None
-            yield from _spans(
+            yield from _find_spans(
                 one, str(inner.get("name", "")) if isinstance(inner, Mapping) else scope, line
             )
     if (
@@ -169,7 +169,7 @@ def _spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
         yield attributes.of_span(value, scope, line)
 
 
-def _of_logs(trace: str, own: str, events: list[SpanEvent]) -> Traced:
+def _build_span(trace: str, own: str, events: list[SpanEvent]) -> Traced:
     """Log records of a span that is not in the file, as that span."""
     told = {
         name: value

@@ -21,10 +21,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "requests", "data", "items")
+    yield from read_rows(source, partial(_read_row, source.name), "requests", "data", "items")
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     blueprint = mapping(row.get("prompt_blueprint"))
     template = mapping(blueprint.get("prompt_template"))
     told = [each for each in listed(template.get("messages")) if isinstance(each, Mapping)]

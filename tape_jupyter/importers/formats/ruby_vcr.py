@@ -39,10 +39,10 @@ def read(source: Source) -> Iterator[Item]:
     if not isinstance(told, Mapping) or not isinstance(told.get("http_interactions"), list):
         raise source.failed("holds no list of http_interactions", 1)
     for number, row in enumerate(told["http_interactions"]):
-        yield from each(partial(_interaction, source, number, row))
+        yield from each(partial(_read_interaction, source, number, row))
 
 
-def _interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
+def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
     asked, said = row["request"], row["response"]
     body = data_of(said.get("body"))
     request = Request(
@@ -55,9 +55,9 @@ def _interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterato
     status = said.get("status", said.get("status_code"))
     reply = Reply(status_of(status), headers, (body,) if body else ())
     yield exchange(
-        source, number, _system(source), request, reply, start=moment(row.get("recorded_at"))
+        source, number, _find_system(source), request, reply, start=moment(row.get("recorded_at"))
     )
 
 
-def _system(source: Source) -> str:
+def _find_system(source: Source) -> str:
     return "betamax" if "url" in source.keys else "ruby-vcr"

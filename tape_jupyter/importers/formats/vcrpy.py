@@ -48,7 +48,9 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     if _is_old(source):
         raise source.failed(_OLD, 1)
-    told = _unpacked(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
+    told = (
+        _unpack_msgpack(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
+    )
     if isinstance(told, list):
         raise source.failed(_OLD, 1)
     if not isinstance(told, Mapping) or not isinstance(told.get("interactions"), list):
@@ -58,7 +60,7 @@ def read(source: Source) -> Iterator[Item]:
             yield Skipped("an interaction without a request and a response")
         else:
             yield from each_record(
-                partial(_interaction, source, number, each["request"], each["response"])
+                partial(_read_interaction, source, number, each["request"], each["response"])
             )
 
 
@@ -69,7 +71,7 @@ def _is_old(source: Source) -> bool:
     return bool(yaml) or (text[:1] == "[" and {"request", "response"} == source.top)
 
 
-def _unpacked(source: Source) -> Any:
+def _unpack_msgpack(source: Source) -> Any:
     msgpack = needs("msgpack", "LangGraph's cassettes", source.name)
     try:
         opener = zlib.decompressobj()
@@ -81,20 +83,20 @@ def _unpacked(source: Source) -> Any:
         raise source.failed(f"is no such cassette: {error}") from None
 
 
-def _interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator[Item]:
+def _read_interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator[Item]:
     missing = [LOST]
     request = Request(
         str(asked.get("method") or "GET").upper(), str(asked.get("uri") or ""), headers_of(asked.get("headers")),
-        _side(asked, "body", missing, "request bytes"),
+        _read_body(asked, "body", missing, "request bytes"),
     )  # fmt: skip
-    body = _side(said, "body", missing, "reply bytes")
+    body = _read_body(said, "body", missing, "reply bytes")
     if "content" in said and "body" not in said:  # of vcrpy before 6, for httpx
         body = data_of(said["content"])
     headers = decoded(headers_of(said.get("headers")), body)
     status = said.get("status", said.get("status_code"))
     reason = str((status.get("message") if isinstance(status, Mapping) else "") or "")
     reply = Reply(
-        status_of(status), _fitting(headers, body), (body,) if body else (), reason=reason
+        status_of(status), _correct_length(headers, body), (body,) if body else (), reason=reason
     )
     parsed = "request bytes" in missing or "reply bytes" in missing
     yield exchange(
@@ -102,7 +104,7 @@ def _interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator
     )
 
 
-def _side(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
+def _read_body(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
     """A body; of one that was kept as parsed JSON the bytes are gone."""
     if "parsed_body" in told and not told.get(name):
         missing.append(lost)
@@ -110,7 +112,7 @@ def _side(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> 
     return data_of(told.get(name))
 
 
-def _fitting(headers: Headers, body: bytes) -> Headers:
+def _correct_length(headers: Headers, body: bytes) -> Headers:
     """A declared length that is not the body's says only that it was changed on the way."""
     length = str(len(body))
     return tuple(

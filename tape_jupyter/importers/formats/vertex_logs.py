@@ -30,12 +30,12 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name))
+    yield from read_rows(source, partial(_read_row, source.name))
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    asked = mapping(row.get("full_request")) or _first(row.get("request_payload"))
-    said = decoded(row.get("full_response")) or _payload(row.get("response_payload"))
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+    asked = mapping(row.get("full_request")) or _read_first(row.get("request_payload"))
+    said = decoded(row.get("full_response")) or _read_payload(row.get("response_payload"))
     method = str(row.get("api_method") or "GenerateContent").rpartition(".")[2]
     method = method[:1].upper() + method[1:]
     if not asked or not said:
@@ -43,19 +43,19 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     elif method not in _VERBS:
         yield Skipped(f"a call of {method[:40]}, which is not known", line=line)
     else:
-        yield _call(file, row, asked, said, method, line)
+        yield _build_call(file, row, asked, said, method, line)
 
 
-def _payload(told: Any) -> Any:
+def _read_payload(told: Any) -> Any:
     found = [decoded(each) for each in listed(told)]
     return found if len(found) > 1 else found[0] if found else None
 
 
-def _first(told: Any) -> dict[str, Any]:
+def _read_first(told: Any) -> dict[str, Any]:
     return mapping(next(iter(listed(told)), None))
 
 
-def _call(
+def _build_call(
     file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Any, method: str, line: int
 ) -> Call:
     name = str(asked.get("model") or row.get("model") or row.get("endpoint") or "")

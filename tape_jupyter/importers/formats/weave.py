@@ -29,10 +29,10 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    yield from read_rows(source, partial(_row, source.name), "calls")
+    yield from read_rows(source, partial(_read_row, source.name), "calls")
 
 
-def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
+def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "op_name" not in row or "id" not in row:
         yield Skipped("a record that is no call", line=line)
         return
@@ -40,7 +40,7 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     name = op.rpartition("/op/")[2].rpartition(":")[0] or op.rpartition("/op/")[2]
     inputs, failed = mapping(row.get("inputs")), str(row.get("exception") or "")
     inputs = {key: value for key, value in inputs.items() if key != "self"}
-    kind, provider = _kind(name, inputs, mapping(row.get("attributes")))
+    kind, provider = _classify_call(name, inputs, mapping(row.get("attributes")))
     summary = mapping(mapping(row.get("summary")).get("usage"))
     model = str(inputs.get("model") or next(iter(summary), ""))
     lines = failed.strip().splitlines()
@@ -57,7 +57,9 @@ def _row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     yield observed.item(seen, "weave", file)
 
 
-def _kind(name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Any, str]:
+def _classify_call(
+    name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> tuple[Any, str]:
     told = str(attributes.get("kind") or mapping(attributes.get("weave")).get("kind") or "")
     for start, provider in _SDKS.items():
         if name.startswith(start) and (

@@ -51,15 +51,15 @@ def read(source: Source) -> Iterator[Item]:
         for path, row, line in rows(source, "mappings")
         if path in ((), ("[]",), ("mappings", "[]"))
     ]
-    for number, (row, line) in enumerate(_in_order(found)):
+    for number, (row, line) in enumerate(_sort_mappings(found)):
         if isinstance(row, Mapping):
-            yield from each(partial(_mapping, source, number, row), line)
+            yield from each(partial(_read_mapping, source, number, row), line)
         else:
             text = row.text if isinstance(row, Broken) else str(row)
             yield Skipped("a record that is no mapping", line=line, text=text)
 
 
-def _in_order(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+def _sort_mappings(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     """As they were recorded: by `insertionIndex`; where there is none, a scenario's states tell, for
     WireMock lists the newest first.
     """
@@ -86,11 +86,11 @@ def _in_order(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     )
 
 
-def _mapping(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    yield _exchange(source, number, row)
+def _read_mapping(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
+    yield _build_exchange(source, number, row)
 
 
-def _exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
+def _build_exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
     asked, said = row.get("request") or {}, row.get("response") or {}
     if "response-template" in (said.get("transformers") or ()):
         return Skipped("a response that is a template: no recording")
@@ -100,18 +100,18 @@ def _exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
     if not path:
         return Skipped("a request that is a pattern of URLs: no recording")
     missing, assumed = [LOST], list[str]()
-    url = path if "://" in path else _host(path, assumed) + path
-    url += _query(asked.get("queryParameters"), missing)
+    url = path if "://" in path else _guess_host(path, assumed) + path
+    url += _build_query(asked.get("queryParameters"), missing)
     headers = tuple(
         (str(name), str(told["equalTo"]))
         for name, told in (asked.get("headers") or {}).items()
         if isinstance(told, Mapping) and "equalTo" in told
     )
     method = str(asked.get("method") or "GET").upper()
-    body = _asked_body(asked.get("bodyPatterns") or (), missing)
+    body = _read_request_body(asked.get("bodyPatterns") or (), missing)
     if asked.get("multipartPatterns"):
         missing.append("request body")
-    data = _said_body(source, said, missing)
+    data = _read_reply_body(source, said, missing)
     reply = Reply(
         status_of(said.get("status")),
         decoded(headers_of(said.get("headers")), data),
@@ -124,7 +124,7 @@ def _exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
     )
 
 
-def _query(told: Any, missing: list[str]) -> str:
+def _build_query(told: Any, missing: list[str]) -> str:
     """The parameters that a mapping tells apart from its `urlPath`."""
     kept: list[tuple[str, str]] = []
     for name, matcher in told.items() if isinstance(told, Mapping) else ():
@@ -136,7 +136,7 @@ def _query(told: Any, missing: list[str]) -> str:
     return f"?{urlencode(kept)}" if kept else ""
 
 
-def _host(path: str, assumed: list[str]) -> str:
+def _guess_host(path: str, assumed: list[str]) -> str:
     found = next(
         (host for start, host in _HOSTS.items() if path.startswith(start)), "http://localhost:8080"
     )
@@ -144,7 +144,7 @@ def _host(path: str, assumed: list[str]) -> str:
     return found
 
 
-def _asked_body(patterns: Any, missing: list[str]) -> bytes:
+def _read_request_body(patterns: Any, missing: list[str]) -> bytes:
     """`equalToJson` and `equalTo` say what was sent; any other pattern only what it was like."""
     for pattern in patterns:
         if "equalToJson" in pattern:
@@ -159,10 +159,10 @@ def _asked_body(patterns: Any, missing: list[str]) -> bytes:
     return b""
 
 
-def _said_body(source: Source, said: Mapping[str, Any], missing: list[str]) -> bytes:
+def _read_reply_body(source: Source, said: Mapping[str, Any], missing: list[str]) -> bytes:
     if "bodyFileName" in said:
         folder = source.path.absolute().parent.parent / "__files"
-        return _file(folder, str(said["bodyFileName"]), missing)
+        return _read_file(folder, str(said["bodyFileName"]), missing)
     if "jsonBody" in said:
         missing.append("reply bytes")
         return rebuild.compact(said["jsonBody"])
@@ -171,7 +171,7 @@ def _said_body(source: Source, said: Mapping[str, Any], missing: list[str]) -> b
     return data_of(said.get("body"))
 
 
-def _file(folder: Path, name: str, missing: list[str]) -> bytes:
+def _read_file(folder: Path, name: str, missing: list[str]) -> bytes:
     """A body's file; never one outside its folder."""
     place = (folder / name).resolve()
     if not place.is_relative_to(folder.resolve()) or not place.is_file():

@@ -150,9 +150,9 @@ def test_the_exit_codes_are_those_of_git_bisect_run():
 
 def test_what_git_says_is_read():
     one = "a" * 40
-    assert revisions._first_bad(f"{one} is the first bad commit\ncommit {one}") == [one]
+    assert revisions._find_first_bad(f"{one} is the first bad commit\ncommit {one}") == [one]
     both = f"There are only 'skip'ped commits left to test.\nThe first bad commit could be any of:\n{one}\n{'b' * 40}\nWe cannot bisect more!"  # fmt: skip
-    assert revisions._first_bad(both) == [one, "b" * 40]
-    assert revisions._first_bad("Bisecting: 3 revisions left to test after this (roughly 2 steps)") == []  # fmt: skip
+    assert revisions._find_first_bad(both) == [one, "b" * 40]
+    assert revisions._find_first_bad("Bisecting: 3 revisions left to test after this (roughly 2 steps)") == []  # fmt: skip
     with pytest.raises(TapeUsageError, match="git bisect: fatal"):
-        revisions._first_bad("fatal: not possible")
+        revisions._find_first_bad("fatal: not possible")

@@ -309,7 +309,7 @@ def test_a_failed_write_leaves_the_notebook_and_no_litter(tmp_path, monkeypatch)
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        headless_run.write(nb, path, headless_run._stamp(path))
+        headless_run.write(nb, path, headless_run._read_stamp(path))
     assert path.read_bytes() == whole and [p.name for p in tmp_path.glob("*n*.tmp")] == []
 
 
@@ -318,7 +318,7 @@ def test_a_link_to_a_notebook_stays_a_link(tmp_path):
     real.chmod(0o640)
     link = tmp_path / "link.ipynb"
     link.symlink_to(real)
-    headless_run.write(nbformat.read(real, as_version=4), link, headless_run._stamp(link))
+    headless_run.write(nbformat.read(real, as_version=4), link, headless_run._read_stamp(link))
     assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o640
 
 

@@ -102,7 +102,9 @@ def test_it_is_formatted_as_ruff_formats_and_has_nothing_unused(recorded, run, t
         [],
         "y" * 200,
     ]
-    file.write_text(text(recorded, run) + "\n\n" + regression_test._constant("ODD", odd) + "\n")
+    file.write_text(
+        text(recorded, run) + "\n\n" + regression_test._format_constant("ODD", odd) + "\n"
+    )
     for words in (
         ["format", "--isolated", "--diff"],
         ["check", "--isolated", "--select", "E4,E7,E9,F,I"],
