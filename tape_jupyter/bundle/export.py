@@ -84,7 +84,7 @@ class Exported:
     def lines(self) -> list[str]:
         """For a person."""
         made, told = self.manifest, self.record()
-        proved = self._proved()
+        proved = self._format_proof()
         return [
             f"{self.place}: {self.size:,} bytes, {told['cells']} cells, {told['calls']} calls, {told['files']} files",
             f"  sha256 {self.digest}",
@@ -94,7 +94,7 @@ class Exported:
             f"  whoever has it: uvx tape-jupyter replay {Path(self.place).name}",
         ]
 
-    def _proved(self) -> str:
+    def _format_proof(self) -> str:
         if self.manifest.differences:
             return "it does NOT repeat itself whole"
         unrun = [cell.number for cell in self.cells if not cell.ran]
@@ -121,9 +121,9 @@ def export(
     _require_writable(goal)
     options = options or Options()
     with scratch("proof") as place:
-        made, staged, cells = _made(session, options, place, tell)
+        made, staged, cells = _make_bundle(session, options, place, tell)
         signature = signing.sign(made.to_bytes(), options.key) if options.key else None
-        size = _written(goal, made, staged.content, tell)
+        size = _write_bundle(goal, made, staged.content, tell)
     if signature is not None:
         with locations.written(locations.beside(goal, signing.SUFFIX)) as file:
             file.write(signature)
@@ -134,11 +134,11 @@ def export(
         size,
         made,
         cells,
-        tuple(filter(None, (*_notes(made), kept))),
+        tuple(filter(None, (*_collect_notes(made), kept))),
     )
 
 
-def _made(
+def _make_bundle(
     session: Session, options: Options, place: Path, tell: Tell
 ) -> tuple[manifest.Manifest, Staged, tuple[proof_run.CellProof, ...]]:
     """All of it, before it is written."""
@@ -150,24 +150,27 @@ def _made(
     copy = copies.put(
         copies.copied(session.path, top, place / "first" / proof_run.PLACE, tell), top, start
     )
-    found, collected = _discovered(
+    found, collected = _run_discovery(
         session, copy, place / "first" / "home", python, tell, options.pace
     )
     session = replace(session, packages=collected.packages)
     staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
     lock = environment_lock.lock(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
-        staged.add(path, content, _role(path))
-    redactions = _masked(staged, secrets, collected.called, options, tell)
+        staged.add(path, content, _find_role(path))
+    redactions = _mask_secrets(staged, secrets, collected.called, options, tell)
     if redactions or not copy.files <= staged.carried:
-        session, found = _proved(session, staged, top, place / "second", python, tell, options.pace)
+        session, found = _prove_alone(
+            session, staged, top, place / "second", python, tell, options.pace
+        )
     made = manifest.Manifest(
-        made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_kernel(session.notebook), files=(),
-        kit=_kit(session, collected, lock, options.pace), cells=expected.of_session(session),
-        lock=manifest.LockState(lock.hashed, lock.index, lock.why), differences=_differences(found, options, copy),
-        guards=found.guards, left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
+        made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_describe_kernel(session.notebook),
+        files=(), kit=_build_kit(session, collected, lock, options.pace), cells=expected.of_session(session),
+        lock=manifest.LockState(lock.hashed, lock.index, lock.why),
+        differences=_collect_differences(found, options, copy), guards=found.guards,
+        left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
     )  # fmt: skip
-    made = _described(made, session, staged, place / "page", tell)
+    made = _add_pages(made, session, staged, place / "page", tell)
     _require_clean(made, staged, secrets, tell)
     return made, staged, found.cells
 
@@ -205,7 +208,7 @@ def python_of(node: NotebookNode) -> str:
 # ---------------------------------------------------------------- the two runs
 
 
-def _discovered(
+def _run_discovery(
     session: Session, copy: copies.Copy, home: Path, python: str, tell: Tell, pace: str
 ) -> tuple[proof_run.ProofRun, collection.Collected]:
     """Run it in a copy of its folder, and see what it needs."""
@@ -217,7 +220,7 @@ def _discovered(
     return found, collection.parse(found.after)
 
 
-def _proved(
+def _prove_alone(
     session: Session, staged: Staged, top: Path, place: Path, python: str, tell: Tell, pace: str
 ) -> tuple[Session, proof_run.ProofRun]:
     """Run it once more, from nothing but what the bundle holds; the session is then as it is in
@@ -235,7 +238,7 @@ def _proved(
     return session, proof_run.prove(session, notebook, place / "home", python, tell, pace=pace)
 
 
-def _differences(
+def _collect_differences(
     found: proof_run.ProofRun, options: Options, copy: copies.Copy
 ) -> tuple[manifest.ProofDifference, ...]:
     """What the manifest says of cells that are not as saved. Raises NotExported unless they are
@@ -254,7 +257,7 @@ def _differences(
 # ---------------------------------------------------------------- secrets
 
 
-def _masked(
+def _mask_secrets(
     staged: Staged, secrets: Secrets, called: Mapping[str, str], options: Options, tell: Tell
 ) -> tuple[manifest.Redaction, ...]:
     """Look for secrets in what goes in, and mask them where that was asked for. Raises NotExported
@@ -262,7 +265,9 @@ def _masked(
     """
     found = leaks.scan(staged.content, secrets, tell)
     if found and not options.redact:
-        raise NotExported(_leaked(found, "or mask them everywhere alike: tape export NB --redact"))
+        raise NotExported(
+            _format_leaks(found, "or mask them everywhere alike: tape export NB --redact")
+        )
     if not found:
         return ()
     clean = redaction.redact(staged.content, secrets, tell, called)
@@ -283,10 +288,10 @@ def _require_clean(made: manifest.Manifest, staged: Staged, secrets: Secrets, te
         if staged.roles[path] in ("page", "readme")
     }
     if found := leaks.scan({**last, manifest.NAME: made.to_bytes()}, secrets, tell):
-        raise NotExported(_leaked(found, "or rename what has one in its name"))
+        raise NotExported(_format_leaks(found, "or rename what has one in its name"))
 
 
-def _leaked(found: Iterable[leaks.Leak], else_: str) -> str:
+def _format_leaks(found: Iterable[leaks.Leak], else_: str) -> str:
     lines = [
         f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
         for each in found
@@ -301,12 +306,12 @@ def _leaked(found: Iterable[leaks.Leak], else_: str) -> str:
 # ---------------------------------------------------------------- what is said of it
 
 
-def _role(path: str) -> str:
+def _find_role(path: str) -> str:
     """Of a file under `environment/`."""
     return {"wheels": "wheel", "sources": "source"}.get(PurePosixPath(path).parts[1], "lock")
 
 
-def _kernel(node: NotebookNode) -> dict[str, str]:
+def _describe_kernel(node: NotebookNode) -> dict[str, str]:
     spec = node.metadata.get("kernelspec", {})
     return {
         "name": str(spec.get("name") or "python3"),
@@ -314,11 +319,11 @@ def _kernel(node: NotebookNode) -> dict[str, str]:
     }
 
 
-def _kit(
+def _build_kit(
     session: Session, collected: collection.Collected, lock: environment_lock.Lock, pace: str
 ) -> dict[str, Any]:
     """Of the kernel that proved it, and of the recording."""
-    recorded = _recorded_kit(session.cassettes)
+    recorded = _find_recorded_kit(session.cassettes)
     local = [f"{each.name}=={each.version}" for each in collected.local]
     told = {
         "python": collected.python.get("version", ""),
@@ -336,7 +341,7 @@ def _kit(
     return {key: value for key, value in told.items() if value not in ("", {})}
 
 
-def _recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
+def _find_recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
     """The kit of the newest run of the first cassette that has one."""
     for path in cassettes:
         for run in reversed(Cassette.open(path).runs):
@@ -345,14 +350,14 @@ def _recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
     return {}
 
 
-def _described(
+def _add_pages(
     made: manifest.Manifest, session: Session, staged: Staged, place: Path, tell: Tell
 ) -> manifest.Manifest:
     """Add the pages and the README, and list all files."""
     place.mkdir(parents=True)
     for path in session.cassettes:
         name = PAGE if path == session.cassettes[0] else f"page-{path.name.partition('.')[0]}.html"
-        staged.add(name, _page(path, place / name, tell), "page")
+        staged.add(name, _write_page(path, place / name, tell), "page")
     tell("digests", 0, 0)
     made = replace(made, files=tuple(staged.file(path) for path in sorted(staged.content)))
     staged.add(readme.NAME, readme.readme(made).encode(), "readme")
@@ -360,7 +365,7 @@ def _described(
     return manifest.checked(replace(made, files=tuple(files)))
 
 
-def _page(cassette: Path, goal: Path, tell: Tell) -> Path:
+def _write_page(cassette: Path, goal: Path, tell: Tell) -> Path:
     from tape_jupyter.reports import page
 
     with goal.open("w", encoding="utf-8") as file:
@@ -373,7 +378,7 @@ def _page(cassette: Path, goal: Path, tell: Tell) -> Path:
     return goal
 
 
-def _written(
+def _write_bundle(
     goal: str | Path, made: manifest.Manifest, content: Mapping[str, Path | bytes], tell: Tell
 ) -> int:
     """Write it in one step; gives its bytes."""
@@ -382,7 +387,7 @@ def _written(
         return file.seek(0, os.SEEK_END)
 
 
-def _notes(made: manifest.Manifest) -> list[str]:
+def _collect_notes(made: manifest.Manifest) -> list[str]:
     told = [f"cell {each.cell} {each.why}" for each in made.differences]
     told += [f"not in the bundle: {each.path} ({each.why})" for each in made.left_out]
     if unseen := made.kit.get("unseen"):

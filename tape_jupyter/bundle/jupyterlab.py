@@ -85,19 +85,22 @@ def lay(
     with opened(place, hear.tell) as bundle:
         replay.runnable(bundle, want)
         notes = [trust.ask(bundle, facts(bundle, want), yes=want.yes, answer=hear.answer)]
-        where, sockets = folder or Path(tempfile.mkdtemp(prefix=f"tape-{_stem(bundle)}-")), None
+        where, sockets = (
+            folder or Path(tempfile.mkdtemp(prefix=f"tape-{_find_stem(bundle)}-")),
+            None,
+        )
         try:
             python = replay.interpreter(bundle, want, hear.tell, where, notes)
             notebook, odd = replay.laid_out(bundle, where / "session")
             sockets = socket_bridge.runtime(where / "run") if namespaces.can_cut() else None
-            environment = _environment(where, python, notebook, want, sockets)
+            environment = _build_environment(where, python, notebook, want, sockets)
         except BaseException:
             socket_bridge.remove(sockets or where, where)
             if folder is None:
                 clean(where)
             raise
     lab = (sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}")
-    command = (*lab, *_settings(), *(socket_bridge.SERVER if sockets else ()), str(notebook))
+    command = (*lab, *_yield_settings(), *(socket_bridge.SERVER if sockets else ()), str(notebook))
     return Laid(
         where, notebook, command, environment, tuple(filter(None, [*notes, *odd])), sandbox.guards()
     )
@@ -108,12 +111,12 @@ def run(laid: Laid) -> int:
     stays.
     """
     try:
-        return _run(laid)
+        return _run_lab(laid)
     finally:
         socket_bridge.remove(laid.environment["JUPYTER_RUNTIME_DIR"], laid.folder)
 
 
-def _run(laid: Laid) -> int:
+def _run_lab(laid: Laid) -> int:
     # ours
     with subprocess.Popen(laid.command, env=laid.environment, cwd=laid.notebook.parent) as child:  # noqa: S603
         while True:
@@ -145,12 +148,12 @@ def _require_lab() -> None:
         )
 
 
-def _stem(bundle: Bundle) -> str:
+def _find_stem(bundle: Bundle) -> str:
     name = bundle.manifest.notebook.rpartition("/")[2].removesuffix(".ipynb")
     return "".join(each if each.isascii() and each.isalnum() else "-" for each in name)[:24]
 
 
-def _settings() -> Iterator[str]:
+def _yield_settings() -> Iterator[str]:
     """Of the server: no news and updates from elsewhere, no settings of the folder, nothing to
     install.
     """
@@ -162,7 +165,7 @@ def _settings() -> Iterator[str]:
     yield f"--KernelSpecManager.allowed_kernelspecs={KERNEL}"
 
 
-def _environment(
+def _build_environment(
     where: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None
 ) -> dict[str, str]:
     """Of JupyterLab: a home of its own, replay mode, and one kernel to choose.

@@ -77,7 +77,7 @@ def written(
         _, notes = page.write(
             cassettes[0], out, lambda done, total: tell("making the page", done, total)
         )
-        return Shown(it.place, it.digest, str(out), _names(cassettes), tuple(notes))
+        return Shown(it.place, it.digest, str(out), _list_names(cassettes), tuple(notes))
 
 
 def shown(
@@ -104,7 +104,9 @@ def shown(
                     raise BundleError(
                         f"a recording cannot be shown: {pages.wrong.reason}", place=it.place
                     )
-                return Shown(it.place, it.digest, address, _names(cassettes), tuple(pages.notes))
+                return Shown(
+                    it.place, it.digest, address, _list_names(cassettes), tuple(pages.notes)
+                )
     return written(place, name, take, tell)
 
 
@@ -137,7 +139,7 @@ def recordings(
         yield it, cassettes
 
 
-def _names(cassettes: list[Cassette]) -> tuple[str, ...]:
+def _list_names(cassettes: list[Cassette]) -> tuple[str, ...]:
     return tuple(" / ".join(each.chain) for each in cassettes)
 
 
@@ -159,7 +161,7 @@ class Pages:
     @contextlib.contextmanager
     def served(self) -> Iterator[str]:
         """The address, which answers as long as the context lasts."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _build_handler(self))
         server.daemon_threads = True
         thread = threading.Thread(
             target=server.serve_forever, args=(0.05,), name="tape-open", daemon=True
@@ -209,7 +211,7 @@ class Pages:
         self.notes = notes
 
 
-def _handler(pages: Pages) -> type[BaseHTTPRequestHandler]:
+def _build_handler(pages: Pages) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 60
 

@@ -28,19 +28,19 @@ def readme(made: Manifest) -> str:
     name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
     unseen = str(made.kit.get("unseen") or "")
     parts = [
-        _head(made, name),
-        _wheel(made, name),
-        _proof(made.differences),
-        _contents(made),
-        _lock(made.lock),
+        _build_head(made, name),
+        _build_wheel_note(made, name),
+        _build_proof(made.differences),
+        _build_contents(made),
+        _build_lock(made.lock),
     ]
-    parts += [_by_hand(made), _missing(made.left_out, made.redactions, unseen)]
+    parts += [_build_instructions(made), _build_missing(made.left_out, made.redactions, unseen)]
     parts += [["## What may differ and is still the same", ""]]
     lines = [line for part in parts for line in part] + [f"* {word}" for word in outputs.words()]
     return "\n".join(lines) + "\n"
 
 
-def _head(made: Manifest, name: str) -> list[str]:
+def _build_head(made: Manifest, name: str) -> list[str]:
     calls = sum(cell.calls for cell in made.cells)
     said = (
         f"A notebook of {len(made.cells)} cells with the {calls} model and tool calls that it made, recorded byte for "
@@ -55,7 +55,7 @@ def _head(made: Manifest, name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _wheel(made: Manifest, name: str) -> list[str]:
+def _build_wheel_note(made: Manifest, name: str) -> list[str]:
     wheel = next((each.path for each in made.files if each.role == "wheel"), "")
     if not wheel:
         return []
@@ -65,7 +65,7 @@ def _wheel(made: Manifest, name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _proof(differences: Sequence[ProofDifference]) -> list[str]:
+def _build_proof(differences: Sequence[ProofDifference]) -> list[str]:
     if not differences:
         said = (
             "Before this file was written, its session was replayed in a fresh kernel, in another folder, with the "
@@ -79,17 +79,19 @@ def _proof(differences: Sequence[ProofDifference]) -> list[str]:
     return [said, "", *(f"* cell {each.cell}: {each.why}" for each in differences), ""]
 
 
-def _contents(made: Manifest) -> list[str]:
+def _build_contents(made: Manifest) -> list[str]:
     by_role: dict[str, list[str]] = {}
     for each in made.files:
         by_role.setdefault(each.role, []).append(each.path)
     lines = [
-        f"| {_some(by_role[role])} | {words} |" for role, words in ROLES.items() if role in by_role
+        f"| {_format_paths(by_role[role])} | {words} |"
+        for role, words in ROLES.items()
+        if role in by_role
     ]
     return ["## What is in it", "", "| file | is |", "|---|---|", *lines, ""]
 
 
-def _some(paths: Sequence[str]) -> str:
+def _format_paths(paths: Sequence[str]) -> str:
     """One path, or the folder that they have in common and how many they are."""
     if len(paths) == 1:
         return f"`{paths[0]}`"
@@ -98,13 +100,13 @@ def _some(paths: Sequence[str]) -> str:
     return f"`{'/'.join(common)}/` ({len(paths)} files)"
 
 
-def _lock(lock: LockState) -> list[str]:
+def _build_lock(lock: LockState) -> list[str]:
     if lock.hashed:
         return ["Every package of `environment/pylock.toml` has the hashes of its files.", ""]
     return [f"`environment/` lists the packages, not all with hashes: {lock.why}.", ""]
 
 
-def _by_hand(made: Manifest) -> list[str]:
+def _build_instructions(made: Manifest) -> list[str]:
     """How pip and uv make the environment without tape-jupyter."""
     if not any(each.role == "lock" for each in made.files):
         return []
@@ -122,14 +124,14 @@ def _by_hand(made: Manifest) -> list[str]:
     ]  # fmt: skip
 
 
-def _named(each: LeftOut) -> str:
+def _format_left_out(each: LeftOut) -> str:
     return f"`{each.path}` ({each.size:,} bytes)" if each.sha256 or each.size else each.path
 
 
-def _missing(
+def _build_missing(
     left_out: Iterable[LeftOut], redactions: Iterable[Redaction], unseen: str
 ) -> list[str]:
-    told = [f"* {_named(each)}: {each.why}" for each in left_out]
+    told = [f"* {_format_left_out(each)}: {each.why}" for each in left_out]
     if unseen:
         told.append(f"* perhaps more: the machine that made it could not watch {unseen}")
     told += [f"* {each.count} x {each.kind} in `{each.where}`, masked" for each in redactions]

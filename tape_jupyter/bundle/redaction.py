@@ -56,7 +56,7 @@ class RedactedFolder:
             for path in sorted(
                 self.folder.rglob(f"*{SUFFIX}"), key=lambda path: (len(path.parts), path)
             ):
-                self._tell(path)
+                self._redact_cassette(path)
             changed = [path for path, (old, new) in self._texts.items() if old != new]
             for path in changed:
                 path.write_text(self._texts[path][1], encoding="utf-8", newline="\n")
@@ -69,17 +69,17 @@ class RedactedFolder:
             ) from error
         return changed
 
-    def _tell(self, path: Path) -> None:
+    def _redact_cassette(self, path: Path) -> None:
         if path in self._texts:
             return
         old = path.read_bytes().decode("utf-8").replace("\r\n", "\n")
         self._texts[path] = old, old
         book = Book.open(path, check="marks")
-        if book.base is not None and (base := self._base(path)) is not None:
-            self._tell(base)
+        if book.base is not None and (base := self._find_base(path)) is not None:
+            self._redact_cassette(base)
         self._texts[path] = old, _Cassette(self, path, book).told(old)
 
-    def _base(self, path: Path) -> Path | None:
+    def _find_base(self, path: Path) -> Path | None:
         from tape_jupyter.cassette.takes import files
 
         return files.base_file(path)
@@ -111,9 +111,9 @@ class _Cassette:
         self.masking = folder.masking
 
     def told(self, text: str) -> str:
-        return "".join(self._record(piece) for piece in _pieces(text))
+        return "".join(self._redact_record(piece) for piece in _split_records(text))
 
-    def _record(self, piece: str) -> str:
+    def _redact_record(self, piece: str) -> str:
         if not piece.startswith("---\n"):
             return self.masking.scrub(piece)[0]
         record = emitter.parse(piece)
@@ -123,7 +123,7 @@ class _Cassette:
             if external_texts.MARK in piece
             else record
         )
-        clean = self._clean(kind, whole)
+        clean = self._redact_by_kind(kind, whole)
         if clean == whole:
             return piece
         told = {
@@ -137,24 +137,24 @@ class _Cassette:
             )
         return new
 
-    def _clean(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
+    def _redact_by_kind(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
         if kind == "tape":
-            return self._header(record)
+            return self._redact_header(record)
         if kind in ("run", "kit", "end"):
             clean = records.masked(record, self.masking)
             source = self.folder.sources.get(str(record.get("source", "")))
             return {**clean, "source": source} if source else clean
-        clean = self._told(record)
+        clean = self._redact_fields(record)
         if kind == "call":
-            return self._call(record, clean)
+            return self._redact_call(record, clean)
         if kind == "more":
             body = {key: value for key, value in record.items() if key not in ("more", "run")}
-            return {"more": record["more"], "run": record["run"], **self._response(body)}
+            return {"more": record["more"], "run": record["run"], **self._redact_response(body)}
         if isinstance(record.get("response"), dict):
-            return {**clean, "response": self._response(record["response"])}
+            return {**clean, "response": self._redact_response(record["response"])}
         return clean
 
-    def _header(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _redact_header(self, record: dict[str, Any]) -> dict[str, Any]:
         clean: dict[str, Any] = {
             key: value
             if key in ("tape", "take of", "base")
@@ -162,11 +162,11 @@ class _Cassette:
             for key, value in record.items()
         }
         # one module, one class
-        base = self.folder._base(self.path) if "take of" in record else None  # noqa: SLF001
+        base = self.folder._find_base(self.path) if "take of" in record else None  # noqa: SLF001
         told = self.folder.base_record(base, record["base"]["bytes"]) if base is not None else None
         return {**clean, "base": told} if told else clean
 
-    def _told(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _redact_fields(self, record: dict[str, Any]) -> dict[str, Any]:
         """What a record says above its request and reply."""
         return {
             key: value
@@ -175,7 +175,7 @@ class _Cassette:
             for key, value in record.items()
         }
 
-    def _response(self, section: dict[str, Any]) -> dict[str, Any]:
+    def _redact_response(self, section: dict[str, Any]) -> dict[str, Any]:
         clean = records.scrubbed(section, self.masking)
         if (
             clean is not section
@@ -189,15 +189,15 @@ class _Cassette:
             }  # it was edited by hand, and stays marked as that
         return clean
 
-    def _call(self, record: dict[str, Any], clean: dict[str, Any]) -> dict[str, Any]:
+    def _redact_call(self, record: dict[str, Any], clean: dict[str, Any]) -> dict[str, Any]:
         request, response = record.get("request"), record.get("response")
         if not isinstance(request, dict) or not isinstance(response, dict):
             raise CassetteError("a cassette of an older format cannot be masked; migrate it first")
-        clean = {**clean, "response": self._response(response)}
+        clean = {**clean, "response": self._redact_response(response)}
         entry = self.book.call(str(record["run"]), str(record["call"]))
         if entry is None:
             return {**clean, "request": records.scrubbed(request, self.masking)}
-        whole = self.book.request_section(_recorded(entry))
+        whole = self.book.request_section(_find_recorded(entry))
         masked = records.scrubbed(whole, self.masking)
         if masked is whole:
             return clean
@@ -209,11 +209,11 @@ class _Cassette:
         digests = {key: fresh[key] for key in ("sha256", "plain", "wire") if key in fresh}
         named = {key: digests.get(key, value) for key, value in {**request, **folded}.items()}
         told = {**named, **digests, "scrubbed": True}
-        match = self._match(record, masked)
+        match = self._compute_match(record, masked)
         return {key: match if key == "match" else told if key == "request" else value
                 for key, value in clean.items() if key != "exact"}  # fmt: skip
 
-    def _match(self, record: Mapping[str, Any], section: Mapping[str, Any]) -> str:
+    def _compute_match(self, record: Mapping[str, Any], section: Mapping[str, Any]) -> str:
         call: Request | FunctionCall = records.request_of(section, self.book.assets)
         run = self.book.by_run.get(str(record["run"]), {})
         return match_key.recorded_key(call, [IgnorePath(text) for text in run.get("ignore", ())])
@@ -222,11 +222,11 @@ class _Cassette:
 _FORMS = ("body", "events", "lines", "frames", "text", "base64")
 
 
-def _recorded(entry: Entry) -> Entry:
+def _find_recorded(entry: Entry) -> Entry:
     return getattr(entry, "recorded", entry)
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _split_records(text: str) -> Iterator[str]:
     """The records of a cassette, and what is torn behind them."""
     start = 0
     for mark in _COMMIT.finditer(text):
@@ -277,39 +277,39 @@ def redact(
         if not hits:
             break
         every += hits
-        masking = _masking(known, every, called)
+        masking = _build_masking(known, every, called)
         touched = [hit.path for hit in hits]
         touched += [
             path
             for path, source in new.items()
             if called and masking.stands_in(passages.read(source))
         ]
-        left_out |= _masked(new, touched, masking)
+        left_out |= _mask_files(new, touched, masking)
         seen |= masking.seen
         hits = list(leaks.hunt(new, known, tell))
     if seen and not hits:
-        masking = _masking(known, every, called)
+        masking = _build_masking(known, every, called)
         seen = {**marks(every), **seen}
         begun = {
             way
             for each in masking.look_for_beginnings(seen)
             for way in (each.encode("utf-8", "surrogatepass"), json.dumps(each)[1:-1].encode())
         }
-        touched = [path for path, source in new.items() if _holds(passages.read(source), begun)]
-        left_out |= _masked(new, touched, masking)
+        touched = [path for path, source in new.items() if _has_any(passages.read(source), begun)]
+        left_out |= _mask_files(new, touched, masking)
         hits = list(leaks.hunt({path: new[path] for path in touched if path in new}, known, tell))
     if hits:
-        raise _left(hits)
+        raise _build_leak_error(hits)
     return Redacted(new, tuple(leaks.told(first)), tuple(sorted(left_out.items())))
 
 
-def _holds(data: bytes, any_of: Iterable[bytes]) -> bool:
+def _has_any(data: bytes, any_of: Iterable[bytes]) -> bool:
     return any(each in data for each in any_of)
 
 
-def _masking(known: Secrets, every: Iterable[Hit], called: Mapping[str, str]) -> Masking:
+def _build_masking(known: Secrets, every: Iterable[Hit], called: Mapping[str, str]) -> Masking:
     found = marks(every)
-    names = _named(found, called)
+    names = _find_names(found, called)
     found |= {
         value: names[name] for value in found if (name := called.get(digest(value), "")) in names
     }
@@ -320,7 +320,7 @@ _ROUNDS = 4
 """A part of a secret may be found as one of its own, and what it leaves of the whole the next time."""
 
 
-def _named(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str]:
+def _find_names(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str]:
     """What recordings call values that were all found, and the mark that takes its place. Sent in a
     header, a value has a name in what was sent and answered from then on; its mark must say the
     same.
@@ -332,12 +332,14 @@ def _named(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str
     return {name: min(marks_) for name, marks_ in names.items() if all(marks_)}
 
 
-def _masked(new: dict[str, bytes | Path], paths: Iterable[str], masking: Masking) -> dict[str, str]:
+def _mask_files(
+    new: dict[str, bytes | Path], paths: Iterable[str], masking: Masking
+) -> dict[str, str]:
     """Mask what stands in these files; those that are left out instead, and why."""
     touched = dict.fromkeys(paths)
     left_out: dict[str, str] = {}
-    sources = _notebooks(new, touched, masking)
-    _cassettes(new, touched, masking, sources)
+    sources = _mask_notebooks(new, touched, masking)
+    _redact_cassettes(new, touched, masking, sources)
     for path in touched:
         if path in new and not path.endswith((".ipynb", SUFFIX)):
             clean = text_without(passages.read(new[path]), masking)
@@ -349,7 +351,7 @@ def _masked(new: dict[str, bytes | Path], paths: Iterable[str], masking: Masking
     return left_out
 
 
-def _left(hits: Iterable[Hit]) -> BundleError:
+def _build_leak_error(hits: Iterable[Hit]) -> BundleError:
     places = [f"{leak.where}: {leak.kind}" for leak in leaks.told(hits)]
     reason = f"secrets that could not be masked: {'; '.join(places[:5])}. Take them out by hand, then export again"
     return BundleError(reason, problems=places)
@@ -367,12 +369,12 @@ def marks(hits: Iterable[Hit]) -> dict[str, str]:
         if plain not in given:
             kind = hit.kind.removeprefix("field ").lower().replace("_", "-")
             counts[kind] = counts.get(kind, 0) + 1
-            given[plain] = _mark(kind, counts[kind], plain)
+            given[plain] = _format_mark(kind, counts[kind], plain)
         found[hit.value] = found[plain] = given[plain]
     return found
 
 
-def _mark(kind: str, number: int, value: str) -> str:
+def _format_mark(kind: str, number: int, value: str) -> str:
     """As long as the value but for threes of bytes, so that base64 around it is cut and padded as
     it was.
     """
@@ -393,7 +395,7 @@ def text_without(data: bytes, masking: Masking) -> bytes | None:
 # ---------------------------------------------------------------- notebooks
 
 
-def _notebooks(
+def _mask_notebooks(
     new: dict[str, bytes | Path], touched: Iterable[str], masking: Masking
 ) -> dict[str, str]:
     """Mask the notebooks; digests of cells' sources, old to new."""
@@ -410,22 +412,22 @@ def _notebooks(
             new[path] = (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode(
                 "utf-8", "surrogatepass"
             )
-            sources |= _moved(loaded, clean)
+            sources |= _map_sources(loaded, clean)
     return sources
 
 
 def notebook_without(value: Any, masking: Masking) -> Any:
     """The structure of a notebook masked; what is kept as a list of lines is masked as one text."""
     if isinstance(value, dict):
-        return {key: _part(key, item, masking) for key, item in value.items()}
+        return {key: _mask_part(key, item, masking) for key, item in value.items()}
     if isinstance(value, list):
         if len(value) > 1 and all(isinstance(item, str) for item in value):
-            return _lines_without(value, masking)
+            return _mask_lines(value, masking)
         return [notebook_without(item, masking) for item in value]
     return masking.scrub(value)[0] if isinstance(value, str) else value
 
 
-def _lines_without(texts: list[str], masking: Masking) -> list[str]:
+def _mask_lines(texts: list[str], masking: Masking) -> list[str]:
     """Texts that are one text: each masked, then what stands across them. Tracebacks are no lines,
     and stay as cut.
     """
@@ -438,12 +440,12 @@ def _lines_without(texts: list[str], masking: Masking) -> list[str]:
     return each if each != texts else texts
 
 
-def _part(key: str, item: Any, masking: Masking) -> Any:
+def _mask_part(key: str, item: Any, masking: Masking) -> Any:
     clean = notebook_without(item, masking)
     return masking.shown(key, clean) if clean != item else item
 
 
-def _moved(old: Any, new: Any) -> dict[str, str]:
+def _map_sources(old: Any, new: Any) -> dict[str, str]:
     """Digests of masked cells' sources: a recording knows its cell by them, without the line that
     tapes it.
     """
@@ -451,12 +453,12 @@ def _moved(old: Any, new: Any) -> dict[str, str]:
     for before, after in zip(old.get("cells", ()), new.get("cells", ()), strict=True):
         texts = passages.whole(before.get("source")), passages.whole(after.get("source"))
         if texts[0] != texts[1]:
-            for one, other in (texts, tuple(map(_without_line, texts))):
+            for one, other in (texts, tuple(map(_drop_magic_line, texts))):
                 moved[source_hash(one)] = source_hash(other)
     return moved
 
 
-def _without_line(source: str) -> str:
+def _drop_magic_line(source: str) -> str:
     first, _, rest = source.lstrip("\n").partition("\n")
     return rest if first.startswith("%%tape") else source
 
@@ -464,7 +466,7 @@ def _without_line(source: str) -> str:
 # ---------------------------------------------------------------- cassettes
 
 
-def _cassettes(
+def _redact_cassettes(
     new: dict[str, bytes | Path],
     touched: Iterable[str],
     masking: Masking,
@@ -473,8 +475,8 @@ def _cassettes(
     """Tell the cassettes of each folder that holds a secret again; long texts beside them go with
     them.
     """
-    folders = {_home(path) for path in touched if path.endswith(SUFFIX) or "/assets/" in path}
-    folders |= {_home(path) for path in new if path.endswith(SUFFIX)} if sources else set()
+    folders = {_find_home(path) for path in touched if path.endswith(SUFFIX) or "/assets/" in path}
+    folders |= {_find_home(path) for path in new if path.endswith(SUFFIX)} if sources else set()
     for folder in sorted(folders):
         own = [path for path in new if path.startswith(f"{folder}/")]
         if not any(path.endswith(SUFFIX) for path in own):
@@ -493,7 +495,7 @@ def _cassettes(
                 new[path] = file.read_bytes()
 
 
-def _home(path: str) -> str:
+def _find_home(path: str) -> str:
     """The folder of a notebook's cassettes, of a path in it."""
     parent = PurePosixPath(path).parent
     return str(parent.parent if parent.name in ("takes", "assets") else parent)

@@ -294,9 +294,9 @@ def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: l
     if want.env == "current":
         return sys.executable
     try:
-        if why := _uncached():
+        if why := _explain_uncached():
             notes.append(f"the environment was not kept, and is made anew each time: {why}")
-            with _installers_in(folder):
+            with _set_installer_caches(folder):
                 return str(
                     install.made(
                         bundle, folder / "environment", allow_index=want.allow_index, allow_build=want.allow_build,
@@ -317,7 +317,7 @@ def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: l
         raise BundleError(error.reason + hint, place=bundle.place) from error
 
 
-def _uncached() -> str:
+def _explain_uncached() -> str:
     """Why nothing can be kept in the user's cache folder; "" where it can."""
     from tape_jupyter.bundle.environment.index import cache
 
@@ -330,7 +330,7 @@ def _uncached() -> str:
 
 
 @contextmanager
-def _installers_in(folder: Path) -> Iterator[None]:
+def _set_installer_caches(folder: Path) -> Iterator[None]:
     """Their own caches lie in the folder too: they have no other that they can write."""
     own = {
         name: str(folder / "installers")
@@ -376,15 +376,15 @@ class _Judge:
 
     def hear(self, out: Out) -> None:
         saved = self._notebook.cells[out.index]
-        wanted = self._expected.get(out.number) or _unsaid(out, saved)
-        self.cells.append(self._judged(out, saved, wanted))
+        wanted = self._expected.get(out.number) or _build_expected(out, saved)
+        self.cells.append(self._judge_cell(out, saved, wanted))
         self._told(self.cells[-1])
 
-    def _judged(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
+    def _judge_cell(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
         never_ran = not out.ran and process.never_run(saved, self._notebook)
         shown = run.counted(saved.source, out.outputs)
         given = expected.digest(shown, self._where) if out.ran else ""
-        status, said = _status(out, wanted, given) if out.ran else ("not run", ())
+        status, said = _find_status(out, wanted, given) if out.ran else ("not run", ())
         differences = (
             diff.compare(expected.shown(saved), shown, self._where)
             if status in ("differs", "failed", "missed")
@@ -400,7 +400,7 @@ class _Judge:
         )  # fmt: skip
 
 
-def _unsaid(out: Out, saved: Any) -> Expected:
+def _build_expected(out: Out, saved: Any) -> Expected:
     """Of a cell that the manifest does not know: what the notebook shows is expected."""
     shown = expected.shown(saved)
     return Expected(
@@ -408,7 +408,7 @@ def _unsaid(out: Out, saved: Any) -> Expected:
     )
 
 
-def _status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, ...]]:
+def _find_status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, ...]]:
     name, value = outputs.failure_of(out.outputs)
     if name in REFUSALS and wanted.raises != name:
         return "missed", tuple(f"{name}: {value}".rstrip().split("\n"))
@@ -428,25 +428,25 @@ def drifted(manifest: Manifest) -> Iterator[str]:
     for name, value in here.items():
         if kit.get(name) and str(kit[name]).lower() != value.lower():
             yield f"{name} {safe(str(kit[name]))} in the bundle, {value} here"
-    drift = list(_packages(kit.get("distributions") or ()))
+    drift = list(_compare_packages(kit.get("distributions") or ()))
     yield from drift[:DRIFTED]
     if len(drift) > DRIFTED:
         yield f"and {len(drift) - DRIFTED} more packages"
 
 
-def _packages(listed: Any) -> Iterator[str]:
+def _compare_packages(listed: Any) -> Iterator[str]:
     have = {
-        _normal(each.metadata["Name"] or ""): each.version
+        _normalise_name(each.metadata["Name"] or ""): each.version
         for each in importlib.metadata.distributions()
     }
     for each in map(str, listed):
         name, _, version = each.partition("==")
-        found = have.get(_normal(name))
+        found = have.get(_normalise_name(name))
         if found != version:
             yield f"{safe(name)} {safe(version)} in the bundle, {found or 'not'} here"
 
 
-def _normal(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

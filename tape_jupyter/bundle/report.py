@@ -132,7 +132,7 @@ def write(path: Path, pieces: Iterator[str]) -> None:
 
 def junit(run: BundleRun) -> Iterator[str]:
     """A testsuite for the notebook, a testcase for each cell."""
-    counts = _counts(run)
+    counts = _count_results(run)
     suites = ET.Element("testsuites", {"name": JUNIT, **counts})
     suite = ET.SubElement(suites, "testsuite", {"name": xml_text(run.notebook), **counts})
     properties = ET.SubElement(suite, "properties")
@@ -144,14 +144,14 @@ def junit(run: BundleRun) -> Iterator[str]:
     }.items():
         ET.SubElement(properties, "property", {"name": name, "value": xml_text(value)})
     for cell in run.cells:
-        _testcase(suite, run, cell)
+        _add_testcase(suite, run, cell)
     ET.indent(suites)
     yield '<?xml version="1.0" encoding="utf-8"?>\n'
     yield ET.tostring(suites, encoding="unicode")
     yield "\n"
 
 
-def _counts(run: BundleRun) -> dict[str, str]:
+def _count_results(run: BundleRun) -> dict[str, str]:
     ways = run.counts()
     return {
         "tests": str(len(run.cells)), "failures": str(ways.get("differs", 0) + ways.get("missed", 0)),
@@ -160,7 +160,7 @@ def _counts(run: BundleRun) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
+def _add_testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
     name = run.notebook.rpartition("/")[2].removesuffix(".ipynb")
     about = {
         "classname": xml_text(name),
@@ -192,16 +192,16 @@ def xml_text(text: str) -> str:
 def html(run: BundleRun) -> Iterator[str]:
     """The page, in pieces."""
     policy = f"default-src 'none'; style-src {allowed(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
-    title = f"{run.notebook.rpartition('/')[2]}: {_closing(run)}"
+    title = f"{run.notebook.rpartition('/')[2]}: {_format_closing(run)}"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n{MADE}\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<title>{_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    yield from _head(run)
-    yield from _map(run)
+    yield f"<title>{_escape_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    yield from _build_head(run)
+    yield from _build_map(run)
     left = _Room(PICTURES)
     for cell in run.cells:
-        yield from _cell(cell, left)
+        yield from _build_cell(cell, left)
     yield "</main>\n</body>\n</html>\n"
 
 
@@ -217,53 +217,54 @@ class _Room:
         return fits
 
 
-def _closing(run: BundleRun) -> str:
+def _format_closing(run: BundleRun) -> str:
     return run.closing().replace("\n", "; ")
 
 
-def _head(run: BundleRun) -> Iterator[str]:
+def _build_head(run: BundleRun) -> Iterator[str]:
     verdict = "good" if run.good else "bad"
-    yield f'<header>\n<p class="over">Replay of {_text(run.place)}</p>\n'
-    yield f'<h1 class="{verdict}">{_text(_closing(run))}</h1>\n<dl>\n'
-    yield _row("Notebook", run.notebook)
-    yield _row("Bundle", f"sha256 {run.digest}")
-    yield _row("Take", run.take) if run.take else ""
-    yield _row(
+    yield f'<header>\n<p class="over">Replay of {_escape_text(run.place)}</p>\n'
+    yield f'<h1 class="{verdict}">{_escape_text(_format_closing(run))}</h1>\n<dl>\n'
+    yield _build_row("Notebook", run.notebook)
+    yield _build_row("Bundle", f"sha256 {run.digest}")
+    yield _build_row("Take", run.take) if run.take else ""
+    yield _build_row(
         "Packages",
         "of the bundle's lock" if run.env == "lock" else "of the interpreter that replayed it",
     )
-    yield _row("Network", run.guard)
+    yield _build_row("Network", run.guard)
     for name, told in (("Not as recorded", run.drift), ("Note", run.notes)):
         for each in told:
-            yield _row(name, each)
+            yield _build_row(name, each)
     yield "</dl>\n</header>\n"
 
 
-def _row(name: str, value: str) -> str:
-    return f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>\n"
+def _build_row(name: str, value: str) -> str:
+    return f"<div><dt>{_escape_text(name)}</dt><dd>{_escape_text(value)}</dd></div>\n"
 
 
-def _map(run: BundleRun) -> Iterator[str]:
+def _build_map(run: BundleRun) -> Iterator[str]:
     """A square for each cell, to click on."""
     yield '<nav aria-label="Cells">\n'
     for cell in run.cells:
-        what = _text(f"[{cell.number}] {_WORDS[cell.status]}: {cell.title}")
-        yield f'<a class="{_class(cell)}" href="#cell-{cell.number}" title="{what}">{cell.number}</a>\n'
+        what = _escape_text(f"[{cell.number}] {_WORDS[cell.status]}: {cell.title}")
+        yield f'<a class="{_find_class(cell)}" href="#cell-{cell.number}" title="{what}">{cell.number}</a>\n'
     yield "</nav>\n"
 
 
-def _class(cell: BundleCell) -> str:
+def _find_class(cell: BundleCell) -> str:
     return cell.status.replace(" ", "-") if cell.status in _WORDS else "differs"
 
 
-def _cell(cell: BundleCell, left: _Room) -> Iterator[str]:
+def _build_cell(cell: BundleCell, left: _Room) -> Iterator[str]:
     calls = "" if not cell.calls else "1 call" if cell.calls == 1 else f"{cell.calls:,} calls"
     facts = ", ".join(
         filter(None, [calls, f"{cell.seconds:.2f} s" if cell.status != "not run" else ""])
     )
     head = (
-        f'<span class="number">[{cell.number}]</span> <span class="way {_class(cell)}">{_WORDS[cell.status]}</span> '
-        f'<span class="title">{_text(cell.title)}</span> <span class="facts">{facts}</span>'
+        f'<span class="number">[{cell.number}]</span> '
+        f'<span class="way {_find_class(cell)}">{_WORDS[cell.status]}</span> '
+        f'<span class="title">{_escape_text(cell.title)}</span> <span class="facts">{facts}</span>'
     )
     if cell.good:
         yield f'<section id="cell-{cell.number}" class="cell">{head}</section>\n'
@@ -272,52 +273,52 @@ def _cell(cell: BundleCell, left: _Room) -> Iterator[str]:
     if cell.known:
         yield '<p class="note">The bundle says so itself: this cell differed when it was exported.</p>\n'
     if cell.said:
-        yield f'<pre class="said">{_lines(cell.said)}</pre>\n'
+        yield f'<pre class="said">{_build_lines(cell.said)}</pre>\n'
     for each in cell.differences:
-        yield from _difference(each, left)
+        yield from _build_difference(each, left)
     cut = cell.source if len(cell.source) <= SOURCE else f"{cell.source[:SOURCE]}\n…"
-    yield f'<details class="source"><summary>The cell</summary><pre>{_text(cut)}</pre></details>\n</details>\n'
+    yield f'<details class="source"><summary>The cell</summary><pre>{_escape_text(cut)}</pre></details>\n</details>\n'
 
 
-def _difference(each: OutputDifference, left: _Room) -> Iterator[str]:
+def _build_difference(each: OutputDifference, left: _Room) -> Iterator[str]:
     only = {"expected": "missing in the replay", "replayed": "new in the replay"}.get(each.only, "")
-    yield f"<h2>{_text(each.heading)}{f' <small>{only}</small>' if only else ''}</h2>\n"
+    yield f"<h2>{_escape_text(each.heading)}{f' <small>{only}</small>' if only else ''}</h2>\n"
     if each.table:
-        yield from _table(each.table)
+        yield from _build_table(each.table)
     elif each.images:
-        yield from _images(each.images, left)
+        yield from _build_images(each.images, left)
     else:
-        yield f'<pre class="diff">{_lines(each.lines)}</pre>\n'
+        yield f'<pre class="diff">{_build_lines(each.lines)}</pre>\n'
 
 
-def _lines(lines: tuple[str, ...]) -> str:
+def _build_lines(lines: tuple[str, ...]) -> str:
     """Each line in the colour of its sign."""
     kinds = {"+": "new", "-": "gone", "@": "where"}
     return "\n".join(
-        f'<span class="{kinds[line[:1]]}">{_text(line[:LONGEST])}</span>'
+        f'<span class="{kinds[line[:1]]}">{_escape_text(line[:LONGEST])}</span>'
         if line[:1] in kinds
-        else _text(line[:LONGEST])
+        else _escape_text(line[:LONGEST])
         for line in lines
     )
 
 
-def _table(table: TableDiff) -> Iterator[str]:
+def _build_table(table: TableDiff) -> Iterator[str]:
     if shape := table.shape():
-        yield f'<pre class="diff">{_lines(tuple(shape))}</pre>\n'
+        yield f'<pre class="diff">{_build_lines(tuple(shape))}</pre>\n'
     if table.changed:
         yield '<div class="wide"><table>\n<thead><tr><th>row</th><th>column</th><th>expected</th><th>replayed</th></tr>'
         yield "</thead>\n<tbody>\n"
         for each in table.changed:
-            before, after = _text(each.before[:LONGEST]), _text(each.after[:LONGEST])
-            yield f"<tr><th>{_text(each.row)}</th><th>{_text(each.column)}</th>"
+            before, after = _escape_text(each.before[:LONGEST]), _escape_text(each.after[:LONGEST])
+            yield f"<tr><th>{_escape_text(each.row)}</th><th>{_escape_text(each.column)}</th>"
             yield f'<td class="gone">{before}</td><td class="new">{after}</td></tr>\n'
         yield "</tbody>\n</table></div>\n"
     if table.more:
         yield f'<p class="note">and {table.more:,} more cells</p>\n'
 
 
-def _images(images: Images, left: _Room) -> Iterator[str]:
-    yield f'<pre class="diff">{_lines(tuple(images.text()))}</pre>\n<div class="images">\n'
+def _build_images(images: Images, left: _Room) -> Iterator[str]:
+    yield f'<pre class="diff">{_build_lines(tuple(images.text()))}</pre>\n<div class="images">\n'
     for name, kind, data in (
         ("expected", images.kind, images.expected), ("replayed", images.kind, images.replayed),
         ("what differs, in red", "image/png", images.marked),
@@ -328,6 +329,6 @@ def _images(images: Images, left: _Room) -> Iterator[str]:
     yield "</div>\n"
 
 
-def _text(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Text as text: no markup, and no character that HTML does not take."""
     return escape(xml_text(text), quote=True)

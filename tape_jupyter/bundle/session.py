@@ -54,55 +54,55 @@ def session_of(notebook: Path) -> Session:
     """The session of a notebook. Raises TapeUsageError where there is nothing to make a bundle of."""
     node = run.read(notebook)
     path = notebook.resolve()
-    cassettes = _cassettes(path)
+    cassettes = _find_cassettes(path)
     _require_outputs(notebook, node)
     found = {path.name: "notebook"}
     for cassette in cassettes:
-        found |= {_below(path, each): "take" for each in takes_files.found(cassette)}
-        found |= {_below(path, cassette): "cassette"}
+        found |= {_to_relative(path, each): "take" for each in takes_files.found(cassette)}
+        found |= {_to_relative(path, cassette): "cassette"}
         if takes_files.default(cassette):
-            found |= {_below(path, takes_files.choice(cassette)): "take"}
+            found |= {_to_relative(path, takes_files.choice(cassette)): "take"}
     tapes = paths.folder(path)
     for name in sorted(
         {
             name
             for each in found
             if each.endswith(takes_files.SUFFIX)
-            for name in _assets(path.parent / each)
+            for name in _find_assets(path.parent / each)
         }
     ):
         asset = tapes / "assets" / name
         if not asset.is_file() or asset.is_symlink():
             raise BundleError(
-                f"{_below(path, asset)} is referred to and not there; restore it, or record again"
+                f"{_to_relative(path, asset)} is referred to and not there; restore it, or record again"
             )
-        found[_below(path, asset)] = "asset"
+        found[_to_relative(path, asset)] = "asset"
     return Session(path, node, dict(sorted(found.items())), tuple(cassettes))
 
 
-def _below(notebook: Path, file: Path) -> str:
+def _to_relative(notebook: Path, file: Path) -> str:
     return file.relative_to(notebook.parent).as_posix()
 
 
-def _assets(path: Path) -> set[str]:
+def _find_assets(path: Path) -> set[str]:
     """Names of the long texts that a cassette refers to; of some more where a recorded text looks
     like a reference.
     """
     return {found.decode() for found in _ASSET.findall(path.read_bytes())}
 
 
-def _cassettes(path: Path) -> list[Path]:
+def _find_cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
     found = sorted(folder.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first)
     if not found:
-        raise TapeUsageError(_without(path))
+        raise TapeUsageError(_explain_missing(path))
     for each in found:
         if each.is_symlink() or not each.is_file():
             raise TapeUsageError(f"{each}: a cassette is a file of its own, not a link")
     return found
 
 
-def _without(path: Path) -> str:
+def _explain_missing(path: Path) -> str:
     """What to tell of a notebook without a recording: it may have been renamed."""
     if beside := paths.adoptable(path, paths.cells_of(path)):
         return f"nothing to export yet: {paths.offer(path, beside)}"
@@ -131,14 +131,14 @@ def included(folder: Path, globs: Sequence[str]) -> list[str]:
     found: list[str] = []
     for glob in globs:
         _require_inside(glob, "--include")
-        files = sorted(_files(folder, glob))
+        files = sorted(_find_files(folder, glob))
         if not files:
             raise TapeUsageError(f"--include {glob}: there is no such file in {folder}")
         found += files
     return sorted(set(found))
 
 
-def _files(folder: Path, glob: str) -> Iterator[str]:
+def _find_files(folder: Path, glob: str) -> Iterator[str]:
     for path in folder.glob(glob):
         for each in path.rglob("*") if path.is_dir() else [path]:
             if each.is_file():
@@ -151,10 +151,10 @@ def excluded(names: Collection[str], globs: Sequence[str]) -> set[str]:
     """
     for glob in globs:
         _require_inside(glob, "--exclude")
-    return {name for name in names if any(_named(name, glob.rstrip("/")) for glob in globs)}
+    return {name for name in names if any(_is_named(name, glob.rstrip("/")) for glob in globs)}
 
 
-def _named(name: str, glob: str) -> bool:
+def _is_named(name: str, glob: str) -> bool:
     path = PurePosixPath(name)
     forms = (name, path.name, *(str(parent) for parent in path.parents))
     return any(fnmatch.fnmatchcase(form, glob) for form in forms)

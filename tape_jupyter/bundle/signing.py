@@ -65,11 +65,11 @@ def sign(manifest: bytes, key: Path) -> bytes:
     """
     if not key.is_file():
         raise TapeUsageError(f"{key}: there is no such key. Make one with: ssh-keygen -t ed25519")
-    told = [_program(), "-Y", "sign", "-f", str(key.absolute()), "-n", NAMESPACE]
+    told = [_find_program(), "-Y", "sign", "-f", str(key.absolute()), "-n", NAMESPACE]
     # a list, no shell
     done = subprocess.run(told, input=manifest, capture_output=True, check=False)  # noqa: S603
     if done.returncode or not done.stdout.startswith(_FIRST):
-        raise TapeUsageError(f"{key}: it cannot sign: {_said(done)}")
+        raise TapeUsageError(f"{key}: it cannot sign: {_read_error(done)}")
     return done.stdout
 
 
@@ -87,31 +87,35 @@ def verify(manifest: bytes, signature: bytes | None, signers: Path | None) -> Si
         )
     if not signature.startswith(_FIRST):
         return Signed("wrong", why="it is no signature of ssh-keygen's")
-    keygen = _program()
+    keygen = _find_program()
     with tempfile.TemporaryDirectory(prefix="tape-signature-") as folder:
         at = Path(folder, "signature")
         at.write_bytes(signature)
-        valid = _run([keygen, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(at)], manifest)
+        valid = _run_keygen(
+            [keygen, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(at)], manifest
+        )
         if valid.returncode:
             return Signed("wrong", why="it is not of this bundle")
-        key = _key(valid)
+        key = _parse_key(valid)
         if signers is None:
             return Signed("key", key=key)
-        return _signer(keygen, manifest, at, signers.absolute(), key)
+        return _find_signer(keygen, manifest, at, signers.absolute(), key)
 
 
-def _signer(keygen: str, manifest: bytes, signature: Path, signers: Path, key: str) -> Signed:
-    found = _run([keygen, "-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b"")
+def _find_signer(keygen: str, manifest: bytes, signature: Path, signers: Path, key: str) -> Signed:
+    found = _run_keygen(
+        [keygen, "-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b""
+    )
     for who in found.stdout.decode("utf-8", "replace").splitlines() if not found.returncode else ():
         about = ["-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)]
-        if not _run([keygen, "-Y", "verify", *about], manifest).returncode:
+        if not _run_keygen([keygen, "-Y", "verify", *about], manifest).returncode:
             return Signed("signer", who=who, key=key)
     return Signed(
         "wrong", key=key, why=f"the key {key} is not one that {signers.name} lists for {NAMESPACE}"
     )
 
 
-def _program() -> str:
+def _find_program() -> str:
     found = program("ssh-keygen")
     if not found:
         raise TapeUsageError(
@@ -120,18 +124,18 @@ def _program() -> str:
     return found
 
 
-def _run(told: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run_keygen(told: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(told, input=data, capture_output=True, check=False, timeout=_SECONDS)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BundleError(f"the signature cannot be checked: {error}") from error
 
 
-def _key(done: subprocess.CompletedProcess[bytes]) -> str:
+def _parse_key(done: subprocess.CompletedProcess[bytes]) -> str:
     found = re.search(r"with (\S+) key (\S+)", done.stdout.decode("utf-8", "replace"))
     return f"{found[1]} {found[2]}" if found else "of an unknown kind"
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+def _read_error(done: subprocess.CompletedProcess[bytes]) -> str:
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else f"ssh-keygen ended with {done.returncode}"

@@ -24,7 +24,7 @@ def runtime(folder: Path) -> Path:
     """A new folder for the sockets: this one where their paths are short enough there, else one in
     /tmp, to be removed in the end. Raises BundleError where there is no such place.
     """
-    if _fits(folder):
+    if _is_short_enough(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
     try:
@@ -42,5 +42,5 @@ def remove(sockets: Path | str, scratch: Path) -> None:
         shutil.rmtree(sockets, ignore_errors=True)
 
 
-def _fits(folder: Path) -> bool:
+def _is_short_enough(folder: Path) -> bool:
     return len(os.fsencode(folder)) + NAME <= LONGEST

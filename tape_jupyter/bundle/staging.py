@@ -69,14 +69,14 @@ def staged(
     near = session.folder.relative_to(top).as_posix()
     read = {each.path: each for each in (*collected.modules, *collected.data)}
     roles = dict.fromkeys(
-        (_join(near, name) for name in included(session.folder, list(include))), "data"
+        (_join_path(near, name) for name in included(session.folder, list(include))), "data"
     )
     roles |= {each.path: "data" for each in collected.data} | {
         each.path: "module" for each in collected.modules
     }
-    roles |= {_join(near, name): role for name, role in session.files.items()}
-    made = Staged(f"{SESSION}/{_below(collected.root, _join(near, session.path.name))}")
-    gone = _gone(roles, near, list(exclude))
+    roles |= {_join_path(near, name): role for name, role in session.files.items()}
+    made = Staged(f"{SESSION}/{_to_relative(collected.root, _join_path(near, session.path.name))}")
+    gone = _find_excluded(roles, near, list(exclude))
     for path, role in sorted(roles.items()):
         why = EXCLUDED if path in gone else HOOK if names.hook(path) else ""
         if why:
@@ -84,12 +84,12 @@ def staged(
             continue
         content = before.get(path, top / path)
         _require_unchanged(top / path, content, read.get(path))
-        made.add(f"{SESSION}/{_below(collected.root, path)}", content, role)
+        made.add(f"{SESSION}/{_to_relative(collected.root, path)}", content, role)
         made.carried.add(path)
     for each in collected.left_out:
         made.left.append(LeftOut(each.path, each.size, each.sha256, each.why))
         if (top / each.path).is_file() and each.path not in gone:
-            made.lacking[f"{SESSION}/{_below(collected.root, each.path)}"] = each.path
+            made.lacking[f"{SESSION}/{_to_relative(collected.root, each.path)}"] = each.path
     if collected.elsewhere:
         made.left.append(
             LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})")
@@ -97,7 +97,7 @@ def staged(
     return made
 
 
-def _gone(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:
+def _find_excluded(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:
     """What `--exclude` names, as seen from the notebook's folder."""
     seen = {path: os.path.relpath(path, near).replace(os.sep, "/") for path in roles}
     named = excluded(seen.values(), exclude)
@@ -109,11 +109,11 @@ def _gone(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:
     return gone
 
 
-def _join(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return str(PurePosixPath(folder) / name)
 
 
-def _below(root: str, path: str) -> str:
+def _to_relative(root: str, path: str) -> str:
     """A path below the top as one below the session's root; one outside of it keeps its name alone."""
     inside = PurePosixPath(path)
     return str(inside.relative_to(root)) if inside.is_relative_to(root) else inside.name

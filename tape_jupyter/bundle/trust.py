@@ -34,7 +34,7 @@ def file() -> Path:
 
 def trusted(digest: str) -> bool:
     """Whether a person of this account has let this very bundle run, or made it here."""
-    return digest in _known()
+    return digest in _read_known()
 
 
 def remember(digest: str, notebook: str, how: How) -> str:
@@ -46,7 +46,7 @@ def remember(digest: str, notebook: str, how: How) -> str:
     if trusted(digest):
         return ""
     try:
-        _add(f"{digest} {how} {_plain(notebook)}")
+        _add_line(f"{digest} {how} {_to_plain_line(notebook)}")
     except OSError as error:
         return f"that it may run could not be kept ({file()}: {error.strerror or error}); it will be asked for again"
     return ""
@@ -64,7 +64,7 @@ def ask(
         return ""
     asked = answer or terminal()
     told = "\n".join(
-        [f"{_plain(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts]
+        [f"{_to_plain_line(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts]
     )
     if asked is None:
         raise BundleError(
@@ -73,7 +73,7 @@ def ask(
         )
     if asked(f"{told}\nType {WORD} to run it, anything else to leave it: ").strip().lower() != WORD:
         raise BundleError(
-            f"not run. To look at it without running anything: tape open {_plain(bundle.place)}"
+            f"not run. To look at it without running anything: tape open {_to_plain_line(bundle.place)}"
         )
     return remember(bundle.digest, bundle.manifest.notebook, "asked")
 
@@ -91,12 +91,12 @@ def terminal() -> Callable[[str], str] | None:
     return ask_there
 
 
-def _plain(text: str) -> str:
+def _to_plain_line(text: str) -> str:
     """A stranger's text on one line of a terminal: nothing that moves its cursor."""
     return "".join(c if c.isprintable() else "?" for c in str(text))[:200]
 
 
-def _known() -> set[str]:
+def _read_known() -> set[str]:
     try:
         lines = file().read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -104,7 +104,7 @@ def _known() -> set[str]:
     return {found[1] for line in lines if (found := _LINE.fullmatch(line))}
 
 
-def _add(line: str) -> None:
+def _add_line(line: str) -> None:
     """One line more, in one step; two that do it at once both have theirs."""
     import portalocker
 

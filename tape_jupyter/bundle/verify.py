@@ -60,10 +60,10 @@ class Verdict:
         """What people read: a mark (ok, wrong, note, said) and a line; a bundle's control
         characters are not in it.
         """
-        for mark, text in self._lines():
+        for mark, text in self._build_lines():
             yield mark, "".join(char if char.isprintable() else " " for char in text)
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
+    def _build_lines(self) -> Iterator[tuple[str, str]]:
         yield from (("wrong", problem) for problem in self.problems)
         if self.good:
             yield (
@@ -102,21 +102,21 @@ def verify(
             raise BundleError("it is no bundle: a bundle begins with its manifest", place=shown)
         try:
             with opened(path, tell) as it:
-                verdict = _checked(it, shown, tell)
+                verdict = _check_bundle(it, shown, tell)
                 manifest = it.manifest.to_bytes()
         except BundleError as error:
             problems = error.problems if len(error.problems) > 1 else (error.reason,)
             return Verdict(shown, problems=problems)
-    signed = signing.verify(manifest, _signature(place, signature), signers)
+    signed = signing.verify(manifest, _read_signature(place, signature), signers)
     problems = (*verdict.problems, *([signed.text()] if signed.state == "wrong" else []))
-    return Verdict(**{**_fields(verdict), "signed": signed, "problems": problems})
+    return Verdict(**{**_list_fields(verdict), "signed": signed, "problems": problems})
 
 
-def _fields(verdict: Verdict) -> dict[str, Any]:
+def _list_fields(verdict: Verdict) -> dict[str, Any]:
     return {name: getattr(verdict, name) for name in Verdict.__dataclass_fields__}
 
 
-def _signature(place: str | Path, signature: str | Path | None) -> bytes | None:
+def _read_signature(place: str | Path, signature: str | Path | None) -> bytes | None:
     found = locations.small(
         signature if signature is not None else locations.beside(place, signing.SUFFIX)
     )
@@ -125,10 +125,10 @@ def _signature(place: str | Path, signature: str | Path | None) -> bytes | None:
     return found
 
 
-def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
+def _check_bundle(it: Bundle, place: str, tell: Tell) -> Verdict:
     manifest = it.manifest
     problems: list[str] = []
-    notes = [*_lock(it, problems), *_left_out(it)]
+    notes = [*_check_lock(it, problems), *_list_left_out(it)]
     with tempfile.TemporaryDirectory(prefix="tape-verify-") as folder:
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
         problems += [
@@ -137,23 +137,23 @@ def _checked(it: Bundle, place: str, tell: Tell) -> Verdict:
             if (said := notebook_schema.wrong((unpacked / name).read_bytes()))
         ]
         if not problems:
-            problems += _cells(it, notes)
+            problems += _check_cells(it, notes)
         names = [
             *it.names("cassette"),
             *(name for name in it.names("take") if name.endswith(SUFFIX)),
         ]
-        problems += _choices(it)
+        problems += _check_choices(it)
         calls, budget = 0, external_texts.Budget()
         for done, name in enumerate(names):
             tell("reading recordings", done, len(names))
-            calls += _recording(unpacked / name, name, problems, notes, budget)
+            calls += _check_recording(unpacked / name, name, problems, notes, budget)
     return Verdict(
         place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
-        tuple(problems), tuple(notes), tuple(_said(it)),
+        tuple(problems), tuple(notes), tuple(_list_claims(it)),
     )  # fmt: skip
 
 
-def _choices(it: Bundle) -> Iterator[str]:
+def _check_choices(it: Bundle) -> Iterator[str]:
     """Files that say which take replays where none is named, of a take that is not there."""
     takes = it.names("take")
     for name in takes:
@@ -163,7 +163,7 @@ def _choices(it: Bundle) -> Iterator[str]:
                 yield f"{name} names the take {chosen[:80]!r}, which is not in it"
 
 
-def _cells(it: Bundle, notes: list[str]) -> list[str]:
+def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
     """How the cells of the notebook are not those of the manifest."""
     from tape_jupyter.bundle.proof import expected
 
@@ -176,19 +176,19 @@ def _cells(it: Bundle, notes: list[str]) -> list[str]:
     problems, unsure = expected.compared(it.manifest.cells, told["cells"])
     if unsure:
         notes.append(
-            f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_few(unsure)}. That may be "
-            "the folders of its maker's machine, which count as none; a replay tells"
+            f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_format_few(unsure)}. "
+            "That may be the folders of its maker's machine, which count as none; a replay tells"
         )
     return problems
 
 
-def _few(numbers: Sequence[int]) -> str:
+def _format_few(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:12])) + (
         f" and {len(numbers) - 12} more" if len(numbers) > 12 else ""
     )
 
 
-def _recording(
+def _check_recording(
     path: Path, name: str, problems: list[str], notes: list[str], budget: external_texts.Budget
 ) -> int:
     """How many calls a cassette or take holds itself; every record is read whole, and every reply
@@ -218,7 +218,7 @@ def _recording(
     return len(own)
 
 
-def _lock(it: Bundle, problems: list[str]) -> Iterator[str]:
+def _check_lock(it: Bundle, problems: list[str]) -> Iterator[str]:
     """What is odd about the packages; a replay installs none of that unless it is told to."""
     from tape_jupyter.bundle.environment import lock
 
@@ -232,7 +232,7 @@ def _lock(it: Bundle, problems: list[str]) -> Iterator[str]:
         yield f"its maker says why not all packages have digests: {it.manifest.lock.why}"
 
 
-def _left_out(it: Bundle) -> Iterator[str]:
+def _list_left_out(it: Bundle) -> Iterator[str]:
     for each in it.manifest.left_out:
         size = f" ({each.size:,} bytes)" if each.size else ""
         yield f"{each.path} is not in it{size}: {each.why}"
@@ -240,7 +240,7 @@ def _left_out(it: Bundle) -> Iterator[str]:
         yield f"its maker could not watch {unseen}: what a cell reads so may be missing"
 
 
-def _said(it: Bundle) -> Iterator[str]:
+def _list_claims(it: Bundle) -> Iterator[str]:
     manifest = it.manifest
     different = {each.cell for each in manifest.differences}
     same = sum(1 for each in manifest.cells if each.number not in different)

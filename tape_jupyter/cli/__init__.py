@@ -142,14 +142,15 @@ def record(
 
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
-        options = _options("record", take, (), freeze, stub, kernel=kernel_name)
+        options = _build_options("record", take, (), freeze, stub, kernel=kernel_name)
         runs, written = headless_run.record(
             notebook, progress.starting, progress.told, timeout, options, notes.append
         )
     if as_json:
         click.echo(
             json.dumps(
-                {**_report(notebook, "record", runs, notes), "written": str(written)}, indent=1
+                {**_build_report(notebook, "record", runs, notes), "written": str(written)},
+                indent=1,
             )
         )
     else:
@@ -157,8 +158,8 @@ def record(
             click.echo(
                 f"{notebook} was saved by somebody else meanwhile; the outputs are in {written}"
             )
-        click.echo(_closing(runs, f"recorded, outputs in {written}", notes))
-    return _code(runs)
+        click.echo(_format_closing(runs, f"recorded, outputs in {written}", notes))
+    return _compute_exit_code(runs)
 
 
 @tape.command(
@@ -271,7 +272,7 @@ def replay(  # noqa: PLR0913 - an option each
             f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True
         )
         return 1
-    options = _options("replay", take, live, freeze, stub, on_divergence, pace, kernel_name)
+    options = _build_options("replay", take, live, freeze, stub, on_divergence, pace, kernel_name)
     writes = bool(live or stub or on_divergence)
     if take and not writes and not any(take in files.names(path) for path in found):
         files.require(found[0], take)
@@ -285,7 +286,7 @@ def replay(  # noqa: PLR0913 - an option each
         options["TAPE_OPTIONS"] = f"{options.get('TAPE_OPTIONS', '')} --strict".strip()
     if shuffle is not None:
         done = order_search.search(
-            notebook, shuffle, tries, _tell_try(quiet=as_json), timeout, options
+            notebook, shuffle, tries, _build_try_listener(quiet=as_json), timeout, options
         )
         tried = [each.record() for each in done]
         click.echo(json.dumps(tried, indent=1) if as_json else order_search.verdict(notebook, done))
@@ -298,17 +299,17 @@ def replay(  # noqa: PLR0913 - an option each
     made = sorted({made for path in found for made in files.found(path)} - before)
     if as_json:
         report = {
-            **_report(notebook, "replay", runs, notes),
+            **_build_report(notebook, "replay", runs, notes),
             **({"takes": list(map(str, made))} if writes else {}),
         }
         click.echo(json.dumps(report, indent=1))
     else:
-        click.echo(_closing(runs, "the same as saved", notes))
+        click.echo(_format_closing(runs, "the same as saved", notes))
         for path in made:
             click.echo(
                 f"take: {files.name_of(path)} ({path}); to play it: tape replay --take {files.name_of(path)}"
             )
-    return _code(runs)
+    return _compute_exit_code(runs)
 
 
 @tape.command(
@@ -343,7 +344,7 @@ def rerun(  # noqa: PLR0913 - an option each
     from tape_jupyter.jupyter.rerun import headless as rerun_headless
 
     root, take = rerun_headless.take_of(notebook, take, name)
-    options = _options("replay", take, (), (), (), on_divergence, pace, kernel_name)
+    options = _build_options("replay", take, (), (), (), on_divergence, pace, kernel_name)
     with Progress(quiet=as_json) as progress:
         done = rerun_headless.rerun(
             notebook,
@@ -430,11 +431,11 @@ def demo(*, live: bool, keep: Path | None, as_json: bool) -> int:
 @handled
 def completion(shell: str, *, as_json: bool) -> None:
     """Print what lets a shell complete `tape`. The examples are the one line that installs it."""
-    script = _completion(shell)
+    script = _build_completion(shell)
     click.echo(json_text({"shell": shell, "script": script}) if as_json else script)
 
 
-def _completion(shell: str) -> str:
+def _build_completion(shell: str) -> str:
     """For both names of the program. zsh reads the names in the first line."""
     from click.shell_completion import get_completion_class
 
@@ -445,28 +446,28 @@ def _completion(shell: str) -> str:
     return told.replace("#compdef tape", "#compdef tape tape-jupyter", 1)
 
 
-def _tell_try(*, quiet: bool) -> Callable[[Try], None]:
+def _build_try_listener(*, quiet: bool) -> Callable[[Try], None]:
     from tape_jupyter.headless import order_search
 
     return lambda each: None if quiet else click.echo("\n".join(order_search.lines(each)))
 
 
-def _report(path: Path, mode: str, runs: list[CellRun], notes: list[str]) -> dict[str, Any]:
+def _build_report(path: Path, mode: str, runs: list[CellRun], notes: list[str]) -> dict[str, Any]:
     cells = [run.record() for run in runs]
     return {
         "notebook": str(path),
         "mode": mode,
-        "ok": not _code(runs),
+        "ok": not _compute_exit_code(runs),
         "cells": cells,
         "notes": notes,
     }
 
 
-def _code(runs: list[CellRun]) -> int:
+def _compute_exit_code(runs: list[CellRun]) -> int:
     return 0 if all(run.good for run in runs) else 1
 
 
-def _closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
+def _format_closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
     """How many cells came out how, which ones were not run, and what else is to be known; a line
     each.
     """
@@ -488,7 +489,7 @@ def _closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
     return "\n".join([*filter(None, lines), *(f"! {note}" for note in notes)])
 
 
-def _options(
+def _build_options(
     mode: str, take: str | None, live: Words, freeze: Words, stub: Words, on_divergence: str | None = None,
     pace: str | None = None, kernel: str | None = None,
 ) -> dict[str, str]:  # fmt: skip

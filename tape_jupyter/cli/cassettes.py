@@ -53,7 +53,7 @@ def show(
 
     tapes = [opened(path) for path in listing.cassettes_of(where, name)]
     if html is not None:
-        _pages(tapes, Path(html) if html else None, as_json=as_json)
+        _write_pages(tapes, Path(html) if html else None, as_json=as_json)
     elif call is not None:
         entry = listing.find(tapes, call)
         click.echo(
@@ -67,7 +67,7 @@ def show(
         click.echo("\n".join(line for tape in tapes for line in listing.runs_text(tape)))
 
 
-def _pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
+def _write_pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> None:
     """The page of each cassette; `out` names that of the first, which is then the only one."""
     from tape_jupyter.reports import page
 

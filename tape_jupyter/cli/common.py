@@ -41,7 +41,7 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
     """
 
     @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+    def run_command(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
         try:
             with ended():
                 code = command(*args, **kwargs) or 0
@@ -58,7 +58,7 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
             code = 0
         sys.exit(code)
 
-    return run
+    return run_command
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ def ended() -> Iterator[None]:
     interrupts.
     """
 
-    def end(_number: int, _frame: FrameType | None) -> None:
+    def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
@@ -78,7 +78,7 @@ def ended() -> Iterator[None]:
         for name in ("SIGTERM", "SIGHUP")
         if (number := getattr(signal, name, None)) is not None
     ]
-    before = {number: signal.signal(number, end) for number in numbers}
+    before = {number: signal.signal(number, raise_interrupt) for number in numbers}
     try:
         yield
     finally:
@@ -136,7 +136,7 @@ class Progress:
     def pausing(self, ask: Callable[[str], str]) -> Callable[[str], str]:
         """Asks on a terminal on which nothing moves meanwhile."""
 
-        def asked(question: str) -> str:
+        def ask_paused(question: str) -> str:
             self._status.stop()
             try:
                 return ask(question)
@@ -144,7 +144,7 @@ class Progress:
                 if not self._quiet:
                     self._status.start()
 
-        return asked
+        return ask_paused
 
     def spans(self, done: int, total: int) -> None:
         self._status.update(f"{done:,} of {total:,} spans")
@@ -158,7 +158,7 @@ class Progress:
         line = Text(f"[{run.number}/{self._count}] ").append(f"{word:8}", colour)
         self._console.print(line.append(f"{run.seconds:6.1f} s  {run.title}"), soft_wrap=True)
         for said in run.said:
-            self._console.print(Text(f"    {said}", _diff_colour(said)), soft_wrap=True)
+            self._console.print(Text(f"    {said}", _find_diff_colour(said)), soft_wrap=True)
 
 
 class StepProgress:
@@ -225,7 +225,7 @@ class StepProgress:
             print(line, file=sys.stderr, flush=True)  # noqa: T201 - the protocol
 
 
-def _diff_colour(line: str) -> str:
+def _find_diff_colour(line: str) -> str:
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 

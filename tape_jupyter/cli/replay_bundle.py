@@ -48,7 +48,7 @@ def replay(
         report.write(page, report.html(run))
     if junit is not None:
         report.write(junit, report.junit(run))
-    click.echo(json_text(run.record()) if as_json else "\n".join(_closing(run, page)))
+    click.echo(json_text(run.record()) if as_json else "\n".join(_yield_closing(run, page)))
     return 0 if run.good else 1
 
 
@@ -68,7 +68,7 @@ def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
     return lab.run(laid)
 
 
-def _closing(run: BundleRun, page: Path | None) -> Iterator[str]:
+def _yield_closing(run: BundleRun, page: Path | None) -> Iterator[str]:
     yield from (
         f"! {each}" for each in (*run.notes, *(f"not as recorded: {each}" for each in run.drift))
     )

@@ -90,10 +90,10 @@ def resend(  # noqa: PLR0913 - an option each
             json_text({"sent": True, "expected": told, **done.record()}) if as_json else done.text()
         )
         return int((done.reply.status or 0) >= 400)
-    return _rerun(where, done, as_json=as_json)
+    return _rerun_notebook(where, done, as_json=as_json)
 
 
-def _rerun(notebook: Path, done: object, *, as_json: bool) -> int:
+def _rerun_notebook(notebook: Path, done: object, *, as_json: bool) -> int:
     """The notebook on the take: the new answer plays, and its code goes on from there."""
     from tape_jupyter.cassette.takes import files
     from tape_jupyter.experiments.resending.resend import Resent

@@ -107,14 +107,14 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
         click.echo(json_text(told) if as_json else "\n".join(lines))
         return 0
 
-    def before(planned: Plan, missing: int) -> None:
+    def tell_before(planned: Plan, missing: int) -> None:
         click.echo("\n".join(planned.lines()), err=True)
         click.echo(f"  {missing} of {count} answers are to be had, each for that", err=True)
 
     budget = Budget(max_cost, max_calls)
     with StepProgress(quiet=as_json) as steps:
         done = door.sample(
-            ask, count, Check.of(check, notebook.parent), budget, calls=calls, before=before, tell=steps.tell
+            ask, count, Check.of(check, notebook.parent), budget, calls=calls, before=tell_before, tell=steps.tell
         )  # fmt: skip
     click.echo(json_text(done.record()) if as_json else done.text())
     return int(not done.whole)

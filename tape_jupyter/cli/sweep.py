@@ -115,18 +115,18 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
         door.require_trust(over, yes=yes)
         done = door.sweep(over, tried, options, found, steps.tell)
     if out is not None:
-        _write(out, report.lines(done))
+        _write_lines(out, report.lines(done))
     if junit is not None:
         bundle_report.write(junit, report.junit(done))
     if page is not None:
         bundle_report.write(page, report.html(done, page))
-    _tell(done, as_json=as_json)
+    _print_rows(done, as_json=as_json)
     if all(row["end"] == "broken" for row in done.rows()):
         return 2  # not one of the places could be run: bad input, as with every other command
     return int(not done.summary.good or bool(done.summary.unfit))
 
 
-def _write(out: Path, lines: Iterable[str]) -> None:
+def _write_lines(out: Path, lines: Iterable[str]) -> None:
     try:
         with out.open("x", encoding="utf-8") as file:
             file.writelines(lines)
@@ -134,7 +134,7 @@ def _write(out: Path, lines: Iterable[str]) -> None:
         raise TapeUsageError(f"{out} cannot be written: {error.strerror or error}") from error
 
 
-def _tell(done: Sweep, *, as_json: bool) -> None:
+def _print_rows(done: Sweep, *, as_json: bool) -> None:
     from tape_jupyter.experiments.sweep import report
 
     if not as_json:

@@ -109,12 +109,12 @@ def override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenR
         raise TapeUsageError(f"say one of {', '.join(f'--{way}' for way in WAYS)}. Usage: {USAGE}")
     if said.get("status") is not None and ways != ["reply"]:
         raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
-    answer, warnings = _answer(entry, ways[0], said)
-    warnings += (*_of_callers(book, entry), *_of_an_earlier_turn(book, entry))
+    answer, warnings = _build_answer(entry, ways[0], said)
+    warnings += (*_warn_of_callers(book, entry), *_warn_of_earlier_turn(book, entry))
     return OverriddenReply(book.put(entry, answer, said.get("take") or ""), entry, answer, warnings)
 
 
-def _of_an_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
+def _warn_of_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
     if not newer_than(book.runs, entry.run):
         return ()
     told = (
@@ -142,7 +142,7 @@ def way_of(entry: Entry, body: str) -> str:
     return "message" if isinstance(told, dict) and told and keys.issuperset(told) else "text"
 
 
-def _of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
+def _warn_of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
     """What becomes of the taped functions in whose bodies the call was made."""
     return tuple(
         f"it is made inside {each.title} (call {each.id}), whose body runs again in a replay of the take, on the tape; "
@@ -151,7 +151,9 @@ def _of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _answer(entry: Entry, way: str, said: Mapping[str, Any]) -> tuple[EditedReply, tuple[str, ...]]:
+def _build_answer(
+    entry: Entry, way: str, said: Mapping[str, Any]
+) -> tuple[EditedReply, tuple[str, ...]]:
     told = said[way]
     if way == "value":
         edit: dict[str, Any] = {"form": "value", "value": told}
@@ -159,12 +161,12 @@ def _answer(entry: Entry, way: str, said: Mapping[str, Any]) -> tuple[EditedRepl
         edit = {"form": "raw", "status": said.get("status"), "headers": None, "body": told}
     else:
         answer = edits.given(entry, **{way: told})
-        return answer, tuple(_said(each) for each in edits.warnings(entry, answer))
+        return answer, tuple(_format_problem(each) for each in edits.warnings(entry, answer))
     problems = edits.problems_of(entry, edit)
     if wrong := next((each for each in problems if each["level"] == "error"), None):
-        raise TapeUsageError(_said(wrong))
-    return edits.made_of(entry, edit), tuple(map(_said, problems))
+        raise TapeUsageError(_format_problem(wrong))
+    return edits.made_of(entry, edit), tuple(map(_format_problem, problems))
 
 
-def _said(problem: Mapping[str, str]) -> str:
+def _format_problem(problem: Mapping[str, str]) -> str:
     return ": ".join(part for part in (problem["path"], problem["text"]) if part)

@@ -21,10 +21,10 @@ def listed(cassette: Path) -> list[dict[str, Any]]:
     """Each take: what it is of, how many answers it overrides (by hand, live), its own calls; or
     why it is no good.
     """
-    return [_listed(cassette, path) for path in files.found(cassette)]
+    return [_describe_take(cassette, path) for path in files.found(cassette)]
 
 
-def _listed(cassette: Path, path: Path) -> dict[str, Any]:
+def _describe_take(cassette: Path, path: Path) -> dict[str, Any]:
     name = files.name_of(path)
     try:
         take = Cassette.open(cassette, check="marks").take(name)
@@ -44,10 +44,10 @@ def text(cassette: Path) -> str:
     rows = listed(cassette)
     if not rows:
         return f"{cassette.name} has no takes; %%tape replay --live X makes one, and so does cassette.override(...)"
-    return "\n".join(_line(row) for row in rows)
+    return "\n".join(_format_line(row) for row in rows)
 
 
-def _line(row: dict[str, Any]) -> str:
+def _format_line(row: dict[str, Any]) -> str:
     if "error" in row:
         return f"{row['take']:24}  ! {row['error']}"
     counts = (("overrides", "by hand"), ("live", "live"), ("calls", "new calls"))
@@ -81,10 +81,10 @@ def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[diff.CallDiffer
     match list(words):
         case ["diff", one, other]:
             return compared(named(cassette, one), named(cassette, other))
-    return _done(cassette, words), []
+    return _run_action(cassette, words), []
 
 
-def _done(cassette: Path, words: Sequence[str]) -> str:
+def _run_action(cassette: Path, words: Sequence[str]) -> str:
     match list(words):
         case ["rename", old, new]:
             return f"take {old} is called {files.name_of(files.rename(cassette, old, new))} now"
@@ -94,7 +94,7 @@ def _done(cassette: Path, words: Sequence[str]) -> str:
         case ["undo", name]:
             return undo.undo(cassette, name)
         case ["promote", name]:
-            return _promoted(cassette, name)
+            return _promote_take(cassette, name)
         case ["keep", name]:
             return f"take {name} is kept, in {files.require(cassette, name)}"
         case ["default", name]:
@@ -105,7 +105,7 @@ def _done(cassette: Path, words: Sequence[str]) -> str:
             raise TapeUsageError(f"{' '.join(words)[:80]!r}: usage: {USAGE}")
 
 
-def _promoted(cassette: Path, name: str) -> str:
+def _promote_take(cassette: Path, name: str) -> str:
     files.require(cassette, name)
     done = promotion.promote(Cassette.open(cassette).take(name))
     return f"take {name} answers {', '.join(each.id for each in done)} otherwise now; to play it: --take {name}"

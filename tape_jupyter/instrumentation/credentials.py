@@ -43,13 +43,13 @@ def patch(module: ModuleType) -> Undo:
     if module.__name__ == "botocore.session":
         return _patch_session(module)
     if module.__name__ == "botocore.signers":
-        return swap(module.RequestSigner, "get_auth_instance", _auth_instance)
+        return swap(module.RequestSigner, "get_auth_instance", _wrap_get_auth_instance)
     if module.__name__ == "google.auth._default":
         return _patch_google(module)
     if module.__name__ == "anthropic._client":
         return undoing(
             *(
-                swap(kind, "_validate_headers", _validate)
+                swap(kind, "_validate_headers", _wrap_validate_headers)
                 for kind in (module.Anthropic, module.AsyncAnthropic)
             )
         )
@@ -62,7 +62,7 @@ def patch(module: ModuleType) -> Undo:
     ]
     return undoing(
         *(
-            swap(kind, name, functools.partial(_azure, info=name != "get_token"))
+            swap(kind, name, functools.partial(_wrap_get_token, info=name != "get_token"))
             for kind, name in found
         )
     )
@@ -73,7 +73,7 @@ _INSIDE: ContextVar[bool] = ContextVar("tape credentials", default=False)
 
 
 @contextmanager
-def _inside() -> Iterator[None]:
+def _enter_chain() -> Iterator[None]:
     token = _INSIDE.set(True)
     try:
         yield
@@ -87,43 +87,47 @@ def _inside() -> Iterator[None]:
 def _patch_session(module: ModuleType) -> Undo:
     session = module.Session
     return undoing(
-        swap(session, "get_credentials", _credentials),
+        swap(session, "get_credentials", _wrap_get_credentials),
         swap(
-            session, "get_scoped_config", functools.partial(_scoped, missing=module.ProfileNotFound)
+            session,
+            "get_scoped_config",
+            functools.partial(_wrap_get_scoped_config, missing=module.ProfileNotFound),
         ),
-        swap(session, "get_config_variable", _variable),
+        swap(session, "get_config_variable", _wrap_get_config_variable),
     )
 
 
-def _credentials(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _wrap_get_credentials(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def get_credentials(session: Any) -> Any:
         found = None if instrumentation.replays() else original(session)
-        return _aws() if found is None else found
+        return _build_aws_credentials() if found is None else found
 
     return get_credentials
 
 
-def _scoped(original: Callable[[Any], Any], missing: type[Exception]) -> Callable[[Any], Any]:
+def _wrap_get_scoped_config(
+    original: Callable[[Any], Any], missing: type[Exception]
+) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def get_scoped_config(session: Any) -> Any:
         try:
             return original(session)
         except missing:
-            if _aws() is None:
+            if _build_aws_credentials() is None:
                 raise
             return {}
 
     return get_scoped_config
 
 
-def _variable(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_get_config_variable(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def get_config_variable(session: Any, logical_name: str, *more: Any, **options: Any) -> Any:
         found = original(session, logical_name, *more, **options)
         if found is not None or logical_name != "region" or _INSIDE.get():
             return found
-        with _inside():  # finding credentials asks for the region
+        with _enter_chain():  # finding credentials asks for the region
             credentials = session.get_credentials()
         if getattr(credentials, "method", "") != _METHOD:
             return None
@@ -132,19 +136,19 @@ def _variable(original: Callable[..., Any]) -> Callable[..., Any]:
     return get_config_variable
 
 
-def _auth_instance(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_get_auth_instance(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def get_auth_instance(
         signer: Any, *args: Any, request_credentials: Any = None, **options: Any
     ) -> Any:
         if request_credentials is None and instrumentation.replays():
-            request_credentials = _aws()
+            request_credentials = _build_aws_credentials()
         return original(signer, *args, request_credentials=request_credentials, **options)
 
     return get_auth_instance
 
 
-def _aws() -> Any:
+def _build_aws_credentials() -> Any:
     key, secret = (
         instrumentation.stand_in("AWS_ACCESS_KEY_ID", _AWS_TOLD),
         instrumentation.stand_in(AWS, _AWS_TOLD),
@@ -161,26 +165,30 @@ def _aws() -> Any:
 
 def _patch_google(module: ModuleType) -> Undo:
     default: Any = module.default
-    return swap_code(default, _google) if isinstance(default, FunctionType) else lambda: None
+    return (
+        swap_code(default, _wrap_google_default)
+        if isinstance(default, FunctionType)
+        else lambda: None
+    )
 
 
-def _google(body: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_google_default(body: Callable[..., Any]) -> Callable[..., Any]:
     def default(*args: Any, **options: Any) -> Any:
         from google.auth.exceptions import DefaultCredentialsError
 
-        if instrumentation.replays() and (stand_in := _google_stand_in()) is not None:
+        if instrumentation.replays() and (stand_in := _build_google_credentials()) is not None:
             return stand_in
         try:
             return body(*args, **options)
         except DefaultCredentialsError:
-            if (stand_in := _google_stand_in()) is None:
+            if (stand_in := _build_google_credentials()) is None:
                 raise
             return stand_in
 
     return default
 
 
-def _google_stand_in() -> Any:
+def _build_google_credentials() -> Any:
     token = instrumentation.stand_in("GOOGLE_ACCESS_TOKEN", _GOOGLE_TOLD)
     if token is None:
         return None
@@ -193,20 +201,23 @@ def _google_stand_in() -> Any:
 # ---- Azure
 
 
-def _azure(original: Callable[..., Any], *, info: bool) -> Callable[..., Any]:
+def _wrap_get_token(original: Callable[..., Any], *, info: bool) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
         async def fetch_token(credential: Any, *args: Any, **options: Any) -> Any:
             if _INSIDE.get():
                 return await original(credential, *args, **options)
-            if instrumentation.replays() and (stand_in := _token(info=info)) is not None:
+            if (
+                instrumentation.replays()
+                and (stand_in := _build_azure_token(info=info)) is not None
+            ):
                 return stand_in
-            with _inside():
+            with _enter_chain():
                 try:
                     return await original(credential, *args, **options)
                 except Exception as error:
-                    return _or_raise(error, info=info)
+                    return _build_token_or_raise(error, info=info)
 
         return fetch_token
 
@@ -214,26 +225,26 @@ def _azure(original: Callable[..., Any], *, info: bool) -> Callable[..., Any]:
     def get_token(credential: Any, *args: Any, **options: Any) -> Any:
         if _INSIDE.get():
             return original(credential, *args, **options)
-        if instrumentation.replays() and (stand_in := _token(info=info)) is not None:
+        if instrumentation.replays() and (stand_in := _build_azure_token(info=info)) is not None:
             return stand_in
-        with _inside():
+        with _enter_chain():
             try:
                 return original(credential, *args, **options)
             except Exception as error:
-                return _or_raise(error, info=info)
+                return _build_token_or_raise(error, info=info)
 
     return get_token
 
 
-def _or_raise(error: Exception, *, info: bool) -> Any:
+def _build_token_or_raise(error: Exception, *, info: bool) -> Any:
     refused = import_module("azure.core.exceptions").ClientAuthenticationError
-    stand_in = _token(info=info) if isinstance(error, refused) else None
+    stand_in = _build_azure_token(info=info) if isinstance(error, refused) else None
     if stand_in is None:
         raise error
     return stand_in
 
 
-def _token(*, info: bool) -> Any:
+def _build_azure_token(*, info: bool) -> Any:
     token = instrumentation.stand_in("AZURE_ACCESS_TOKEN", _AZURE_TOLD)
     if token is None:
         return None
@@ -244,7 +255,7 @@ def _token(*, info: bool) -> Any:
 # ---- Anthropic
 
 
-def _validate(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_validate_headers(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def validate_headers(client: Any, *args: Any, **options: Any) -> None:
         if not instrumentation.replays():

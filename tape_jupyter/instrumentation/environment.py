@@ -61,7 +61,7 @@ class _Lending(dict[Any, Any]):
 
     def __missing__(self, key: Any) -> Any:
         # inspect.stack() reads source files for every frame
-        looker = _looker(sys._getframe(1))  # noqa: SLF001
+        looker = _find_looker(sys._getframe(1))  # noqa: SLF001
         environ: Any = os.environ
         value = None if looker is None else self._ask(environ.decodekey(key), looker)
         if value is None:
@@ -78,7 +78,7 @@ class _Lending(dict[Any, Any]):
             super().__setitem__(key, value)
 
 
-def _looker(frame: FrameType | None) -> FrameType | None:
+def _find_looker(frame: FrameType | None) -> FrameType | None:
     """The code that looks a variable up; None where it does more than look."""
     while frame is not None and frame.f_globals.get("__name__") in _PASSING:
         if frame.f_code.co_name not in _LOOKS:

@@ -42,10 +42,10 @@ def watch() -> None:
         for tap in (threads, entropy, clock, timers, output):
             if tap.__name__ not in _undo:  # one by one: an interrupt may have come between two
                 _undo[tap.__name__] = tap.patch()
-        for name in _watched():
+        for name in _list_watched():
             module = sys.modules.get(name)
             if module is not None and not getattr(module.__spec__, "_initializing", False):
-                _tap(name, module)
+                _tap_module(name, module)
         if _arrivals not in sys.meta_path:
             sys.meta_path.insert(0, _arrivals)
 
@@ -60,15 +60,15 @@ def unwatch() -> None:
         sweep()
 
 
-def _tap(name: str, module: ModuleType) -> None:
-    for number, patch in enumerate(_patches(name)):
+def _tap_module(name: str, module: ModuleType) -> None:
+    for number, patch in enumerate(_list_patches(name)):
         # a module imported anew after `del sys.modules[name]` has new classes
         key = f"{name} {id(module)} {number}"
         if key not in _undo:
-            _undo[key] = _patched(name, module, patch)
+            _undo[key] = _try_patch(name, module, patch)
 
 
-def _patched(name: str, module: ModuleType, patch: Patch) -> Undo:
+def _try_patch(name: str, module: ModuleType, patch: Patch) -> Undo:
     try:
         return patch(module)
     except Exception as error:
@@ -83,17 +83,17 @@ def _patched(name: str, module: ModuleType, patch: Patch) -> Undo:
             f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return _no_undo
+        return _do_nothing
 
 
-def _patches(name: str) -> list[Patch]:
+def _list_patches(name: str) -> list[Patch]:
     """What taps this module: ours, then another package's. They are imported when they are called."""
-    ours: list[Patch] = [partial(_patch, tap) for tap in _TAPS.get(name, "").split()]
+    ours: list[Patch] = [partial(_load_and_patch, tap) for tap in _TAPS.get(name, "").split()]
     point = plugins.entry_points_of(GROUP).get(name)
     return ours if point is None else [*ours, partial(_patch_added, point)]
 
 
-def _patch(tap: str, module: ModuleType) -> Undo:
+def _load_and_patch(tap: str, module: ModuleType) -> Undo:
     undo: Undo = import_module(f"tape_jupyter.instrumentation.{tap}").patch(module)
     return undo
 
@@ -104,12 +104,12 @@ def _patch_added(point: EntryPoint, module: ModuleType) -> Undo:
 
 
 @cache
-def _watched() -> frozenset[str]:
+def _list_watched() -> frozenset[str]:
     """Names of all modules that something taps."""
     return frozenset({*_TAPS, *plugins.entry_points_of(GROUP)})
 
 
-def _no_undo() -> None:
+def _do_nothing() -> None:
     """There is nothing to take off."""
 
 
@@ -180,7 +180,7 @@ class _Arrivals(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in _watched() or getattr(self._asking, "now", False):
+        if fullname not in _list_watched() or getattr(self._asking, "now", False):
             return None
         self._asking.now = True
         try:
@@ -227,7 +227,7 @@ class _Tapping(Loader):
         self._real.exec_module(module)
         with _lock:
             if _arrivals in sys.meta_path:
-                _tap(name, module)
+                _tap_module(name, module)
 
 
 _arrivals = _Arrivals()

@@ -17,28 +17,28 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the one method that every evaluation goes through, and its async twin. Returns the undo."""
     client = module.OpenFeatureClient
     return undoing(
-        swap(client, "evaluate_flag_details", _door),
-        swap(client, "evaluate_flag_details_async", _async_door),
+        swap(client, "evaluate_flag_details", _wrap_evaluate),
+        swap(client, "evaluate_flag_details_async", _wrap_evaluate_async),
     )
 
 
-def _door(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_evaluate(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def evaluate_flag_details(*args: Any, **kwargs: Any) -> Any:
-        return _told(original(*args, **kwargs))
+        return _record_flag(original(*args, **kwargs))
 
     return evaluate_flag_details
 
 
-def _async_door(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def _wrap_evaluate_async(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(original)
     async def evaluate_flag_details_async(*args: Any, **kwargs: Any) -> Any:
-        return _told(await original(*args, **kwargs))
+        return _record_flag(await original(*args, **kwargs))
 
     return evaluate_flag_details_async
 
 
-def _told(details: Any) -> Any:
+def _record_flag(details: Any) -> Any:
     if (tape := instrumentation.current()) is not None:
         tape.flag(str(getattr(details, "flag_key", "")), getattr(details, "value", None))
     return details

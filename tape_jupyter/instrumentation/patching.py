@@ -32,7 +32,7 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
     setattr(ours, _MARK, original)
     _standing[id(owner), name] = owner, ours, _INHERITED if inherited else original
     setattr(owner, name, ours)
-    return lambda: _take_off(id(owner), name)
+    return lambda: _restore_attribute(id(owner), name)
 
 
 def is_swapped(owner: Any, name: str) -> bool:
@@ -40,7 +40,7 @@ def is_swapped(owner: Any, name: str) -> bool:
     return hasattr(getattr(owner, name), _MARK)
 
 
-def _take_off(number: int, name: str) -> None:
+def _restore_attribute(number: int, name: str) -> None:
     owner, ours, original = _standing.pop((number, name), (None, None, None))
     if owner is None or vars(owner).get(name) is not ours:
         return
@@ -53,17 +53,17 @@ def _take_off(number: int, name: str) -> None:
 def sweep() -> None:
     """Take off what still stands: an interrupt may have come before anyone had its undo."""
     for number, name in list(_standing):
-        _take_off(number, name)
+        _restore_attribute(number, name)
 
 
 def undoing(*undone: Callable[[], None]) -> Callable[[], None]:
     """One undo for them all, in the same order."""
 
-    def undo() -> None:
+    def undo_all() -> None:
         for each in undone:
             each()
 
-    return undo
+    return undo_all
 
 
 @contextmanager

@@ -36,19 +36,19 @@ def why_unchangeable(call: Request | FunctionCall, frame: types.FrameType | None
     "" where it can.
     """
     if isinstance(call, FunctionCall):
-        door = _standing(frame, "self", FUNCTIONS)
+        door = _find_on_stack(frame, "self", FUNCTIONS)
         if call.discreet != "no" or not getattr(door, "changeable", False):
             return "what this is given cannot be changed here: it is a secret, or part of it was given beforehand"
         return ""
     if (call.header("authorization") or "").startswith("AWS4-"):
         return "this request is signed (AWS): with another body it would be refused there. Change it in the code"
-    if _standing(frame, "__name__", CHANGEABLE) is None:
+    if _find_on_stack(frame, "__name__", CHANGEABLE) is None:
         doors = "httpx, requests and urllib3, aiohttp, http.client"
         return f"a request can be changed that goes out through {doors}, and a tool's arguments: this is neither"
     return ""
 
 
-def _standing(frame: types.FrameType | None, name: str, modules: frozenset[str]) -> Any:
+def _find_on_stack(frame: types.FrameType | None, name: str, modules: frozenset[str]) -> Any:
     """The variable of the innermost frame of one of these modules; None where none is on the stack."""
     while frame is not None:
         if frame.f_globals.get("__name__") in modules:

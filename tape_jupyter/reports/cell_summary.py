@@ -54,8 +54,8 @@ def show(
 
     saved = hasattr(get_ipython(), "kernel")
     timed = not saved or report.mode not in _PLAYED
-    made = _on_tape(report)
-    falls = waterfall.lines(_bars(made.spans), len(report.calls)) if made is not None else []
+    made = _read_tape(report)
+    falls = waterfall.lines(_build_bars(made.spans), len(report.calls)) if made is not None else []
     data: dict[str, Any] = {
         "text/plain": text(report, shown, () if saved else falls, timed=timed),
         "text/html": html(report, shown, falls, timed=timed),
@@ -71,7 +71,7 @@ def show(
 _PLAYED = ("replay", "new_episodes")
 
 
-def _on_tape(report: CellReport) -> saved_output.OnTape | None:
+def _read_tape(report: CellReport) -> saved_output.OnTape | None:
     """What is on the tape of a cell; None where that cannot be read now: the cell has its summary
     all the same.
     """
@@ -81,7 +81,7 @@ def _on_tape(report: CellReport) -> saved_output.OnTape | None:
         return None
 
 
-def _bars(spans: Spans) -> list[waterfall.Bar]:
+def _build_bars(spans: Spans) -> list[waterfall.Bar]:
     calls = [node for node in spans.nodes if node.told is not None]
     rows = [(spans.row(node), node.told) for node in calls]
     return [
@@ -105,7 +105,7 @@ def text(
     timed: bool = True,
 ) -> str:
     """The line, the waterfall's below it, and what is to be said."""
-    remarks = (f"  {mark} {said}" for mark, said in _remarks(report, shown))
+    remarks = (f"  {mark} {said}" for mark, said in _list_remarks(report, shown))
     return "\n".join([headline(report, timed=timed), *falls, *remarks])
 
 
@@ -123,14 +123,14 @@ def html(
         head = f"<details><summary>{head}</summary>{drawn}</details>"
     remarks = "".join(
         f'<div style="{_STYLE[mark]}">{mark} {escape(said)}</div>'
-        for mark, said in _remarks(report, shown)
+        for mark, said in _list_remarks(report, shown)
     )
     return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{_LOOK}">{head}{remarks}</div>'
 
 
 def headline(report: CellReport, *, timed: bool = True) -> str:
     """What became of it, calls, models, tokens, cost, time: one line of plain text."""
-    parts = [*_count(report.calls), *_money(report)]
+    parts = [*_format_counts(report.calls), *_format_usage(report)]
     if timed:
         parts.append(seconds(report.seconds))
     if report.misses:
@@ -142,10 +142,10 @@ def headline(report: CellReport, *, timed: bool = True) -> str:
     if report.path is not None:
         root = files.cassette_of(report.path)
         parts.append(f"{root.parent.name}/{files.stem(root)}")
-    return f"{_became(report)}  {' · '.join(parts)}"
+    return f"{_format_outcome(report)}  {' · '.join(parts)}"
 
 
-def _became(report: CellReport) -> str:
+def _format_outcome(report: CellReport) -> str:
     """`● recorded`, `● replayed`, `≠ diverged at call 3`, `✗ missed`."""
     if report.divergences and report.mode == "replay":
         return f"≠ diverged at call {len(report.calls) + 1}"
@@ -193,7 +193,7 @@ COLUMNS = ("call", "kind", "model or name", "in", "out", "cost", "time", "error"
 
 def plain_table(calls: Iterable[ReportRow]) -> str:
     """The calls as columns of text, numbers to the right."""
-    lines = _told_columns(calls)
+    lines = _select_columns(calls)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     aligned = [str.rjust if name in _NUMBERS else str.ljust for name in lines[0]]
     return "\n".join(
@@ -204,7 +204,7 @@ def plain_table(calls: Iterable[ReportRow]) -> str:
     )
 
 
-def _told_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
+def _select_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
     """Heading and rows, without the columns that tell nothing of any call."""
     lines = rows(calls)
     told = [
@@ -215,9 +215,9 @@ def _told_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
     return [tuple(line[index] for index in told) for line in (COLUMNS, *lines)]
 
 
-def _remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
+def _list_remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
     return [
-        *((_MISS, _told(miss, whole=miss is not shown)) for miss in report.misses),
+        *((_MISS, _format_miss(miss, whole=miss is not shown)) for miss in report.misses),
         *((_WARNING, warning) for warning in report.warnings),
         *((_NOTE, note) for note in report.notes),
     ]
@@ -228,12 +228,12 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def _told(miss: BaseException, *, whole: bool) -> str:
+def _format_miss(miss: BaseException, *, whole: bool) -> str:
     said = f"{type(miss).__name__}: {miss}"
     return said if whole else said.partition("\n")[0]
 
 
-def _count(calls: Sequence[ReportRow]) -> list[str]:
+def _format_counts(calls: Sequence[ReportRow]) -> list[str]:
     """`3 calls`, `claude-sonnet-5 x2, lookup`, `1 failed`"""
     if not calls:
         return ["no calls"]
@@ -249,7 +249,7 @@ def _count(calls: Sequence[ReportRow]) -> list[str]:
     ]
 
 
-def _money(report: CellReport) -> list[str]:
+def _format_usage(report: CellReport) -> list[str]:
     """Tokens and cost, when any call has a usage."""
     used = [row for row in report.calls if row.tokens_in is not None or row.tokens_out is not None]
     if not used:

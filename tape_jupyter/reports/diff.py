@@ -53,12 +53,13 @@ def diff(
     order.
     """
     ours, theirs = (
-        _counting(each if isinstance(each, Cassette) else Cassette.open(each)) for each in (a, b)
+        _find_used_calls(each if isinstance(each, Cassette) else Cassette.open(each))
+        for each in (a, b)
     )
     found: list[CallDifference] = []
     for entry, other in counted(list(paired(ours, theirs)), "comparing calls", tell):
         if entry is None or other is None:
-            found.append(_alone(entry, other))
+            found.append(_build_one_sided(entry, other))
         elif entry is not other and (lines := changed(entry, other)):
             found.append(
                 CallDifference("changed", entry.name, other.name, entry.title, tuple(lines))
@@ -73,7 +74,9 @@ def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
     met: list[tuple[CallSeen, CallSeen]] = []
     runs: dict[tuple[str, str], None] = {}
     for entry, other in counted(
-        list(paired(_counting(a), _counting(b))), "looking for drift around calls", tell
+        list(paired(_find_used_calls(a), _find_used_calls(b))),
+        "looking for drift around calls",
+        tell,
     ):
         if entry is None or other is None or entry is other:
             continue
@@ -89,7 +92,7 @@ def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
     return list(dict.fromkeys([*of_pairs(met), *around]))
 
 
-def _counting(cassette: Cassette) -> list[Entry]:
+def _find_used_calls(cassette: Cassette) -> list[Entry]:
     used = {run.id for run in current_runs(map(run_of, cassette.runs))}
     return [entry for entry in cassette.calls if entry.run in used]
 
@@ -113,7 +116,7 @@ def paired(
     yield from ((None, entry) for entry in theirs if id(entry) in rest)
 
 
-def _alone(entry: Entry | None, other: Entry | None) -> CallDifference:
+def _build_one_sided(entry: Entry | None, other: Entry | None) -> CallDifference:
     if entry is not None:
         return CallDifference("only in A", entry.name, "", entry.title)
     assert other is not None
@@ -123,9 +126,13 @@ def _alone(entry: Entry | None, other: Entry | None) -> CallDifference:
 def changed(entry: Entry, other: Entry) -> list[str]:
     """The diff of two replies: what was answered; of one and the same call also how (its headers)."""
     one, two = entry.reply(), other.reply()
-    before, after = _told(one), _told(two)
-    if before == after and entry.run == other.run and _with_headers(one) != _with_headers(two):
-        before, after = _with_headers(one), _with_headers(two)
+    before, after = _emit_reply(one), _emit_reply(two)
+    if (
+        before == after
+        and entry.run == other.run
+        and _emit_with_headers(one) != _emit_with_headers(two)
+    ):
+        before, after = _emit_with_headers(one), _emit_with_headers(two)
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[
         2:
     ]
@@ -133,26 +140,26 @@ def changed(entry: Entry, other: Entry) -> list[str]:
     return [*lines[:LINES], *more]
 
 
-def _told(reply: Reply | Value) -> str:
+def _emit_reply(reply: Reply | Value) -> str:
     """A reply as its record says it, without digests, timing and headers."""
     section = {
         key: told for key, told in response_section(reply, Secrets()).items() if key not in _NEWS
     }
-    return _emitted(section)
+    return _emit_section(section)
 
 
-def _with_headers(reply: Reply | Value) -> str:
-    return _emitted(response_section(reply, Secrets()))
+def _emit_with_headers(reply: Reply | Value) -> str:
+    return _emit_section(response_section(reply, Secrets()))
 
 
-def _emitted(section: Any) -> str:
-    return emitter.emit(_without_plumbing(section)).removeprefix("---\n").removesuffix("...\n")
+def _emit_section(section: Any) -> str:
+    return emitter.emit(_drop_plumbing(section)).removeprefix("---\n").removesuffix("...\n")
 
 
-def _without_plumbing(value: Any) -> Any:
+def _drop_plumbing(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_plumbing(told) for key, told in value.items() if key not in _PLUMBING}
-    return [_without_plumbing(item) for item in value] if isinstance(value, list) else value
+        return {key: _drop_plumbing(told) for key, told in value.items() if key not in _PLUMBING}
+    return [_drop_plumbing(item) for item in value] if isinstance(value, list) else value
 
 
 def text(differences: Sequence[CallDifference], a: str, b: str) -> str:

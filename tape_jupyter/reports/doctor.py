@@ -97,11 +97,11 @@ def tap(name: str) -> DoctorLine:
     found, (low, high) = version(name), TAPPED[name]
     if found is None:
         return DoctorLine(f"tap {name}", "note", "not installed, nothing to tap")
-    if _numbers(found) < _numbers(low):
+    if _parse_version(found) < _parse_version(low):
         return DoctorLine(
             f"tap {name}", "wrong", f"{found} is too old; from {low} on its calls are recorded"
         )
-    if _numbers(found) >= _numbers(high):
+    if _parse_version(found) >= _parse_version(high):
         return DoctorLine(
             f"tap {name}",
             "note",
@@ -110,7 +110,7 @@ def tap(name: str) -> DoctorLine:
     return DoctorLine(f"tap {name}", "ok", found)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in text.split(".")[:3])
 
 
@@ -149,7 +149,7 @@ def extension() -> DoctorLine:
             check=False,
             timeout=60,
             cwd=folder,
-            env=_calm_env(folder),
+            env=_build_calm_env(folder),
         )
     if ran.returncode:
         last = (ran.stderr.strip().splitlines() or ["no word"])[-1]
@@ -157,7 +157,7 @@ def extension() -> DoctorLine:
     return DoctorLine("extension", "ok", "%load_ext tape_jupyter works")
 
 
-def _calm_env(folder: str) -> dict[str, str]:
+def _build_calm_env(folder: str) -> dict[str, str]:
     """The environment without a session's mode, with no IPython profile and no path from the
     current folder.
     """

@@ -93,9 +93,9 @@ class Report:
     @property
     def budget(self) -> list[AuditFinding]:
         """Each item over all runs: the worst of it. Empty where there is no run."""
-        return [self._over_all(number) for number in budget.NAMES] if self.runs else []
+        return [self._fold_over_runs(number) for number in budget.NAMES] if self.runs else []
 
-    def _over_all(self, number: int) -> AuditFinding:
+    def _fold_over_runs(self, number: int) -> AuditFinding:
         own = [run.budget[number - 1] for run in self.runs]
         if number in BY_RUN:
             return own[0] if len(own) == 1 else folded(own[0].name, number, own, "", "runs")
@@ -116,7 +116,8 @@ class Report:
             for each in run.missing:
                 found.setdefault((each.name, each.capture), []).append((each, run.run))
         one = [
-            (_as_one([each for each, _ in met]), [run for _, run in met]) for met in found.values()
+            (_fold_findings([each for each, _ in met]), [run for _, run in met])
+            for met in found.values()
         ]
         return sorted(one, key=lambda pair: (not pair[0].number, pair[0].number))
 
@@ -140,7 +141,7 @@ class Report:
         }
 
 
-def _as_one(found: Sequence[AuditFinding]) -> AuditFinding:
+def _fold_findings(found: Sequence[AuditFinding]) -> AuditFinding:
     return (
         found[0] if len(found) == 1 else folded(found[0].name, found[0].number, found, "", "runs")
     )
@@ -150,7 +151,7 @@ def report(cassettes: Iterable[Cassette]) -> Report:
     """The runs that a replay uses of each of these."""
     made = Report()
     for cassette in cassettes:
-        _add(made, cassette)
+        _add_cassette(made, cassette)
     return made
 
 
@@ -161,7 +162,7 @@ def report_of(found: Sequence[Path], tell: Tell = nobody) -> Report:
         of_all = f", cassette {number} of {len(found)}" if len(found) > 1 else ""
         tell(f"reading {path.name}{of_all}", 0, 0)
         try:
-            _add(
+            _add_cassette(
                 made,
                 Cassette.open(path, check="marks"),
                 lambda what, *far, more=of_all: tell(f"{what}{more}", *far),
@@ -190,21 +191,21 @@ def below(where: Path, name: str | None = None) -> list[Path]:
     return own
 
 
-def _add(made: Report, cassette: Cassette, tell: Tell = nobody) -> None:
+def _add_cassette(made: Report, cassette: Cassette, tell: Tell = nobody) -> None:
     current = [run.id for run in current_runs(map(run_of, cassette.runs))]
-    runs = all_seen(cassette, current, notebook=_notebook(cassette.root), tell=tell)
+    runs = all_seen(cassette, current, notebook=_find_notebook(cassette.root), tell=tell)
     taped = budget.tool_names(runs)
     made.cassettes.append(cassette.path)
-    made.runs += [_run(run, cassette.path, taped) for run in runs]
+    made.runs += [_build_run_report(run, cassette.path, taped) for run in runs]
 
 
-def _notebook(path: Path) -> str:
+def _find_notebook(path: Path) -> str:
     """The notebook whose folder this cassette lies in."""
     folder = path.parent
     return f"{folder.stem}.ipynb" if folder.suffix == ".tapes" else ""
 
 
-def _run(run: RunSeen, path: Path, taped: frozenset[str]) -> RunReport:
+def _build_run_report(run: RunSeen, path: Path, taped: frozenset[str]) -> RunReport:
     items = budget.budget(run, taped)
     count = run.record.get("count")
     return RunReport(
@@ -262,10 +263,13 @@ def coldest(rows: Sequence[Mapping[str, Any]]) -> str:
 def headline(made: Report) -> str:
     calls = sum(len(run.calls) for run in made.runs)
     files = f" in {len(made.cassettes)} cassettes" if len(made.cassettes) > 1 else ""
-    return f"{_count(len(made.runs), 'run')}, {_count(calls, 'call')}{files}: {_count(len(made.cold), 'cold case')}"
+    return (
+        f"{_format_count(len(made.runs), 'run')}, {_format_count(calls, 'call')}{files}: "
+        f"{_format_count(len(made.cold), 'cold case')}"
+    )
 
 
-def _count(number: int, thing: str) -> str:
+def _format_count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 

@@ -50,12 +50,13 @@ def html(made: Report) -> str:
         return f"<div>{escape(gaps.text(made))}</div>"
     parts = [
         f'<div style="{_CODE}">{escape(headline(made))}</div>',
-        _table(
-            ("", "source of chance", "status", "what the recording says"), map(_item, made.budget)
+        _build_table(
+            ("", "source of chance", "status", "what the recording says"),
+            map(_build_item_row, made.budget),
         ),
-        _missing(made),
-        _cold(made),
-        *map(_details, made.runs[:MAX_RUNS]),
+        _build_missing(made),
+        _build_cold(made),
+        *map(_build_details, made.runs[:MAX_RUNS]),
     ]
     if len(made.runs) > MAX_RUNS:
         parts.append(f"<div>and {len(made.runs) - MAX_RUNS:,} more runs: tape gaps --all</div>")
@@ -63,24 +64,24 @@ def html(made: Report) -> str:
     return f'<div class="tape-gaps" style="{style}">{"".join(parts)}</div>'
 
 
-def _item(each: AuditFinding) -> tuple[str, ...]:
-    return (str(each.number), escape(each.name), _status(each), _what(each))
+def _build_item_row(each: AuditFinding) -> tuple[str, ...]:
+    return (str(each.number), escape(each.name), _build_status(each), _build_what(each))
 
 
-def _field(each: AuditFinding) -> tuple[str, ...]:
-    return (escape(each.name), _status(each), _what(each))
+def _build_field_row(each: AuditFinding) -> tuple[str, ...]:
+    return (escape(each.name), _build_status(each), _build_what(each))
 
 
-def _status(each: AuditFinding) -> str:
+def _build_status(each: AuditFinding) -> str:
     return f'<span style="{_MARKS[each.status]}">{each.status}</span>'
 
 
-def _what(each: AuditFinding) -> str:
+def _build_what(each: AuditFinding) -> str:
     line = f'<div style="{_CODE};opacity:.85">{escape(each.capture)}</div>' if each.capture else ""
     return f"{escape(each.said)}{line}"
 
 
-def _missing(made: Report) -> str:
+def _build_missing(made: Report) -> str:
     missing = made.missing
     if not missing:
         return f"<div>{NO_GAPS}</div>"
@@ -89,53 +90,55 @@ def _missing(made: Report) -> str:
             escape(each.name),
             escape(each.what),
             f'<span style="{_CODE}">{escape(each.capture)}</span>',
-            _names(runs),
+            _build_names(runs),
         )
         for each, runs in missing
     )
-    return _table(("missing", "what", "the line that keeps it next time", "runs"), rows)
+    return _build_table(("missing", "what", "the line that keeps it next time", "runs"), rows)
 
 
-def _names(runs: Sequence[str]) -> str:
+def _build_names(runs: Sequence[str]) -> str:
     """A run's id is not broken over lines."""
     lines = named(runs).replace(", ", ",\n")
     return f'<span style="white-space:pre">{escape(lines)}</span>'
 
 
-def _cold(made: Report) -> str:
+def _build_cold(made: Report) -> str:
     if not made.cold:
         return ""
     rows = ((escape(case.run), "<br>".join(map(escape, case.reasons))) for case in made.cold)
     head = f"<div>{len(made.cold)} of {len(made.runs)} runs cannot be replayed fully</div>"
-    return head + _table(("cold case", "why"), rows) + _patterns(made.patterns)
+    return head + _build_table(("cold case", "why"), rows) + _build_patterns(made.patterns)
 
 
-def _patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
+def _build_patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
     rows = ((name, escape(gaps.coldest(found))) for name, found in patterns.items() if found)
-    return _table(("by", "cold of all runs"), rows)
+    return _build_table(("by", "cold of all runs"), rows)
 
 
-def _details(run: RunReport) -> str:
+def _build_details(run: RunReport) -> str:
     cell = f" [{run.count}]" if run.count is not None else ""
     title = f"{run.run}{cell} {run.at} {run.outcome}, {len(run.calls)} calls"
-    fields = _table(("field", "status", "what"), map(_field, (*run.budget, *run.kit)))
+    fields = _build_table(
+        ("field", "status", "what"), map(_build_field_row, (*run.budget, *run.kit))
+    )
     calls = "".join(
         f'<details style="margin-left:12px"><summary style="cursor:pointer">{escape(call.id)} {escape(call.name)}'
-        f"</summary>{_table(('field', 'status', 'what'), map(_field, (*items, *fields_)))}</details>"
+        f"</summary>{_build_table(('field', 'status', 'what'), map(_build_field_row, (*items, *fields_)))}</details>"
         for call, items, fields_ in run.calls[:MAX_RUNS]
     )
     return f'<details><summary style="cursor:pointer">{escape(title)}</summary>{fields}{calls}</details>'
 
 
-def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _build_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Rows hold markup already."""
     head = "".join(f'<th scope="col" style="{_CELL};{_LINE}">{name}</th>' for name in names)
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{_build_cells(row)}</tr>" for row in rows)
     style = "margin:4px 0;border-collapse:collapse"
     return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _cells(row: Iterable[str]) -> str:
+def _build_cells(row: Iterable[str]) -> str:
     return "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row)
 
 
@@ -153,7 +156,7 @@ def print_it(made: Report, *, whole: bool = False) -> None:
         console.print(NO_GAPS if not made.broken else "nothing to report")
         return
     console.print(headline(made), soft_wrap=True)
-    console.print(_items(made.budget))
+    console.print(_build_item_table(made.budget))
     _print_missing(console, made)
     for line in gaps.cold_lines(made):
         console.print(line, soft_wrap=True)
@@ -161,10 +164,10 @@ def print_it(made: Report, *, whole: bool = False) -> None:
         _print_runs(console, made.runs)
 
 
-def _items(found: Iterable[AuditFinding]) -> Table:
-    table = _columns("", "source of chance", "status", "what the recording says")
+def _build_item_table(found: Iterable[AuditFinding]) -> Table:
+    table = _build_columns("", "source of chance", "status", "what the recording says")
     for each in found:
-        table.add_row(str(each.number), each.name, _coloured(each), each.what)
+        table.add_row(str(each.number), each.name, _colour_status(each), each.what)
     return table
 
 
@@ -184,20 +187,20 @@ def _print_runs(console: Console, runs: Iterable[RunReport]) -> None:
         console.print(
             f"{run.run} {run.at} {run.outcome} ({run.cassette})", style="bold", soft_wrap=True
         )
-        console.print(_fields((*run.budget, *run.kit)))
+        console.print(_build_field_table((*run.budget, *run.kit)))
         for call, items, fields in run.calls:
             console.print(f"  {call.id} {call.kind} {call.name}", style="bold", soft_wrap=True)
-            console.print(_fields((*items, *fields)))
+            console.print(_build_field_table((*items, *fields)))
 
 
-def _fields(found: Iterable[AuditFinding]) -> Table:
-    table = _columns("field", "status", "what", "next time")
+def _build_field_table(found: Iterable[AuditFinding]) -> Table:
+    table = _build_columns("field", "status", "what", "next time")
     for each in found:
-        table.add_row(each.name, _coloured(each), each.said, each.capture)
+        table.add_row(each.name, _colour_status(each), each.said, each.capture)
     return table
 
 
-def _columns(*names: str) -> Table:
+def _build_columns(*names: str) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -207,7 +210,7 @@ def _columns(*names: str) -> Table:
     return table
 
 
-def _coloured(each: AuditFinding) -> Text:
+def _colour_status(each: AuditFinding) -> Text:
     from rich.text import Text
 
     return Text(each.status, COLOURS[each.status])

@@ -139,41 +139,41 @@ def call(entry: Entry) -> dict[str, Any]:
         **entry.head(),
         "where": f"{entry.book.path}:{entry.line}",
         "edited": entry.edited(),
-        "request": _asked(asked),
-        "reply": _said(said),
+        "request": _describe_request(asked),
+        "reply": _describe_reply(said),
     }
 
 
-def _asked(asked: Request | FunctionCall) -> dict[str, Any]:
+def _describe_request(asked: Request | FunctionCall) -> dict[str, Any]:
     if isinstance(asked, FunctionCall):
         return {asked.kind: asked.name, "arguments": dict(asked.arguments)}
     headers = asked.headers
     return {
         "method": asked.method,
         "url": asked.url,
-        "headers": _headers(headers),
-        "body": _body(asked),
+        "headers": _format_headers(headers),
+        "body": _describe_body(asked),
     }
 
 
-def _said(said: Reply | Value) -> dict[str, Any]:
+def _describe_reply(said: Reply | Value) -> dict[str, Any]:
     if isinstance(said, Value):
         return {"error": dict(said.error)} if said.error is not None else {"value": said.value}
     told: dict[str, Any] = {
         "status": said.status,
-        "headers": _headers(said.headers),
+        "headers": _format_headers(said.headers),
         "end": said.end,
     }
     if said.error is not None:
         told["error"] = dict(said.error)
-    return {**told, "reads": len(said.chunks), "body": _body(said)}
+    return {**told, "reads": len(said.chunks), "body": _describe_body(said)}
 
 
-def _headers(headers: Headers) -> list[str]:
+def _format_headers(headers: Headers) -> list[str]:
     return [f"{key}: {value}" for key, value in headers]
 
 
-def _body(of: Request | Reply) -> Any:
+def _describe_body(of: Request | Reply) -> Any:
     data = of.body if isinstance(of, Request) else of.readable
     size = of.size if isinstance(of, Reply) else of.large.size if of.large is not None else 0
     return f"({size:,} bytes beside the cassette)" if size and not data else body(data, of.headers)
@@ -195,11 +195,11 @@ def body(data: bytes, headers: Headers) -> Any:
 def call_text(entry: Entry) -> Iterator[str]:
     told = call(entry)
     request, reply = told.pop("request"), told.pop("reply")
-    yield from _block(told)
+    yield from _format_block(told)
     for name, part in (("request", request), ("reply", reply)):
         yield f"-- {name}"
         body = part.pop("body", None)
-        yield from _block(part)
+        yield from _format_block(part)
         if body not in (None, ""):
             text = body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
             yield text[:SHOWN_TEXT]
@@ -207,7 +207,7 @@ def call_text(entry: Entry) -> Iterator[str]:
                 yield f"... {len(text) - SHOWN_TEXT:,} more characters"
 
 
-def _block(part: Mapping[str, Any]) -> Iterator[str]:
+def _format_block(part: Mapping[str, Any]) -> Iterator[str]:
     for key, value in part.items():
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             yield f"{key}:"

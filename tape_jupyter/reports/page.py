@@ -55,16 +55,16 @@ def allowed(text: str) -> str:
 
 def plain(name: str, value: Any) -> str:
     """A block that is parsed as it is: no script to a browser, and no `<` in it that could end it."""
-    return f'<script type="application/json" id="{name}">{_json(value)}</script>\n'
+    return f'<script type="application/json" id="{name}">{_dump_json(value)}</script>\n'
 
 
 def packed(name: str, value: Any) -> str:
     """A block that is unpacked when it is asked for."""
-    data = base64.b64encode(zlib.compress(_json(value).encode("ascii"))).decode("ascii")
+    data = base64.b64encode(zlib.compress(_dump_json(value).encode("ascii"))).decode("ascii")
     return f'<script type="text/plain" id="{name}">{data}</script>\n'
 
 
-def _json(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace(
         "<", "\\u003c"
     )
@@ -104,14 +104,18 @@ def shared(old: str, text: str) -> tuple[int, int, str]:
     """How much of its beginning and of its end a text shares with another, in UTF-16 units, and
     what lies between.
     """
-    begin = _begin(old, text)
-    end = _end(old[begin:], text[begin:]) if begin < min(len(old), len(text)) else 0
+    begin = _count_shared_start(old, text)
+    end = _count_shared_end(old[begin:], text[begin:]) if begin < min(len(old), len(text)) else 0
     if begin + end < _WORTH:
         return 0, 0, text
-    return _units(text[:begin]), _units(text[len(text) - end :]), text[begin : len(text) - end]
+    return (
+        _count_units(text[:begin]),
+        _count_units(text[len(text) - end :]),
+        text[begin : len(text) - end],
+    )
 
 
-def _begin(old: str, text: str) -> int:
+def _count_shared_start(old: str, text: str) -> int:
     low, high = 0, min(len(old), len(text))
     while low < high:
         middle = (low + high + 1) // 2
@@ -122,7 +126,7 @@ def _begin(old: str, text: str) -> int:
     return low
 
 
-def _end(old: str, text: str) -> int:
+def _count_shared_end(old: str, text: str) -> int:
     low, high = 0, min(len(old), len(text))
     while low < high:
         middle = (low + high + 1) // 2
@@ -133,7 +137,7 @@ def _end(old: str, text: str) -> int:
     return low
 
 
-def _units(text: str) -> int:
+def _count_units(text: str) -> int:
     """Its length to JavaScript."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
@@ -161,12 +165,12 @@ _MADE = '<meta name="generator" content="tape-jupyter">'
 _ABLE = {"modes": False, "override": False, "rerun": False, "step": False, "cells": False}
 
 
-def _nobody(_done: int, _total: int) -> None:
+def _do_nothing(_done: int, _total: int) -> None:
     pass
 
 
 def write(
-    cassette: Cassette, out: Path | None = None, tell: Tell = _nobody
+    cassette: Cassette, out: Path | None = None, tell: Tell = _do_nothing
 ) -> tuple[Path, list[str]]:
     """Write the page of a cassette or take; gives the file, and what is not in it.
 
@@ -202,16 +206,16 @@ def default(cassette: Path) -> Path:
     return notebook.parent / f"{'.'.join(names)}.tape.html"
 
 
-def page(cassette: Cassette, notes: list[str], tell: Tell = _nobody) -> Iterator[str]:
+def page(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
     """The page, in pieces. `notes` is filled with what is left out, before the first of them."""
     spans = Spans(cassette)
     spans.refresh()
     with tempfile.TemporaryFile("w+", encoding="ascii") as aside:
-        aside.writelines(_details(spans, notes, tell))
-        yield from _page(cassette, spans, notes, _pieces(aside))
+        aside.writelines(_pack_details(spans, notes, tell))
+        yield from _build_page(cassette, spans, notes, _read_pieces(aside))
 
 
-def streamed(cassette: Cassette, notes: list[str], tell: Tell = _nobody) -> Iterator[str]:
+def streamed(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
     """The page, in pieces that are made while it is being read: its rows are drawn long before the
     last is there.
 
@@ -219,26 +223,36 @@ def streamed(cassette: Cassette, notes: list[str], tell: Tell = _nobody) -> Iter
     """
     spans = Spans(cassette)
     spans.refresh()
-    yield from _page(cassette, spans, [], _details(spans, notes, tell))
+    yield from _build_page(cassette, spans, [], _pack_details(spans, notes, tell))
 
 
-def _page(cassette: Cassette, spans: Spans, notes: list[str], rest: Iterator[str]) -> Iterator[str]:
-    code, side = (_inline(script(name), name) for name in ("page", "page-side"))
-    yield from _head(cassette, code, side)
-    root, title, changed = files.cassette_of(cassette.path), _title(cassette), _changed(spans)
+def _build_page(
+    cassette: Cassette, spans: Spans, notes: list[str], rest: Iterator[str]
+) -> Iterator[str]:
+    code, side = (_require_inlineable(script(name), name) for name in ("page", "page-side"))
+    yield from _build_head(cassette, code, side)
+    root, title, changed = (
+        files.cassette_of(cassette.path),
+        _format_title(cassette),
+        _find_changed(spans),
+    )
     yield plain(
         "tape-state",
-        {"state": _state(title, changed), "session": _session(spans, root, notes), "notes": notes},
+        {
+            "state": _build_state(title, changed),
+            "session": _build_session(spans, root, notes),
+            "notes": notes,
+        },
     )
     yield plain("tape-rows", spans.page(0, FIRST, _FOR_EVER))
     yield f'<script type="text/plain" id="tape-side">{side}</script>\n<script>{code}</script>\n'
-    yield from _rows(spans)
-    yield packed("tape-base", {node.id: _from_base(node) for node in changed})
+    yield from _pack_rows(spans)
+    yield packed("tape-base", {node.id: _diff_from_base(node) for node in changed})
     yield from rest
     yield "</body>\n</html>\n"
 
 
-def _head(cassette: Cassette, code: str, side: str) -> Iterator[str]:
+def _build_head(cassette: Cassette, code: str, side: str) -> Iterator[str]:
     policy = "; ".join((
         "default-src 'none'", f"script-src {allowed(code)} {allowed(side)}", "style-src 'unsafe-inline'",
         "img-src data:", "base-uri 'none'", "form-action 'none'",
@@ -246,22 +260,22 @@ def _head(cassette: Cassette, code: str, side: str) -> Iterator[str]:
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n{_MADE}\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<title>{escape(_title(cassette))}</title>\n"
+    yield f"<title>{escape(_format_title(cassette))}</title>\n"
     yield "<style>html,body,#tape{height:100%;margin:0}</style>\n</head>\n<body>\n"
     yield '<div id="tape"></div>\n<noscript>This page draws a recording with the script it holds.</noscript>\n'
 
 
-def _title(cassette: Cassette) -> str:
+def _format_title(cassette: Cassette) -> str:
     return f"{notebook_of(cassette.path).stem}: {' / '.join(cassette.chain)}"
 
 
-def _pieces(file: IO[str]) -> Iterator[str]:
+def _read_pieces(file: IO[str]) -> Iterator[str]:
     file.seek(0)
     while piece := file.read(_PIECE):
         yield piece
 
 
-def _inline(text: str, name: str) -> str:
+def _require_inlineable(text: str, name: str) -> str:
     if "</script" in text.lower() or "<!--" in text:
         raise TapeUsageError(
             f"static/{name}.js cannot stand in a page: it holds a tag. Build it again: make js"
@@ -269,26 +283,26 @@ def _inline(text: str, name: str) -> str:
     return text
 
 
-def _state(title: str, changed: Sequence[Node]) -> dict[str, Any]:
+def _build_state(title: str, changed: Sequence[Node]) -> dict[str, Any]:
     """A take's page is opened where it is another than the recording."""
     span = changed[0].id if changed else None
     able = {**_ABLE, "recorded": bool(changed)}
     return {"door": "page", "able": able, "title": title, "span": span, "height": 0}
 
 
-def _changed(spans: Spans) -> list[Node]:
+def _find_changed(spans: Spans) -> list[Node]:
     """The first calls of a take that stand otherwise in its recording."""
     found = (node for node in spans.nodes if node.told and isinstance(node.told.entry, Overridden))
     return list(islice(found, CHANGED))
 
 
-def _from_base(node: Node) -> dict[str, str]:
+def _diff_from_base(node: Node) -> dict[str, str]:
     assert node.told is not None
     assert isinstance(node.told.entry, Overridden)
     return details.diff(node.told.entry.recorded, node.told.entry)
 
 
-def _session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]:
+def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]:
     """protocol.ts' `Session`, of a page: nothing runs, and this one cassette or take is all there
     is.
     """
@@ -300,7 +314,7 @@ def _session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rows(spans: Spans) -> Iterator[str]:
+def _pack_rows(spans: Spans) -> Iterator[str]:
     """The rows after the first ones, a block for each page of them."""
     for number, start in enumerate(range(FIRST, len(spans.nodes), LIMIT), 1):
         yield packed(f"tape-rows-{number}", spans.page(start, LIMIT, _FOR_EVER))
@@ -309,7 +323,7 @@ def _rows(spans: Spans) -> Iterator[str]:
 _FOR_EVER = 1e9
 
 
-def _details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
+def _pack_details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
     """Details, a block for each BLOCK rows, as long as there is room; what the page is too small
     for is said.
     """
@@ -317,7 +331,8 @@ def _details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
     while start < total:
         nodes = spans.nodes[start : start + BLOCK]
         block = packed(
-            f"tape-details-{start // BLOCK}", folded(_known(spans, node, budget) for node in nodes)
+            f"tape-details-{start // BLOCK}",
+            folded(_build_span(spans, node, budget) for node in nodes),
         )
         left -= len(block)
         if left < 0:
@@ -331,14 +346,14 @@ def _details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
         tell(start, total)
 
 
-def _known(spans: Spans, node: Node, budget: external_texts.Budget) -> dict[str, Any]:
+def _build_span(spans: Spans, node: Node, budget: external_texts.Budget) -> dict[str, Any]:
     call = details.read_call(node.told.entry if node.told is not None else None, budget)
     raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
     detail = details.detail(spans, node, labels.of_record, call)
-    return {"detail": {**detail, "path": _below(spans, detail.get("path"))}, "raw": raw}
+    return {"detail": {**detail, "path": _to_relative(spans, detail.get("path"))}, "raw": raw}
 
 
-def _below(spans: Spans, path: Any) -> str:
+def _to_relative(spans: Spans, path: Any) -> str:
     """A cassette's path from its notebook's folder on: a page tells nothing of where it was made."""
     folder = files.cassette_of(spans.book.path).absolute().parent.parent
     try:

@@ -37,13 +37,13 @@ def lines(bars: Sequence[Bar], calls: int = 0) -> list[str]:
     begin, end = min(bar.start for bar in bars), max(bar.end for bar in bars)
     longest = sorted(bars, key=lambda bar: bar.end - bar.start, reverse=True)[:MOST]
     shown = [bar for bar in bars if bar in longest][:MOST]
-    pieces = [_piece(bar, begin, end) for bar in shown]
+    pieces = [_draw_bar(bar, begin, end) for bar in shown]
     if (more := max(calls, len(bars)) - len(shown)) > 0:
         pieces.append(f"and {more:,} more")
-    return _filled(pieces)
+    return _fill_lines(pieces)
 
 
-def _piece(bar: Bar, begin: float, end: float) -> str:
+def _draw_bar(bar: Bar, begin: float, end: float) -> str:
     scale = WIDTH / (end - begin) if end > begin else 0.0
     first = min(WIDTH - 1, int((bar.start - begin) * scale))
     last = max(first + 1, min(WIDTH, round((bar.end - begin) * scale)))
@@ -51,7 +51,7 @@ def _piece(bar: Bar, begin: float, end: float) -> str:
     return f"▕{'░' * first}{'█' * (last - first)}{'░' * (WIDTH - last)}▏{name}"
 
 
-def _filled(pieces: Sequence[str]) -> list[str]:
+def _fill_lines(pieces: Sequence[str]) -> list[str]:
     """As many to a line as fit."""
     found = [pieces[0]]
     for piece in pieces[1:]:

@@ -254,9 +254,9 @@ class _Steps(Through):
         super().__init__(body)
         self._block = block
 
-    def _step(self, go: Callable[[], Any]) -> Found:
+    def _take_step(self, go: Callable[[], Any]) -> Found:
         with self._block.step():
-            return super()._step(go)
+            return super()._take_step(go)
 
 
 class _AsyncSteps(AsyncThrough):
@@ -266,9 +266,9 @@ class _AsyncSteps(AsyncThrough):
         super().__init__(body)
         self._block = block
 
-    async def _step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
+    async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
         with self._block.step():
-            return await super()._step(go)
+            return await super()._take_step(go)
 
 
 def _build_block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:

@@ -46,10 +46,10 @@ def pack(
         packer.add(NAME, lambda: iter([manifest.to_bytes()]), len(manifest.to_bytes()))
         for each in manifest.files:
 
-            def pieces(each: BundleFile = each) -> Iterator[bytes]:
-                return _same(each, _pieces(content[each.path]))
+            def yield_checked(each: BundleFile = each) -> Iterator[bytes]:
+                return _check_pieces(each, _read_pieces(content[each.path]))
 
-            packer.add(each.path, pieces, each.size)
+            packer.add(each.path, yield_checked, each.size)
             done += each.size
             tell("packing", done, manifest.size)
 
@@ -63,21 +63,21 @@ def opened(place: str | Path, tell: Tell = nobody) -> Iterator[Bundle]:
     """
     with (
         locations.fetched(place) as path,
-        _named(str(place)),
-        contextlib.closing(_source(path)) as source,
+        _add_place(str(place)),
+        contextlib.closing(_open_source(path)) as source,
     ):
         yield Bundle(source, str(place), tell)
 
 
 @contextlib.contextmanager
-def _named(place: str) -> Iterator[None]:
+def _add_place(place: str) -> Iterator[None]:
     try:
         yield
     except BundleError as error:
         raise error.at(place) from error.__cause__
 
 
-def _source(path: Path) -> Zipped | Unpacked:
+def _open_source(path: Path) -> Zipped | Unpacked:
     return Unpacked(path) if path.is_dir() else Zipped(path)
 
 
@@ -105,9 +105,9 @@ class Bundle:
         self.manifest = manifests.parse(b"".join(source.pieces(NAME)))
         self.digest = self.manifest.digest
         self._files = {each.path: each for each in self.manifest.files}
-        self._check(tell)
+        self._check_files(tell)
 
-    def _check(self, tell: Tell) -> None:
+    def _check_files(self, tell: Tell) -> None:
         there = set(self._source.sizes) - {NAME}
         problems = [f"{name!a} is not in the manifest" for name in sorted(there - set(self._files))]
         problems += [f"{name!a} is missing" for name in sorted(set(self._files) - there)]
@@ -117,17 +117,17 @@ class Bundle:
             if each.path in there and self._source.sizes[each.path] != each.size
         ]
         if not problems:
-            problems = self._digests(tell)
+            problems = self._check_digests(tell)
         if problems:
             raise BundleError(
-                f"{problems[0]}{_more(problems)}; the bundle is refused", problems=problems
+                f"{problems[0]}{_format_more(problems)}; the bundle is refused", problems=problems
             )
 
-    def _digests(self, tell: Tell) -> list[str]:
+    def _check_digests(self, tell: Tell) -> list[str]:
         problems, done = [], 0
         for each in self.manifest.files:
             try:
-                for _ in self._read(each):
+                for _ in self._read_file(each):
                     pass
             except BundleError as error:
                 problems.append(error.reason)
@@ -145,15 +145,15 @@ class Bundle:
         """
         if name not in self._files:
             raise BundleError(f"{name!a} is not in the bundle", place=self.place)
-        with _named(self.place):
-            yield from self._read(self._files[name])
+        with _add_place(self.place):
+            yield from self._read_file(self._files[name])
 
     def read(self, name: str) -> bytes:
         """The bytes of a file."""
         return b"".join(self.pieces(name))
 
-    def _read(self, each: BundleFile) -> Iterator[bytes]:
-        return _same(each, self._source.pieces(each.path))
+    def _read_file(self, each: BundleFile) -> Iterator[bytes]:
+        return _check_pieces(each, self._source.pieces(each.path))
 
     def extract(
         self, folder: Path, roles: Collection[str] | None = None, tell: Tell = nobody
@@ -178,7 +178,7 @@ class Bundle:
             ) as beside:
                 made = Path(beside, "bundle")
                 made.mkdir()
-                self._extract(made, roles, tell)
+                self._extract_files(made, roles, tell)
                 if folder.exists():
                     folder.rmdir()
                 made.rename(folder)
@@ -188,7 +188,7 @@ class Bundle:
             ) from error
         return folder
 
-    def _extract(self, folder: Path, roles: Collection[str] | None, tell: Tell) -> None:
+    def _extract_files(self, folder: Path, roles: Collection[str] | None, tell: Tell) -> None:
         wanted = [each for each in self.manifest.files if roles is None or each.role in roles]
         done, total = 0, sum(each.size for each in wanted)
         if roles is None:
@@ -202,7 +202,7 @@ class Bundle:
             tell("unpacking", done, total)
 
 
-def _same(each: BundleFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _check_pieces(each: BundleFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The pieces, and an error after the last if they are not what the manifest says; one too many
     is not given.
     """
@@ -217,7 +217,7 @@ def _same(each: BundleFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise BundleError(f"{each.path!a} is not what the manifest says: its sha256 is another")
 
 
-def _pieces(content: Path | bytes) -> Iterator[bytes]:
+def _read_pieces(content: Path | bytes) -> Iterator[bytes]:
     if isinstance(content, bytes):
         yield content
         return
@@ -226,5 +226,5 @@ def _pieces(content: Path | bytes) -> Iterator[bytes]:
             yield piece
 
 
-def _more(problems: list[str]) -> str:
+def _format_more(problems: list[str]) -> str:
     return f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""

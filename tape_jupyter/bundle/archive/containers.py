@@ -55,7 +55,7 @@ class Packer:
             (stat.S_IFREG | 0o644) << 16,
             size,
         )
-        deflate = PurePosixPath(name).suffix.lower() not in PACKED and not _packs_too_well(
+        deflate = PurePosixPath(name).suffix.lower() not in PACKED and not _is_packed_too_well(
             pieces(), size
         )
         entry.compress_type = zipfile.ZIP_DEFLATED if deflate else zipfile.ZIP_STORED
@@ -68,7 +68,7 @@ class Packer:
         self._zip.close()
 
 
-def _packs_too_well(pieces: Iterator[bytes], size: int) -> bool:
+def _is_packed_too_well(pieces: Iterator[bytes], size: int) -> bool:
     """Whether a reader would refuse the deflated file; found out at its first hundredth, mostly."""
     packer, packed = zlib.compressobj(9, zlib.DEFLATED, -15), 0
     for piece in pieces:
@@ -118,7 +118,7 @@ class Zipped:
         except OSError as error:
             raise BundleError(f"it cannot be read: {error.strerror or error}") from error
         try:
-            self._entries = self._read()
+            self._entries = self._read_entries()
         except BaseException:
             self._file.close()
             raise
@@ -127,38 +127,43 @@ class Zipped:
     def close(self) -> None:
         self._file.close()
 
-    def _read(self) -> dict[str, _Entry]:
+    def _read_entries(self) -> dict[str, _Entry]:
         length = self._file.seek(0, 2)
         if length > MOST_PACKED:
             raise BundleError(f"it has {length:,} bytes, more than a bundle may have")
-        count, size, start = _end(self._at(max(0, length - _END.size), _END.size), length)
-        directory, entries, expected = self._at(start, size), dict[str, _Entry](), 0
+        count, size, start = _parse_end(
+            self._read_at(max(0, length - _END.size), _END.size), length
+        )
+        directory, entries, expected = self._read_at(start, size), dict[str, _Entry](), 0
         at = 0
         for _ in range(count):
-            head, name, at = _central(directory, at)
-            text = _decoded(name, head.flags)
+            head, name, at = _parse_central(directory, at)
+            text = _decode_name(name, head.flags)
             if text in entries:
-                _refuse(f"{text[:200]!a} stands in it twice")
+                _refuse_zip(f"{text[:200]!a} stands in it twice")
             if head.offset != expected:
-                _refuse(f"{text[:200]!a} does not begin where the file before it ends")
-            self._local(head, name, text)
+                _refuse_zip(f"{text[:200]!a} does not begin where the file before it ends")
+            self._check_local(head, name, text)
             entries[text] = _Entry(head, head.offset + _LOCAL.size + head.name)
             expected = entries[text].start + head.packed
         if at != size or expected != start:
-            _refuse("there is something between its files and its directory")
+            _refuse_zip("there is something between its files and its directory")
         return entries
 
-    def _local(self, head: _Central, name: bytes, text: str) -> None:
-        mark, *fields = _LOCAL.unpack(self._at(head.offset, _LOCAL.size))
-        same = fields == [*head[2:11], 0] and self._at(head.offset + _LOCAL.size, len(name)) == name
+    def _check_local(self, head: _Central, name: bytes, text: str) -> None:
+        mark, *fields = _LOCAL.unpack(self._read_at(head.offset, _LOCAL.size))
+        same = (
+            fields == [*head[2:11], 0]
+            and self._read_at(head.offset + _LOCAL.size, len(name)) == name
+        )
         if mark != b"PK\x03\x04" or not same:
-            _refuse(f"the file {text[:200]!a} and the directory do not say the same")
+            _refuse_zip(f"the file {text[:200]!a} and the directory do not say the same")
 
-    def _at(self, offset: int, size: int) -> bytes:
+    def _read_at(self, offset: int, size: int) -> bytes:
         self._file.seek(offset)
         data = self._file.read(size)
         if len(data) != size:
-            _refuse("it ends too early")
+            _refuse_zip("it ends too early")
         return data
 
     def pieces(self, name: str) -> Iterator[bytes]:
@@ -167,31 +172,33 @@ class Zipped:
         """
         entry = self._entries[name]
         made, crc = 0, 0
-        for piece in self._unpacked(entry) if entry.head.method else self._packed(entry):
+        for piece in (
+            self._yield_unpacked(entry) if entry.head.method else self._yield_packed(entry)
+        ):
             made, crc = made + len(piece), zlib.crc32(piece, crc)
             yield piece
         if made != entry.head.size or crc != entry.head.crc:
-            _refuse(f"{name!a} is damaged: its size or checksum is another")
+            _refuse_zip(f"{name!a} is damaged: its size or checksum is another")
 
-    def _packed(self, entry: _Entry) -> Iterator[bytes]:
+    def _yield_packed(self, entry: _Entry) -> Iterator[bytes]:
         for at in range(0, entry.head.packed, _PIECE):
-            yield self._at(entry.start + at, min(_PIECE, entry.head.packed - at))
+            yield self._read_at(entry.start + at, min(_PIECE, entry.head.packed - at))
 
-    def _unpacked(self, entry: _Entry) -> Iterator[bytes]:
+    def _yield_unpacked(self, entry: _Entry) -> Iterator[bytes]:
         unpacker, left = zlib.decompressobj(-15), entry.head.size
         try:
-            for piece in self._packed(entry):
+            for piece in self._yield_packed(entry):
                 waiting = piece
                 while waiting and left and not unpacker.eof:
                     made = unpacker.decompress(waiting, min(left, _PIECE))
                     left, waiting = left - len(made), unpacker.unconsumed_tail
                     yield made
                 if not left and not unpacker.eof and unpacker.decompress(waiting, 1):
-                    _refuse("a file in it is larger than the directory says")
+                    _refuse_zip("a file in it is larger than the directory says")
         except zlib.error as error:
             raise BundleError(f"a file in it is damaged: {error}") from error
         if not unpacker.eof or unpacker.unused_data:
-            _refuse("a file in it is not packed as the directory says")
+            _refuse_zip("a file in it is not packed as the directory says")
 
 
 def begins(data: bytes, name: str) -> bool:
@@ -200,64 +207,64 @@ def begins(data: bytes, name: str) -> bool:
     return data.startswith(b"PK\x03\x04") and found == name.encode()
 
 
-def _end(data: bytes, length: int) -> tuple[int, int, int]:
+def _parse_end(data: bytes, length: int) -> tuple[int, int, int]:
     """Count, size and start of the directory."""
     mark, disk, first, here, count, size, start, comment = _END.unpack(data)
     if mark != b"PK\x05\x06" or comment:
-        _refuse("it is no zip, was cut off, or something stands behind its end")
+        _refuse_zip("it is no zip, was cut off, or something stands behind its end")
     if disk or first or here != count:
-        _refuse("it is a part of several")
+        _refuse_zip("it is a part of several")
     if 0xFFFF in (here, count) or 0xFFFFFFFF in (size, start):
-        _refuse("it says that it is a large zip (ZIP64)")
+        _refuse_zip("it says that it is a large zip (ZIP64)")
     if count > MOST_FILES:
         raise BundleError(f"it has {count:,} files, a bundle has at most {MOST_FILES:,}")
     if start + size != length - _END.size or size < count * _CENTRAL.size:
-        _refuse("its directory is not where it says: something stands before or behind it")
+        _refuse_zip("its directory is not where it says: something stands before or behind it")
     return count, size, start
 
 
-def _central(data: bytes, at: int) -> tuple[_Central, bytes, int]:
+def _parse_central(data: bytes, at: int) -> tuple[_Central, bytes, int]:
     """The record at an offset, its name, and where the next begins."""
     end = at + _CENTRAL.size
     if end > len(data):
-        _refuse("its directory ends too early")
+        _refuse_zip("its directory ends too early")
     head = _Central(*_CENTRAL.unpack_from(data, at))
     name = data[end : end + head.name]
     if head.mark != b"PK\x01\x02" or len(name) != head.name:
-        _refuse("its directory is damaged")
-    _plain(head, name)
+        _refuse_zip("its directory is damaged")
+    _require_plain(head, name)
     return head, name, end + head.name
 
 
-def _plain(head: _Central, name: bytes) -> None:
+def _require_plain(head: _Central, name: bytes) -> None:
     """Refuse what a bundle has no need of."""
     said, kind = ascii(name[:200])[1:], stat.S_IFMT(head.external >> 16)
     if head.flags & 0x2041:
-        _refuse(f"{said} is encrypted")
+        _refuse_zip(f"{said} is encrypted")
     if head.flags & ~_UTF8 or head.extra or head.comment or head.disk or head.needs > 45:
-        _refuse(f"{said} has fields that a bundle's files do not have")
+        _refuse_zip(f"{said} has fields that a bundle's files do not have")
     if head.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        _refuse(f"{said} is packed in a way that a bundle's files are not ({head.method})")
+        _refuse_zip(f"{said} is packed in a way that a bundle's files are not ({head.method})")
     if kind not in (0, stat.S_IFREG) or head.external & 0x18 or name.endswith(b"/"):
-        _refuse(f"{said} is no plain file: a link, a device or a folder")
+        _refuse_zip(f"{said} is no plain file: a link, a device or a folder")
     if 0xFFFFFFFF in (head.size, head.packed, head.offset):
-        _refuse("it says that it is a large zip (ZIP64)")
+        _refuse_zip("it says that it is a large zip (ZIP64)")
     if head.method == zipfile.ZIP_STORED and head.size != head.packed:
-        _refuse(f"the sizes of {said} do not go together")
+        _refuse_zip(f"the sizes of {said} do not go together")
     if head.size > head.packed * MOST_RATIO:
         raise BundleError(
             f"{said} unpacks to more than {MOST_RATIO} times its size; the bundle is refused"
         )
 
 
-def _decoded(name: bytes, flags: int) -> str:
+def _decode_name(name: bytes, flags: int) -> str:
     try:
         return names.check(name.decode("utf-8" if flags & _UTF8 else "ascii"))
     except UnicodeDecodeError:
-        _refuse(f"the name {name[:200]!a} is no text")
+        _refuse_zip(f"the name {name[:200]!a} is no text")
 
 
-def _refuse(what: str) -> NoReturn:
+def _refuse_zip(what: str) -> NoReturn:
     raise BundleError(
         f"{what}. No `tape export` wrote it so: ask for the file again, or export again"
     )

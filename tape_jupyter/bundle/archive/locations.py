@@ -53,11 +53,11 @@ def fetched(place: str | Path) -> Iterator[Path]:
     Raises BundleError where there is none, more than one, or one too large to be a bundle.
     """
     if not is_url(place):
-        yield _found(Path(place))
+        yield _find_bundle(Path(place))
         return
     with tempfile.TemporaryDirectory(prefix="tape-fetched-") as folder:
-        with _told(place):
-            path = _fetch(str(place), Path(folder))
+        with _explain_errors(place):
+            path = _fetch_bundle(str(place), Path(folder))
         yield path
 
 
@@ -87,18 +87,18 @@ def written(place: str | Path) -> Iterator[BinaryIO]:
     if is_url(place):
         with tempfile.TemporaryFile() as file:
             yield file
-            with _told(place):
-                _put(str(place), file)
+            with _explain_errors(place):
+                _put_file(str(place), file)
         return
     path = Path(place)
     with contextlib.ExitStack() as opened:
-        with _told(path):
+        with _explain_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = opened.enter_context(
                 opened.enter_context(replacing(path, lasting=True)).open("w+b")
             )
         yield file
-        with _told(path):
+        with _explain_errors(path):
             opened.close()
 
 
@@ -107,7 +107,7 @@ def beside(place: str | Path, ending: str) -> str | Path:
     return (
         f"{str(place).rstrip('/')}{ending}"
         if is_url(place)
-        else Path(f"{_found(Path(place))}{ending}")
+        else Path(f"{_find_bundle(Path(place))}{ending}")
     )
 
 
@@ -115,9 +115,9 @@ def small(place: str | Path, most: int = _PIECE) -> bytes | None:
     """The bytes of a small file at a place; None where there is none. Raises BundleError where it
     is larger.
     """
-    with _told(place):
+    with _explain_errors(place):
         if is_url(place):
-            files, path = _files(str(place))
+            files, path = _find_file_system(str(place))
             if not files.isfile(path):
                 return None
             with files.open(path, "rb") as file:
@@ -132,17 +132,17 @@ def small(place: str | Path, most: int = _PIECE) -> bytes | None:
     return data
 
 
-def _found(path: Path) -> Path:
+def _find_bundle(path: Path) -> Path:
     if not path.exists():
         raise BundleError("there is no such file or folder", place=str(path))
     if not path.is_dir() or (path / NAME).exists():
         return path
-    return path / _only(
+    return path / _require_one(
         [each.name for each in path.iterdir() if each.name.endswith(SUFFIX)], str(path)
     )
 
 
-def _only(found: list[str], place: str) -> str:
+def _require_one(found: list[str], place: str) -> str:
     if len(found) != 1:
         there = (
             f"it has {len(found)}: {', '.join(sorted(found)[:5])}. Name one"
@@ -155,12 +155,12 @@ def _only(found: list[str], place: str) -> str:
 
 def is_bundle(path: Path) -> bool:
     """Whether a file begins as a bundle does; what else is wrong with it shows when it is opened."""
-    with _told(path), path.open("rb") as file:
+    with _explain_errors(path), path.open("rb") as file:
         return begins(file.read(100), NAME)
 
 
 @contextlib.contextmanager
-def _told(place: str | Path) -> Iterator[None]:
+def _explain_errors(place: str | Path) -> Iterator[None]:
     """What a file system or a store says, as an error that a person can read."""
     try:
         yield
@@ -175,7 +175,7 @@ def _told(place: str | Path) -> Iterator[None]:
         raise BundleError(f"it cannot be reached: {said}", place=shown(place)) from error
 
 
-def _files(url: str) -> tuple[Any, str]:
+def _find_file_system(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path in it."""
     try:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
@@ -193,18 +193,16 @@ def _files(url: str) -> tuple[Any, str]:
     return files, path
 
 
-def _fetch(url: str, folder: Path) -> Path:
-    files, path = _files(url)
+def _fetch_bundle(url: str, folder: Path) -> Path:
+    files, path = _find_file_system(url)
     if files.isdir(path) and not files.exists(f"{path.rstrip('/')}/{NAME}"):
         inside = [each.rpartition("/")[2] for each in files.ls(path, detail=False)]
-        path = (
-            f"{path.rstrip('/')}/{_only([each for each in inside if each.endswith(SUFFIX)], url)}"
-        )
+        path = f"{path.rstrip('/')}/{_require_one([each for each in inside if each.endswith(SUFFIX)], url)}"
     if files.isdir(path):
         return _fetch_folder(files, path.rstrip("/"), folder / "bundle")
     if not files.exists(path):
         raise BundleError("there is no such file or folder")
-    _copy(files, path, folder / "bundle.zip", MOST_PACKED)
+    _copy_file(files, path, folder / "bundle.zip", MOST_PACKED)
     return folder / "bundle.zip"
 
 
@@ -217,11 +215,11 @@ def _fetch_folder(files: Any, path: str, folder: Path) -> Path:
     for name in found:
         target = folder.joinpath(*name.split("/"))
         target.parent.mkdir(parents=True, exist_ok=True)
-        left -= _copy(files, f"{path}/{name}", target, left)
+        left -= _copy_file(files, f"{path}/{name}", target, left)
     return folder
 
 
-def _copy(files: Any, path: str, target: Path, most: int) -> int:
+def _copy_file(files: Any, path: str, target: Path, most: int) -> int:
     """Copy a file of at most so many bytes; gives how many."""
     size = 0
     with files.open(path, "rb") as source, target.open("xb") as file:
@@ -233,8 +231,8 @@ def _copy(files: Any, path: str, target: Path, most: int) -> int:
     return size
 
 
-def _put(url: str, file: BinaryIO) -> None:
-    files, path = _files(url)
+def _put_file(url: str, file: BinaryIO) -> None:
+    files, path = _find_file_system(url)
     if not url.endswith(SIGNED) and files.exists(path):
         with files.open(path, "rb") as there:
             if not begins(there.read(100), NAME):

@@ -194,14 +194,14 @@ def file_of(path: str, data: bytes, role: str) -> BundleFile:
 
 def parse(data: bytes) -> Manifest:
     """The manifest in these bytes. Raises BundleError for all that a manifest of format 1 is not."""
-    said = _loaded(data)
+    said = _load_json(data)
     if said.get("format") != FORMAT:
         raise BundleError(
-            f"the manifest's format is {_short(said.get('format'))}, this tape-jupyter reads {FORMAT}: "
+            f"the manifest's format is {_shorten_value(said.get('format'))}, this tape-jupyter reads {FORMAT}: "
             "a newer version made it, or it is no bundle"
         )
     try:
-        made = Manifest(**_fields(Manifest, said, "the manifest"))
+        made = Manifest(**_parse_fields(Manifest, said, "the manifest"))
     except RecursionError:
         raise BundleError("the manifest is nested too deeply") from None
     checked(made)
@@ -219,15 +219,15 @@ def checked(made: Manifest) -> Manifest:
     paths = [each.path for each in made.files]
     names.check_all([NAME, *paths])
     for each in made.files:
-        _whole(each.size, each.path)
-        _sha(each.sha256, each.path)
-        _one_of(each.role, ROLES, f"the role of {each.path!a}")
+        _require_size(each.size, each.path)
+        _require_sha256(each.sha256, each.path)
+        _require_one_of(each.role, ROLES, f"the role of {each.path!a}")
         if each.path.startswith("session/") and (hook := names.hook(each.path)):
             raise BundleError(
                 f"{each.path!a} cannot be in a bundle: {hook} would run by merely lying there. Leave it out"
             )
     if paths != sorted(paths):
-        _refuse("its files are not sorted by path")
+        _refuse_manifest("its files are not sorted by path")
     if len(paths) >= MOST_FILES:
         raise BundleError(f"it has {len(paths) + 1:,} files, a bundle has at most {MOST_FILES:,}")
     if made.size > MOST_BYTES:
@@ -235,12 +235,12 @@ def checked(made: Manifest) -> Manifest:
             f"its files have {made.size:,} bytes, a bundle has at most {MOST_BYTES:,}"
         )
     if not any(each.role == "notebook" and each.path == made.notebook for each in made.files):
-        _refuse(f"the notebook {made.notebook!a} is not among its files")
-    _one_of(made.lock.index, INDEXES, "the lock's index")
+        _refuse_manifest(f"the notebook {made.notebook!a} is not among its files")
+    _require_one_of(made.lock.index, INDEXES, "the lock's index")
     if set(made.kernel) - {"name", "language"} or not all(
         isinstance(each, str) for each in made.kernel.values()
     ):
-        _refuse("kernel has other keys than name and language, or values that are no text")
+        _refuse_manifest("kernel has other keys than name and language, or values that are no text")
     _check_kit(made.kit)
     return made
 
@@ -248,25 +248,27 @@ def checked(made: Manifest) -> Manifest:
 def _check_kit(kit: Mapping[str, Any]) -> None:
     for key, value in kit.items():
         if key not in KIT:
-            _refuse(f"kit has a key that format 1 does not know: {_short(key)}")
+            _refuse_manifest(f"kit has a key that format 1 does not know: {_shorten_value(key)}")
         if not KIT[key](value):
-            _refuse(f"kit: {key} is {_short(value)}")
-    _one_of(kit.get("pace", ""), ("", *PACES), "the kit's pace")
+            _refuse_manifest(f"kit: {key} is {_shorten_value(value)}")
+    _require_one_of(kit.get("pace", ""), ("", *PACES), "the kit's pace")
 
 
-def _loaded(data: bytes) -> dict[str, Any]:
+def _load_json(data: bytes) -> dict[str, Any]:
     if len(data) > MOST_MANIFEST:
         raise BundleError(
             f"the manifest has {len(data):,} bytes, at most {MOST_MANIFEST:,} are read"
         )
     try:
         said = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant
+            data.decode("utf-8"),
+            object_pairs_hook=_require_unique_keys,
+            parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as error:
-        raise BundleError(f"the manifest is no JSON: {_short(str(error))}") from error
+        raise BundleError(f"the manifest is no JSON: {_shorten_value(str(error))}") from error
     if not isinstance(said, dict):
-        _refuse("it is no JSON object")
+        _refuse_manifest("it is no JSON object")
     _require_bounded(said)
     return said
 
@@ -281,21 +283,21 @@ def _require_bounded(said: dict[str, Any]) -> None:
                 each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
             )
             if isinstance(each, float) or (isinstance(each, int) and abs(each) > LARGEST):
-                _refuse(f"{_short(each)[:40]} is no number that it may hold")
+                _refuse_manifest(f"{_shorten_value(each)[:40]} is no number that it may hold")
         level = inside
     if level:
-        _refuse(f"it is nested deeper than {DEEPEST}")
+        _refuse_manifest(f"it is nested deeper than {DEEPEST}")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        _refuse("a key stands twice")
+        _refuse_manifest("a key stands twice")
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is no JSON")
+def _refuse_constant(name: str) -> NoReturn:
+    _refuse_manifest(f"{name} is no JSON")
 
 
 PARTS: dict[str, type] = {
@@ -308,64 +310,70 @@ PARTS: dict[str, type] = {
 _TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
-def _fields(kind: type, said: dict[str, Any], where: str) -> dict[str, Any]:
+def _parse_fields(kind: type, said: dict[str, Any], where: str) -> dict[str, Any]:
     """The constructor's arguments: every key known, none missing, each of its type."""
     known = {each.name: str(each.type) for each in fields(kind)}
     for key in said:
         if key not in known:
-            _refuse(f"{where} has a key that format 1 does not know: {_short(key)}")
+            _refuse_manifest(
+                f"{where} has a key that format 1 does not know: {_shorten_value(key)}"
+            )
     for key in known:
         if key not in said:
-            _refuse(f"{where} lacks {key}")
-    return {key: _value(key, kind_, said[key], where) for key, kind_ in known.items()}
+            _refuse_manifest(f"{where} lacks {key}")
+    return {key: _parse_value(key, kind_, said[key], where) for key, kind_ in known.items()}
 
 
-def _value(key: str, kind: str, value: Any, where: str) -> Any:
+def _parse_value(key: str, kind: str, value: Any, where: str) -> Any:
     if kind in _TYPES:
         if type(value) is not _TYPES[kind]:
-            _refuse(f"{where}: {key} is no {kind}")
+            _refuse_manifest(f"{where}: {key} is no {kind}")
     elif kind.startswith("Mapping"):
         if type(value) is not dict:
-            _refuse(f"{where}: {key} is no object")
+            _refuse_manifest(f"{where}: {key} is no object")
     elif kind == LockState.__name__:
-        return LockState(**_fields(LockState, _value(key, "Mapping", value, where), key))
+        return LockState(
+            **_parse_fields(LockState, _parse_value(key, "Mapping", value, where), key)
+        )
     else:
-        return _listed(key, value)
+        return _parse_list(key, value)
     return value
 
 
-def _listed(key: str, value: Any) -> tuple[Any, ...]:
+def _parse_list(key: str, value: Any) -> tuple[Any, ...]:
     if type(value) is not list:
-        _refuse(f"{key} is no list")
+        _refuse_manifest(f"{key} is no list")
     part = PARTS.get(key)
     if part is None:
         return tuple(
-            _value(f"{key}[{at}]", "str", each, "the manifest") for at, each in enumerate(value)
+            _parse_value(f"{key}[{at}]", "str", each, "the manifest")
+            for at, each in enumerate(value)
         )
     rows = [
-        _value(f"{key}[{at}]", "Mapping", each, "the manifest") for at, each in enumerate(value)
+        _parse_value(f"{key}[{at}]", "Mapping", each, "the manifest")
+        for at, each in enumerate(value)
     ]
-    return tuple(part(**_fields(part, row, f"{key}[{at}]")) for at, row in enumerate(rows))
+    return tuple(part(**_parse_fields(part, row, f"{key}[{at}]")) for at, row in enumerate(rows))
 
 
-def _whole(value: int, where: str) -> None:
+def _require_size(value: int, where: str) -> None:
     if value < 0:
-        _refuse(f"{where!a} has {value} bytes")
+        _refuse_manifest(f"{where!a} has {value} bytes")
 
 
-def _sha(value: str, where: str) -> None:
+def _require_sha256(value: str, where: str) -> None:
     if not _SHA.fullmatch(value):
-        _refuse(f"the sha256 of {where!a} is no sha256")
+        _refuse_manifest(f"the sha256 of {where!a} is no sha256")
 
 
-def _one_of(value: str, words: tuple[str, ...], where: str) -> None:
+def _require_one_of(value: str, words: tuple[str, ...], where: str) -> None:
     if value not in words:
-        _refuse(f"{where} is {_short(value)}, not one of {' '.join(words)}")
+        _refuse_manifest(f"{where} is {_shorten_value(value)}, not one of {' '.join(words)}")
 
 
-def _refuse(what: str) -> NoReturn:
+def _refuse_manifest(what: str) -> NoReturn:
     raise BundleError(f"the manifest cannot be used: {what}")
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     return ascii(value)[:120]

@@ -31,7 +31,7 @@ _HOOK = re.compile(
 
 def check(name: str) -> str:
     """The name, if a file of a bundle may have it; else BundleError, which quotes it safely."""
-    if wrong := _wrong(name):
+    if wrong := _find_fault(name):
         raise BundleError(f"{name[:200]!a} {wrong}; the bundle is refused")
     return name
 
@@ -42,7 +42,7 @@ def check_all(names: Iterable[str]) -> None:
     """
     files: dict[str, str] = {}
     for name in names:
-        twin = files.setdefault(_key(check(name)), name)
+        twin = files.setdefault(_fold_name(check(name)), name)
         if twin is not name:
             raise BundleError(
                 f"{name!a} and {twin!a} are the same file on some systems; the bundle is refused"
@@ -63,11 +63,11 @@ def hook(name: str) -> str:
     return next((part for part in name.split("/") if _HOOK.fullmatch(part)), "")
 
 
-def _key(name: str) -> str:
+def _fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def _wrong(name: str) -> str:
+def _find_fault(name: str) -> str:
     if not name or len(name) > LONGEST or len(name.encode("utf-8", "surrogatepass")) > LONGEST:
         return f"is no name: it has {len(name)} characters" if name else "is no name"
     if name.startswith("/") or "\\" in name or ":" in name:
@@ -78,10 +78,10 @@ def _wrong(name: str) -> str:
             return "holds a character that does not show"
     if not unicodedata.is_normalized("NFC", name):
         return "is not in Unicode's composed form (NFC)"
-    return next((wrong for part in name.split("/") if (wrong := _wrong_part(part))), "")
+    return next((wrong for part in name.split("/") if (wrong := _find_part_fault(part))), "")
 
 
-def _wrong_part(part: str) -> str:
+def _find_part_fault(part: str) -> str:
     if part in ("", ".", ".."):
         return "is no path inside the bundle"
     if part[-1] in ". ":

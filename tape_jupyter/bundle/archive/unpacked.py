@@ -20,19 +20,19 @@ class Unpacked:
         self._folder = folder
         self.sizes = dict[str, int]()
         try:
-            self._walk(folder, "")
+            self._walk_folder(folder, "")
         except (OSError, RecursionError) as error:
             raise BundleError(f"the folder cannot be read: {error}") from error
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _walk(self, folder: Path, before: str) -> None:
+    def _walk_folder(self, folder: Path, before: str) -> None:
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = before + entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    self._walk(Path(entry.path), f"{name}/")
+                    self._walk_folder(Path(entry.path), f"{name}/")
                 elif entry.is_file(follow_symlinks=False):
                     self.sizes[name] = entry.stat(follow_symlinks=False).st_size
                 else:

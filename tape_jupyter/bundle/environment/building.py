@@ -54,8 +54,8 @@ def wheels(
     for package in packages:
         folder = where / f"build-{package.name}"
         folder.mkdir()
-        sources = _sources(package, folder)
-        needs = _needs(package, sources)
+        sources = _fetch_sources(package, folder)
+        needs = _read_needs(package, sources)
         python = making.make(folder / "environment", said)
         watched = startup_hooks.WatchedEnvironment.new(folder / "environment")
         making.install(python, [["pip", *needs]], [], folder, said, needs=True)
@@ -64,10 +64,10 @@ def wheels(
         line += ["--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
         line += ["--no-input", "--progress-bar=off", "-w", str(folder / "out"), str(sources)]
         making.run_apart(line, folder, said, f"{package.name} cannot be built")
-        yield _only(package, folder / "out")
+        yield _find_wheel(package, folder / "out")
 
 
-def _sources(package: LockedPackage, folder: Path) -> Path:
+def _fetch_sources(package: LockedPackage, folder: Path) -> Path:
     for file in index.files_of(package.name, index.configured()):
         name = file.name
         if file.sha256 in package.digests and name.endswith((".tar.gz", ".zip")):
@@ -80,12 +80,12 @@ def _sources(package: LockedPackage, folder: Path) -> Path:
     raise BundleError(f"{package.name}: your package index has no such sources")
 
 
-def _needs(package: LockedPackage, sources: Path) -> list[str]:
+def _read_needs(package: LockedPackage, sources: Path) -> list[str]:
     """What it says that it is built with: requirements of an index, and nothing else."""
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        told = tomllib.loads(_project(sources).decode("utf-8"))
+        told = tomllib.loads(_read_project(sources).decode("utf-8"))
         system = told.get("build-system", {})
         listed = system.get("requires", _OLD)
         needs = [Requirement(each) for each in listed]
@@ -98,7 +98,7 @@ def _needs(package: LockedPackage, sources: Path) -> list[str]:
     return [str(each) for each in needs]
 
 
-def _project(sources: Path) -> bytes:
+def _read_project(sources: Path) -> bytes:
     """Its pyproject.toml; empty where it has none."""
     try:
         if sources.suffix == ".zip":
@@ -122,7 +122,7 @@ def _is_project(name: str) -> bool:
     return name.count("/") == 1 and name.endswith("/pyproject.toml")
 
 
-def _only(package: LockedPackage, out: Path) -> Path:
+def _find_wheel(package: LockedPackage, out: Path) -> Path:
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
     from packaging.version import Version
 

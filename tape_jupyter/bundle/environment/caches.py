@@ -65,11 +65,11 @@ def model_of(path: str) -> Model | None:
     path = path.replace("\\", "/")
     for where, layout in _LAYOUTS:
         if found := layout.search(path):
-            return Model(_name(where, found.groupdict()), where)
+            return Model(_format_name(where, found.groupdict()), where)
     return None
 
 
-def _name(where: str, found: dict[str, str | None]) -> str:
+def _format_name(where: str, found: dict[str, str | None]) -> str:
     name = found["name"] or ""
     if where == "huggingface":
         name = name.replace("--", "/")

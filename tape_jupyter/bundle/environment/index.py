@@ -60,7 +60,7 @@ def configured(environ: Mapping[str, str] | None = None) -> list[PackageIndex]:
     """What pip is configured for, then uv; the default first. [] where it is to use none, or the
     default is unknown.
     """
-    return [_index(url) for url in addresses(environ)]
+    return [_build_index(url) for url in addresses(environ)]
 
 
 def addresses(environ: Mapping[str, str] | None = None) -> list[str]:
@@ -70,8 +70,8 @@ def addresses(environ: Mapping[str, str] | None = None) -> list[str]:
     environ = os.environ if environ is None else environ
     if forbidden(environ):
         return []
-    pip, uv = _pip(environ), _uv(environ)
-    default = pip.get("index-url") or uv.get("index-url") or _public()[0]
+    pip, uv = _read_pip_config(environ), _read_uv_config(environ)
+    default = pip.get("index-url") or uv.get("index-url") or _find_public_index()[0]
     found = [
         default,
         *pip.get("extra-index-url", "").split(),
@@ -82,28 +82,30 @@ def addresses(environ: Mapping[str, str] | None = None) -> list[str]:
 
 def forbidden(environ: Mapping[str, str] | None = None) -> bool:
     """Whether pip is configured to use no index at all."""
-    told = _pip(os.environ if environ is None else environ).get("no-index", "")
+    told = _read_pip_config(os.environ if environ is None else environ).get("no-index", "")
     return told.lower() in ("1", "true", "yes", "on")
 
 
 def loose(environ: Mapping[str, str] | None = None) -> list[str]:
     """Folders and pages of wheels that pip looks at beside its indexes."""
-    return _pip(os.environ if environ is None else environ).get("find-links", "").split()
+    return (
+        _read_pip_config(os.environ if environ is None else environ).get("find-links", "").split()
+    )
 
 
-def _index(url: str) -> PackageIndex:
+def _build_index(url: str) -> PackageIndex:
     parts = urlsplit(url)
     address = plain(url)
     login = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    elif parts.hostname and (known := _netrc(parts.hostname)):
+    elif parts.hostname and (known := _read_netrc(parts.hostname)):
         login = known
     basic = "Basic " + base64.b64encode(login.encode()).decode() if login else ""
     return PackageIndex(address, is_public(address), basic)
 
 
-def _netrc(host: str) -> str:
+def _read_netrc(host: str) -> str:
     try:
         found = netrc.netrc().authenticators(host)
     except (OSError, netrc.NetrcParseError):
@@ -113,7 +115,7 @@ def _netrc(host: str) -> str:
 
 def is_public(url: str) -> bool:
     """Whether it is pip's default index, or a file of it."""
-    index, files = _public()
+    index, files = _find_public_index()
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -124,17 +126,18 @@ def is_public(url: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _public() -> tuple[str, str]:
+def _find_public_index() -> tuple[str, str]:
     """Address of the index that pip asks when it is not told another, and the host of its files;
     from pip itself.
     """
     found = re.search(
-        r'PackageIndex\(\s*"(https://[^"]+?)/?",\s*file_storage_domain="([^"]+)"', _pips_own()
+        r'PackageIndex\(\s*"(https://[^"]+?)/?",\s*file_storage_domain="([^"]+)"',
+        _read_pip_source(),
     )
     return (f"{found[1]}/simple", found[2]) if found else ("", "")
 
 
-def _pips_own() -> str:
+def _read_pip_source() -> str:
     inside = "pip/_internal/models/index.py"
     spec = find_spec("pip")
     if spec is not None and spec.origin is not None:
@@ -149,9 +152,9 @@ def _pips_own() -> str:
         return ""
 
 
-def _pip(environ: Mapping[str, str]) -> dict[str, str]:
+def _read_pip_config(environ: Mapping[str, str]) -> dict[str, str]:
     """What pip is configured for, by option: its files, then the environment."""
-    found = dict(_pips_files(tuple(sorted(environ.items()))))
+    found = dict(_read_pip_files(tuple(sorted(environ.items()))))
     for option in ("index-url", "extra-index-url", "no-index", "find-links"):
         if value := environ.get("PIP_" + option.upper().replace("-", "_")):
             found[option] = value
@@ -159,7 +162,7 @@ def _pip(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4)
-def _pips_files(environ: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+def _read_pip_files(environ: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     if find_spec("pip") is None:
         return ()
     line = [sys.executable, "-P", "-m", "pip", "config", "list", "--disable-pip-version-check"]
@@ -173,13 +176,13 @@ def _pips_files(environ: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], 
     return tuple((name, value.replace("\\n", " ")) for name, value in found)
 
 
-def _uv(environ: Mapping[str, str]) -> dict[str, str]:
+def _read_uv_config(environ: Mapping[str, str]) -> dict[str, str]:
     """uv's, in pip's words: its files, then the environment."""
     found: dict[str, str] = {}
     home = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     for place in (Path("/etc/uv/uv.toml"), home / "uv" / "uv.toml"):
         try:
-            found.update(_from_uv(tomllib.loads(place.read_text("utf-8"))))
+            found.update(_parse_uv_config(tomllib.loads(place.read_text("utf-8"))))
         except (OSError, tomllib.TOMLDecodeError):
             continue
     default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
@@ -195,7 +198,7 @@ def _uv(environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _from_uv(told: Mapping[str, Any]) -> dict[str, str]:
+def _parse_uv_config(told: Mapping[str, Any]) -> dict[str, str]:
     entries = [
         each
         for each in told.get("index", [])
@@ -257,14 +260,14 @@ def ask(
     down: dict[str, str] = {}
     answers: dict[str, IndexAnswer] = {}
     with ThreadPoolExecutor(THREADS, "index") as pool:
-        waiting = {pool.submit(_first, name, indexes, down): name for name in names}
+        waiting = {pool.submit(_ask_first, name, indexes, down): name for name in names}
         for done, future in enumerate(as_completed(waiting), 1):
             answers[waiting[future]] = future.result()
             tell("asking the package index for digests", done, len(names))
     return dict(sorted(answers.items()))
 
 
-def _first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str]) -> IndexAnswer:
+def _ask_first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str]) -> IndexAnswer:
     """Of the first index that has it. One that did not answer once (`down`: why) is not asked
     again.
     """
@@ -275,7 +278,7 @@ def _first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str]) -
             why = down[each.url]
             continue
         try:
-            files = _kept(each, name, version)
+            files = _find_files(each, name, version)
         except _Refused as refusal:
             asked, why = True, str(refusal)
         except (OSError, ValueError) as error:
@@ -291,7 +294,7 @@ class _Refused(Exception):
     """The index answered, and not with a list of files; says how."""
 
 
-def _said(code: int) -> str:
+def _describe_status(code: int) -> str:
     if code == 404:
         return "the index has no package of that name"
     if code in (401, 403):
@@ -302,7 +305,7 @@ def _said(code: int) -> str:
 # ---- one version
 
 
-def _kept(index: PackageIndex, name: str, version: str) -> tuple[IndexFile, ...]:
+def _find_files(index: PackageIndex, name: str, version: str) -> tuple[IndexFile, ...]:
     """From the user's cache, or asked; an answer without files is not kept: it may be published
     tomorrow.
     """
@@ -315,13 +318,13 @@ def _kept(index: PackageIndex, name: str, version: str) -> tuple[IndexFile, ...]
     try:
         return tuple(IndexFile(**each) for each in json.loads(place.read_bytes()))
     except (OSError, ValueError, TypeError):
-        files = tuple(sorted(_of_version(_listed(index, name), name, version)))
+        files = tuple(sorted(_select_version(_fetch_listing(index, name), name, version)))
     if files:
-        _keep(place, json.dumps([asdict(each) for each in files]).encode())
+        _write_cache(place, json.dumps([asdict(each) for each in files]).encode())
     return files
 
 
-def _keep(place: Path, data: bytes) -> None:
+def _write_cache(place: Path, data: bytes) -> None:
     with suppress(OSError):  # a cache that cannot be written is none
         place.parent.mkdir(parents=True, exist_ok=True)
         with replacing(place) as draft:
@@ -339,7 +342,7 @@ def files_of(name: str, indexes: Sequence[PackageIndex]) -> Iterator[IndexFile]:
     """All files of a package, of each index that answers."""
     for each in indexes:
         with suppress(_Refused, OSError, ValueError):
-            yield from _listed(each, name)
+            yield from _fetch_listing(each, name)
 
 
 def downloaded(file: IndexFile, indexes: Sequence[PackageIndex]) -> bytes:
@@ -350,13 +353,15 @@ def downloaded(file: IndexFile, indexes: Sequence[PackageIndex]) -> bytes:
     if login:
         request.add_header("Authorization", login)
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE, context=_tls()) as reply:  # noqa: S310
+        with urllib.request.urlopen(  # noqa: S310
+            request, timeout=PATIENCE, context=_build_tls_context()
+        ) as reply:
             return bytes(reply.read(LARGEST_FILE))
     except (OSError, ValueError) as error:
         raise BundleError(f"{file.name} cannot be downloaded: {error}") from error
 
 
-def _listed(index: PackageIndex, name: str) -> list[IndexFile]:
+def _fetch_listing(index: PackageIndex, name: str) -> list[IndexFile]:
     """All files of a package, as its index lists them."""
     page = urljoin(index.url.rstrip("/") + "/", f"{name}/")
     if page.startswith("file:"):
@@ -369,7 +374,9 @@ def _listed(index: PackageIndex, name: str) -> list[IndexFile]:
     if index.login:
         request.add_header("Authorization", index.login)
     try:
-        with urllib.request.urlopen(request, timeout=PATIENCE, context=_tls()) as reply:  # noqa: S310
+        with urllib.request.urlopen(  # noqa: S310
+            request, timeout=PATIENCE, context=_build_tls_context()
+        ) as reply:
             data, kind, where = (
                 reply.read(LARGEST),
                 reply.headers.get("Content-Type", ""),
@@ -377,15 +384,15 @@ def _listed(index: PackageIndex, name: str) -> list[IndexFile]:
             )
     except urllib.error.HTTPError as error:
         error.close()
-        raise _Refused(_said(error.code)) from None
+        raise _Refused(_describe_status(error.code)) from None
     except urllib.error.URLError as error:
         if isinstance(error.reason, FileNotFoundError):  # an index that is a folder
-            raise _Refused(_said(404)) from None
+            raise _Refused(_describe_status(404)) from None
         raise
-    return list(_from_json(data, where) if "json" in kind else _from_html(data, where))
+    return list(_parse_json(data, where) if "json" in kind else _parse_html(data, where))
 
 
-def _from_json(data: bytes, where: str) -> Iterator[IndexFile]:
+def _parse_json(data: bytes, where: str) -> Iterator[IndexFile]:
     for each in json.loads(data).get("files", []):
         sha = str(each.get("hashes", {}).get("sha256", "")).lower()
         if _SHA256.fullmatch(sha):
@@ -400,7 +407,7 @@ def _from_json(data: bytes, where: str) -> Iterator[IndexFile]:
             )
 
 
-def _from_html(data: bytes, where: str) -> Iterator[IndexFile]:
+def _parse_html(data: bytes, where: str) -> Iterator[IndexFile]:
     anchors = _Anchors()
     anchors.feed(data.decode("utf-8", "replace"))
     for link in anchors.found:
@@ -422,7 +429,7 @@ class _Anchors(HTMLParser):
             self.found.append(dict(attrs))
 
 
-def _of_version(files: Iterable[IndexFile], name: str, version: str) -> Iterator[IndexFile]:
+def _select_version(files: Iterable[IndexFile], name: str, version: str) -> Iterator[IndexFile]:
     from packaging.utils import (
         InvalidSdistFilename,
         InvalidWheelFilename,
@@ -446,7 +453,7 @@ def _of_version(files: Iterable[IndexFile], name: str, version: str) -> Iterator
 
 
 @lru_cache(maxsize=1)
-def _tls() -> ssl.SSLContext:
+def _build_tls_context() -> ssl.SSLContext:
     own = next(
         (
             os.environ[name]

@@ -106,11 +106,11 @@ class Maker:
             ]
         else:
             words = [
-                *(["--without-pip"] if _own_pip() else []),
+                *(["--without-pip"] if _find_own_pip() else []),
                 "--copies" if os.name == "nt" else "--symlinks",
             ]
             line = [self.python, "-I", "-m", "venv", *words, str(folder)]
-        self._run(line, folder.parent, said, "the virtual environment cannot be made")
+        self._run_installer(line, folder.parent, said, "the virtual environment cannot be made")
         return python_of(folder)
 
     def install(
@@ -134,28 +134,34 @@ class Maker:
             lines = [*(line for group in groups for line in group), *map(str, wheels)]
             line = [self.uv, "pip", "install", "--no-config", "--python", str(python)]
             line += [] if needs else ["--no-deps"]
-            line += ["--only-binary=:all:", "-r", str(_written(lines, where))]
-            self._run(line, where, said, _NOT_INSTALLED, self._sources())
+            line += ["--only-binary=:all:", "-r", str(_write_requirements(lines, where))]
+            self._run_installer(line, where, said, _NOT_INSTALLED, self._build_uv_environ())
             return
         fetched = where / "fetched"
         fetched.mkdir(exist_ok=True)
         alone = [] if needs else ["--no-deps"]
         for group in groups:
-            words = ["--only-binary=:all:", "-d", str(fetched), "-r", str(_written(group, where))]
+            words = [
+                "--only-binary=:all:",
+                "-d",
+                str(fetched),
+                "-r",
+                str(_write_requirements(group, where)),
+            ]
             hashed = ["--require-hashes"] if any("--hash=" in line for line in group) else []
-            self._pip(python, "download", [*alone, *hashed, *words], where, said)
+            self._run_pip(python, "download", [*alone, *hashed, *words], where, said)
         files = sorted({*fetched.iterdir(), *wheels})
-        self._pip(python, "install", ["--no-deps", "--no-index", *map(str, files)], where, said)
+        self._run_pip(python, "install", ["--no-deps", "--no-index", *map(str, files)], where, said)
 
-    def _pip(
+    def _run_pip(
         self, python: Path, command: str, words: Sequence[str], where: Path, said: Said
     ) -> None:
         """Run pip, which reads its own configuration."""
-        own = _own_pip()
+        own = _find_own_pip()
         pip = [*own, "--python", str(python)] if own else [str(python), "-I", "-m", "pip"]
         line = [*pip, command, "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
         if command == "download":
-            self._run([*line, *words], where, said, _NOT_INSTALLED)
+            self._run_installer([*line, *words], where, said, _NOT_INSTALLED)
             return
         line = [*line, "--no-compile", *words]
         self.run_apart(line, where, said, _NOT_INSTALLED, python.parents[1])
@@ -168,9 +174,9 @@ class Maker:
         """
         (where / "layers").mkdir(exist_ok=True)
         held = sandbox.command(line, where / "layers", [where, *kept])
-        self._run(held, where, said, goal, bare=process.environment(where / "home"))
+        self._run_installer(held, where, said, goal, bare=process.environment(where / "home"))
 
-    def _sources(self) -> Mapping[str, str]:
+    def _build_uv_environ(self) -> Mapping[str, str]:
         """The indexes that pip is configured for, for uv, which does not read pip's files."""
         told = {
             "UV_INDEX_STRATEGY": "unsafe-best-match"
@@ -186,7 +192,7 @@ class Maker:
             told["UV_INDEX"] = " ".join(found[1:])
         return told
 
-    def _run(
+    def _run_installer(
         self,
         line: list[str],
         where: Path,
@@ -229,7 +235,7 @@ class Maker:
             raise BundleError(f"{goal}: {reason(lines)}")
 
 
-def _written(lines: Sequence[str], where: Path) -> Path:
+def _write_requirements(lines: Sequence[str], where: Path) -> Path:
     """A file of requirements."""
     requirements = where / "wanted.txt"
     requirements.write_text("".join(f"{line}\n" for line in lines), "utf-8")
@@ -237,7 +243,7 @@ def _written(lines: Sequence[str], where: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _own_pip() -> list[str]:
+def _find_own_pip() -> list[str]:
     """The pip beside us, where it can install for another interpreter (22.3): to put in a new one
     takes 5 s.
     """
@@ -262,7 +268,7 @@ def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
     environ = dict(os.environ if environ is None else environ)
     uv = uv_of(environ)
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    python = sys.executable if version in ("", own) else next(_pythons(version, environ), "")
+    python = sys.executable if version in ("", own) else next(_find_pythons(version, environ), "")
     if not python and not uv:
         raise BundleError(
             f"this bundle was made with Python {version}, and there is none on this machine (this is {own}). Install "
@@ -276,7 +282,7 @@ def uv_of(environ: Mapping[str, str]) -> str:
     return environ.get("UV") or shutil.which("uv", path=environ.get("PATH")) or ""
 
 
-def _pythons(version: str, environ: Mapping[str, str]) -> Iterator[str]:
+def _find_pythons(version: str, environ: Mapping[str, str]) -> Iterator[str]:
     """Interpreters of that version on the PATH that do run (a version manager may list one that
     does not).
     """
@@ -343,19 +349,19 @@ def made(
     _refuse_foreign(wanted, allow_index=allow_index)
     building.require(wanted, allowed=allow_build)
     making = maker(lock.python(pylock))
-    wheels = dict(_wheels(bundle, wanted))
+    wheels = dict(_collect_wheels(bundle, wanted))
     if folder is not None:
         if folder.exists() and any(folder.iterdir()):
             raise BundleError(
                 f"{folder} is not empty; nothing was installed. Give a folder that is new"
             )
-        return _make(folder, making, wanted, wheels, tell, allow_index=allow_index)
-    place = cache() / "environments" / _key(pylock, wheels, making, allow_index=allow_index)
+        return _make_environment(folder, making, wanted, wheels, tell, allow_index=allow_index)
+    place = cache() / "environments" / _build_key(pylock, wheels, making, allow_index=allow_index)
     with alone(place, tell):
         if (place / _DONE).is_file() and python_of(place).exists():
             return python_of(place)
         shutil.rmtree(place, ignore_errors=True)
-        return _make(place, making, wanted, wheels, tell, allow_index=allow_index)
+        return _make_environment(place, making, wanted, wheels, tell, allow_index=allow_index)
 
 
 def _refuse_foreign(wanted: Iterable[LockedPackage], *, allow_index: bool) -> None:
@@ -368,13 +374,13 @@ def _refuse_foreign(wanted: Iterable[LockedPackage], *, allow_index: bool) -> No
         raise BundleError(
             f"nothing was installed: {shown}. Allow it (--allow-index) if you trust that place"
         )
-    if lost := [each.name for each in foreign if not list(_addresses([each]))]:
+    if lost := [each.name for each in foreign if not list(_list_addresses([each]))]:
         raise BundleError(
             f"nothing was installed: {lost[0]} has no https address of a wheel with a digest ({shown})"
         )
 
 
-def _key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_index: bool) -> str:
+def _build_key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_index: bool) -> str:
     digest = hashlib.sha256(f"2 {making.python} {allow_index}\n".encode())
     for data in (pylock, *(wheels[name] for name in sorted(wheels))):
         digest.update(hashlib.sha256(data).digest())
@@ -399,7 +405,7 @@ def alone(place: Path, tell: Tell) -> Iterator[None]:
         ) from error
 
 
-def _make(
+def _make_environment(
     place: Path,
     making: Maker,
     wanted: Sequence[LockedPackage],
@@ -411,9 +417,9 @@ def _make(
     """All or nothing: a folder without its mark at the end is never used."""
     built = [each for each in wanted if each.built]
     from_index = [each for each in wanted if not (each.path or each.foreign or each.built)]
-    lines = [_line(each) for each in from_index if each.digests]
+    lines = [_format_line(each) for each in from_index if each.digests]
     bare = [f"{each.name}=={each.version}" for each in from_index if not each.digests]
-    foreign = list(_addresses(wanted)) if allow_index else []
+    foreign = list(_list_addresses(wanted)) if allow_index else []
     count = _Count(tell, len(lines) + len(bare) + len(wheels) + len(foreign) + len(built))
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -452,12 +458,12 @@ class _Count:
             )
 
 
-def _line(package: LockedPackage) -> str:
+def _format_line(package: LockedPackage) -> str:
     digests = "".join(f" --hash=sha256:{digest}" for digest in package.digests)
     return f"{package.name}=={package.version}{digests}"
 
 
-def _addresses(wanted: Iterable[LockedPackage]) -> Iterator[str]:
+def _list_addresses(wanted: Iterable[LockedPackage]) -> Iterator[str]:
     for each in wanted:
         for url, digest in each.urls if each.foreign else ():
             if re.fullmatch(r"https://[^\s?#]+\.whl", url) and NOWHERE not in url:
@@ -467,7 +473,7 @@ def _addresses(wanted: Iterable[LockedPackage]) -> Iterator[str]:
 # ---- what the bundle brings
 
 
-def _wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator[tuple[str, bytes]]:
+def _collect_wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator[tuple[str, bytes]]:
     """Of each package that the bundle carries a wheel, by its file's name."""
     for each in wanted:
         kind, _, name = each.path.partition("/")
@@ -477,13 +483,13 @@ def _wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator[tuple[s
                 raise BundleError(
                     f"{name} is not the wheel that the lock names: its sha256 is another"
                 )
-            startup_hooks.refuse(each.name, _entries(name, data))
+            startup_hooks.refuse(each.name, _list_entries(name, data))
             yield name, data
         elif kind == "sources":
-            yield _put_together(bundle, each.name, f"{_FOLDER}/{each.path}/{build_backend.FOLDER}/")
+            yield _pack_sources(bundle, each.name, f"{_FOLDER}/{each.path}/{build_backend.FOLDER}/")
 
 
-def _put_together(bundle: Bundle, package: str, root: str) -> tuple[str, bytes]:
+def _pack_sources(bundle: Bundle, package: str, root: str) -> tuple[str, bytes]:
     inside = [name for name in bundle.names("source") if name.startswith(root)]
     startup_hooks.refuse(package, (name.removeprefix(root) for name in inside))
     try:
@@ -499,7 +505,7 @@ def _put_together(bundle: Bundle, package: str, root: str) -> tuple[str, bytes]:
     return name, data
 
 
-def _entries(name: str, data: bytes) -> list[str]:
+def _list_entries(name: str, data: bytes) -> list[str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
             return wheel.namelist()

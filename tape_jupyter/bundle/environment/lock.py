@@ -75,7 +75,7 @@ _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
 def python(pylock: bytes) -> str:
     """The Python that a lock is for, `3.11`; "" where it does not say."""
     try:
-        told = str(_loaded(pylock).get("requires-python", ""))
+        told = str(_load_tables(pylock).get("requires-python", ""))
     except BundleError:
         return ""
     found = re.fullmatch(r"==(\d\.\d{1,3})\.\*", told)
@@ -93,10 +93,10 @@ def oddities(pylock: bytes) -> list[str]:
     for package in packages(pylock):
         for odd in package.odd:
             who.setdefault(odd, []).append(package.name)
-    return [f"{_several(names)}: {odd}" for odd, names in who.items()]
+    return [f"{_format_names(names)}: {odd}" for odd, names in who.items()]
 
 
-def _several(names: list[str]) -> str:
+def _format_names(names: list[str]) -> str:
     return (
         ", ".join(names)
         if len(names) < 4
@@ -108,16 +108,16 @@ def packages(pylock: bytes) -> list[LockedPackage]:
     """The packages of a lock, checked; nothing in it is believed. Raises BundleError for what is no
     lock.
     """
-    told = _loaded(pylock)
+    told = _load_tables(pylock)
     if not str(told.get("lock-version", "")).startswith("1."):
         raise BundleError("environment/pylock.toml is no lock of version 1 (PEP 751)")
     entries = told.get("packages", [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise BundleError("environment/pylock.toml: `packages` is no list of tables")
-    return [*(_locked(each) for each in entries), *_without(told)]
+    return [*(_parse_package(each) for each in entries), *_list_unhashed(told)]
 
 
-def _loaded(pylock: bytes) -> dict[str, Any]:
+def _load_tables(pylock: bytes) -> dict[str, Any]:
     """The tables of a lock. Raises BundleError for what is no TOML, or would take long to read."""
     if len(pylock) > LONGEST:
         raise BundleError(
@@ -135,30 +135,30 @@ def _loaded(pylock: bytes) -> dict[str, Any]:
         raise BundleError(f"environment/pylock.toml is no TOML: {str(error)[:200]}") from error
 
 
-def _without(told: Mapping[str, Any]) -> Iterator[LockedPackage]:
+def _list_unhashed(told: Mapping[str, Any]) -> Iterator[LockedPackage]:
     """What the lock lists without digests, in our own table."""
     tools = told.get("tool")
     ours = tools.get(TOOL) if isinstance(tools, dict) else None
     listed = ours.get("unhashed", []) if isinstance(ours, dict) else []
     for each in listed if isinstance(listed, list) else []:
         name, _, version = str(each).partition("==")
-        _check(name, version)
+        _check_name(name, version)
         yield LockedPackage(name, version, odd=(_NO_DIGEST,))
 
 
-def _check(name: str, version: str) -> None:
+def _check_name(name: str, version: str) -> None:
     if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
         raise BundleError(
             f"environment/pylock.toml: {name[:80]!r} {version[:80]!r} names no version of a package"
         )
 
 
-def _locked(entry: Mapping[str, Any]) -> LockedPackage:
+def _parse_package(entry: Mapping[str, Any]) -> LockedPackage:
     name, version = str(entry.get("name", "")), str(entry.get("version", ""))
-    _check(name, version)
-    odd = [f"installed from a repository, {_shown(entry['vcs'])}"] if "vcs" in entry else []
+    _check_name(name, version)
+    odd = [f"installed from a repository, {_format_shown(entry['vcs'])}"] if "vcs" in entry else []
     if "index" in entry and not is_public(str(entry["index"])):
-        odd.append(f"an index of its own, {_shown(entry['index'])}")
+        odd.append(f"an index of its own, {_format_shown(entry['index'])}")
     places = [
         each
         for kind in ("directory", "archive", "sdist")
@@ -176,13 +176,13 @@ def _locked(entry: Mapping[str, Any]) -> LockedPackage:
             path = str(place["path"]).removeprefix("./")
             if not _INSIDE.fullmatch(path):
                 odd.append(
-                    f"installed from a path that is not in the bundle, {_shown(place['path'])}"
+                    f"installed from a path that is not in the bundle, {_format_shown(place['path'])}"
                 )
                 path = ""
         if "url" in place:
-            urls += [(str(place["url"]), digest) for digest in _digests(place)]
-            odd += _odd_address(str(place["url"]), archive=place is entry.get("archive"))
-        digests += _digests(place)
+            urls += [(str(place["url"]), digest) for digest in _read_digests(place)]
+            odd += _find_odd_address(str(place["url"]), archive=place is entry.get("archive"))
+        digests += _read_digests(place)
     if not digests and not path and "vcs" not in entry:
         odd.append(_NO_DIGEST)
     foreign = not path and ("vcs" in entry or "archive" in entry or "directory" in entry)
@@ -203,30 +203,32 @@ def _locked(entry: Mapping[str, Any]) -> LockedPackage:
     )
 
 
-def _digests(place: Mapping[str, Any]) -> list[str]:
+def _read_digests(place: Mapping[str, Any]) -> list[str]:
     hashes = place.get("hashes")
     sha = str(hashes.get("sha256", "")).lower() if isinstance(hashes, dict) else ""
     return [sha] if re.fullmatch(r"[0-9a-f]{64}", sha) else []
 
 
-def _odd_address(url: str, *, archive: bool) -> list[str]:
+def _find_odd_address(url: str, *, archive: bool) -> list[str]:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
     except ValueError:
-        return [f"an address that is none, {_shown(url)}"]
+        return [f"an address that is none, {_format_shown(url)}"]
     if host == NOWHERE:
         return ["from a private index, which is not named: your own index must have it"]
     if parts.scheme != "https":
-        return [f"installed from {_shown(url)}"]
+        return [f"installed from {_format_shown(url)}"]
     if archive:
-        return [f"installed from an archive of {_shown(host)}"]
+        return [f"installed from an archive of {_format_shown(host)}"]
     return (
-        [] if is_public(url) else [f"files on another host, {_shown(host)}: only the digest counts"]
+        []
+        if is_public(url)
+        else [f"files on another host, {_format_shown(host)}: only the digest counts"]
     )
 
 
-def _shown(what: object) -> str:
+def _format_shown(what: object) -> str:
     """In one line, without control characters, at most 200 characters of it; passwords are not
     repeated.
     """
@@ -271,12 +273,14 @@ def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -
     answers = (
         ask(collected.distributions, indexes, tell)
         if indexes
-        else _unasked(collected, ask_index=ask_index)
+        else _build_unasked(collected, ask_index=ask_index)
     )
     carried, unhashed = list(collected.local), dict[str, str]()
     for name, answer in answers.items():
         if not answer.files:
-            found = _carried(collected.infos.get(name, "")) if answer.asked and indexes else None
+            found = (
+                _find_carried(collected.infos.get(name, "")) if answer.asked and indexes else None
+            )
             if found is None:
                 unhashed[name] = answer.why
             else:
@@ -285,14 +289,14 @@ def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -
     own, data = own_wheel.own()
     files[f"{_FOLDER}/wheels/{own}"] = data
     for each in sorted(carried, key=lambda local: local.name):
-        files.update(_sources(each, collected.python.get("tag", "")))
+        files.update(_yield_sources(each, collected.python.get("tag", "")))
     hashed = {name: answer for name, answer in answers.items() if answer.files}
-    index = _index(hashed.values())
+    index = _find_index_kind(hashed.values())
     why = "; ".join(
-        sorted({f"{reason} ({_few(unhashed, reason)})" for reason in unhashed.values()})
+        sorted({f"{reason} ({_format_few(unhashed, reason)})" for reason in unhashed.values()})
     )
-    pylock = _pylock(collected, hashed, carried, (own, data), unhashed, index)
-    requirements = _requirements(hashed, unhashed, own, carried)
+    pylock = _build_pylock(collected, hashed, carried, (own, data), unhashed, index)
+    requirements = _build_requirements(hashed, unhashed, own, carried)
     files |= {f"{_FOLDER}/pylock.toml": pylock, f"{_FOLDER}/requirements.txt": requirements}
     return Lock(
         pylock,
@@ -305,7 +309,7 @@ def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -
     )
 
 
-def _unasked(collected: Collected, *, ask_index: bool) -> dict[str, IndexAnswer]:
+def _build_unasked(collected: Collected, *, ask_index: bool) -> dict[str, IndexAnswer]:
     why = "no index was asked"
     if ask_index:
         unknown = "no package index is known here (there is no pip, and none is configured)"
@@ -313,12 +317,12 @@ def _unasked(collected: Collected, *, ask_index: bool) -> dict[str, IndexAnswer]
     return {name: IndexAnswer(why=why, asked=False) for name in collected.distributions}
 
 
-def _few(unhashed: Mapping[str, str], reason: str) -> str:
+def _format_few(unhashed: Mapping[str, str], reason: str) -> str:
     names = sorted(name for name, why in unhashed.items() if why == reason)
     return names[0] if len(names) == 1 else f"{len(names)} packages, {names[0]} among them"
 
 
-def _index(answers: Iterable[IndexAnswer]) -> str:
+def _find_index_kind(answers: Iterable[IndexAnswer]) -> str:
     kinds = {answer.public for answer in answers}
     return "none" if not kinds else "public" if kinds == {True} else "private"
 
@@ -326,7 +330,7 @@ def _index(answers: Iterable[IndexAnswer]) -> str:
 # ---- what is carried
 
 
-def _carried(info: str) -> Local | None:
+def _find_carried(info: str) -> Local | None:
     """What is installed from no index that we know (a wheel of somebody's own), where it is not too
     large.
     """
@@ -340,7 +344,7 @@ def _carried(info: str) -> Local | None:
     return found if size <= CARRIED and f"{found.dist_info}/METADATA" in found.files else None
 
 
-def _sources(local: Local, tag: str) -> Iterator[tuple[str, bytes | Path]]:
+def _yield_sources(local: Local, tag: str) -> Iterator[tuple[str, bytes | Path]]:
     """Its files as they are imported, below a folder that pip can build with nothing else."""
     root = f"{_FOLDER}/sources/{local.name}"
     yield f"{root}/pyproject.toml", _BUILD.encode()
@@ -358,7 +362,7 @@ def _sources(local: Local, tag: str) -> Iterator[tuple[str, bytes | Path]]:
 # ---- the two files
 
 
-def _pylock(
+def _build_pylock(
     collected: Collected,
     hashed: Mapping[str, IndexAnswer],
     carried: Iterable[Local],
@@ -375,9 +379,9 @@ def _pylock(
         "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
     }
     packages = [
-        *(_package(wanted, answer) for wanted, answer in hashed.items()),
+        *(_build_package(wanted, answer) for wanted, answer in hashed.items()),
         *(
-            {"name": each.name, "version": each.version, "directory": _directory(each)}
+            {"name": each.name, "version": each.version, "directory": _build_directory(each)}
             for each in carried
         ),
         {"name": OURS, "version": name.split("-")[1], "wheels": [ours]},
@@ -393,11 +397,11 @@ def _pylock(
     return tomli_w.dumps(written).encode()
 
 
-def _directory(local: Local) -> dict[str, Any]:
+def _build_directory(local: Local) -> dict[str, Any]:
     return {"path": f"sources/{local.name}", "editable": False}
 
 
-def _package(wanted: str, answer: IndexAnswer) -> dict[str, Any]:
+def _build_package(wanted: str, answer: IndexAnswer) -> dict[str, Any]:
     name, _, version = wanted.partition("==")
     package: dict[str, Any] = {"name": name, "version": version}
     sdists = sorted(
@@ -406,21 +410,21 @@ def _package(wanted: str, answer: IndexAnswer) -> dict[str, Any]:
     )
     wheels = sorted(each for each in answer.files if each.name.endswith(".whl"))
     if sdists:
-        package["sdist"] = _file(sdists[-1], public=answer.public)
+        package["sdist"] = _build_file(sdists[-1], public=answer.public)
     if wheels:
-        package["wheels"] = [_file(each, public=answer.public) for each in wheels]
+        package["wheels"] = [_build_file(each, public=answer.public) for each in wheels]
     if yanked := sorted({each.yanked for each in answer.files} - {""}):
         package["tool"] = {TOOL: {"yanked": "; ".join(yanked)}}
     return package
 
 
-def _file(file: IndexFile, *, public: bool) -> dict[str, Any]:
+def _build_file(file: IndexFile, *, public: bool) -> dict[str, Any]:
     url = file.url if public else f"https://{NOWHERE}/{quote(file.name)}"
     size = {"size": file.size} if file.size else {}
     return {"name": file.name, "url": url, **size, "hashes": {"sha256": file.sha256}}
 
 
-def _requirements(
+def _build_requirements(
     hashed: Mapping[str, IndexAnswer],
     unhashed: Mapping[str, str],
     own: str,

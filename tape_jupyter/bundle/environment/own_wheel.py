@@ -31,7 +31,7 @@ def own() -> tuple[str, bytes]:
         ) from None
     files = {inside: Path(path) for inside, path in installed.files.items()}
     if installed.kind == "editable":
-        files.update(_package(installed.dist_info.removesuffix(".dist-info")))
+        files.update(_collect_package_files(installed.dist_info.removesuffix(".dist-info")))
     wheel = {inside: path.read_bytes() for inside, path in files.items()}
     return build_backend.packed({**wheel, f"{installed.dist_info}/WHEEL": _WHEEL})
 
@@ -39,7 +39,7 @@ def own() -> tuple[str, bytes]:
 _WHEEL = b"Wheel-Version: 1.0\nGenerator: tape-jupyter\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
-def _package(name: str) -> dict[str, Path]:
+def _collect_package_files(name: str) -> dict[str, Path]:
     """Of a checkout: the package with its built viewer, and the labextension where JupyterLab looks
     for it.
     """

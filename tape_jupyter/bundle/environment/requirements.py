@@ -72,25 +72,29 @@ def needs() -> Needs:
     """What this process needs now, after all that it did."""
     from packaging.utils import canonicalize_name
 
-    shelf = _shelf()
+    shelf = _list_installed()
     roots = {canonicalize_name(each.partition("==")[0]) for each in distributions()} | {
         KERNEL,
         OURS,
     }
-    editables = {name: place for name, dist in shelf.items() if (place := _editable(dist))}
-    roots |= {name for name, place in editables.items() if _used(place)}
-    found = sorted(_closure(roots, shelf) - {OURS})
-    local = {name: _local(shelf[name]) for name in found if _kind(shelf[name])}
+    editables = {
+        name: place for name, dist in shelf.items() if (place := _find_editable_folder(dist))
+    }
+    roots |= {name for name, place in editables.items() if _is_used(place)}
+    found = sorted(_find_closure(roots, shelf) - {OURS})
+    local = {name: _find_local(shelf[name]) for name in found if _find_kind(shelf[name])}
     plain = {
-        f"{name}=={named(shelf[name])[1]}": str(_info(shelf[name]))
+        f"{name}=={named(shelf[name])[1]}": str(_find_info(shelf[name]))
         for name in found
         if name not in local
     }
     own = tuple(local[name] for name in sorted(local))
-    return Needs(tuple(sorted(plain)), plain, own, tuple(sorted(set(_elsewhere(found, shelf)))))
+    return Needs(
+        tuple(sorted(plain)), plain, own, tuple(sorted(set(_find_elsewhere(found, shelf))))
+    )
 
 
-def _shelf() -> dict[str, importlib.metadata.Distribution]:
+def _list_installed() -> dict[str, importlib.metadata.Distribution]:
     """Installed distributions by normalised name; of two the first on the path, as imports have it."""
     found: dict[str, importlib.metadata.Distribution] = {}
     for dist in importlib.metadata.distributions():
@@ -104,14 +108,14 @@ def named(dist: importlib.metadata.Distribution) -> tuple[str, str]:
     """
     from packaging.utils import canonicalize_name
 
-    info = _info(dist)
+    info = _find_info(dist)
     name, _, version = info.stem.partition("-")
     if info.suffix != ".dist-info" or not version:
         name, version = str(dist.metadata["Name"] or ""), dist.version
     return canonicalize_name(name), version
 
 
-def _closure(
+def _find_closure(
     roots: Iterable[str], shelf: Mapping[str, importlib.metadata.Distribution]
 ) -> set[str]:
     """Roots and all that they require here. What is required and not installed is not needed: it
@@ -168,7 +172,7 @@ _PLATFORMS = (
 )
 
 
-def _elsewhere(
+def _find_elsewhere(
     found: Iterable[str], shelf: Mapping[str, importlib.metadata.Distribution]
 ) -> Iterator[str]:
     """What packages of a session would require, without any extra, on a platform that is not this
@@ -192,7 +196,7 @@ def _elsewhere(
 # ---- what no index has
 
 
-def _direct(dist: importlib.metadata.Distribution) -> Mapping[str, object]:
+def _read_direct_url(dist: importlib.metadata.Distribution) -> Mapping[str, object]:
     try:
         found = json.loads(dist.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -200,9 +204,9 @@ def _direct(dist: importlib.metadata.Distribution) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _kind(dist: importlib.metadata.Distribution) -> str:
+def _find_kind(dist: importlib.metadata.Distribution) -> str:
     """How it was installed; "" from an index, or by a way that left no trace."""
-    told = _direct(dist)
+    told = _read_direct_url(dist)
     if (dist.read_text("INSTALLER") or "").strip() == "conda":
         return ""  # it tells of the folder that it was built in, on conda's own machine
     if "vcs_info" in told:
@@ -215,31 +219,34 @@ def _kind(dist: importlib.metadata.Distribution) -> str:
     )
 
 
-def _editable(dist: importlib.metadata.Distribution) -> str:
+def _find_editable_folder(dist: importlib.metadata.Distribution) -> str:
     """The folder that an editable installation points to, or ""."""
-    if _kind(dist) != "editable":
+    if _find_kind(dist) != "editable":
         return ""
-    return os.path.realpath(unquote(urlsplit(str(_direct(dist).get("url", ""))).path))
+    return os.path.realpath(unquote(urlsplit(str(_read_direct_url(dist).get("url", ""))).path))
 
 
-def _local(dist: importlib.metadata.Distribution) -> Local:
+def _find_local(dist: importlib.metadata.Distribution) -> Local:
     """As it is installed; an editable one as it was imported."""
     found = installed_as(dist)
     if found.kind != "editable":
         return found
     return replace(
-        found, files=dict(sorted({**found.files, **_imported_from(_editable(dist))}.items()))
+        found,
+        files=dict(
+            sorted({**found.files, **_collect_imported(_find_editable_folder(dist))}.items())
+        ),
     )
 
 
 def installed_as(dist: importlib.metadata.Distribution) -> Local:
     """Its files as they are installed; of an editable one only its metadata."""
-    kind, info = _kind(dist), _info(dist)
+    kind, info = _find_kind(dist), _find_info(dist)
     name, version = named(dist)
     stem = f"{name.replace('-', '_')}-{version}"
-    files = {f"{stem}.dist-info/{inside}": path for inside, path in _metadata(info)}
+    files = {f"{stem}.dist-info/{inside}": path for inside, path in _yield_metadata(info)}
     if kind != "editable":
-        files.update(_recorded(dist, info.name, stem))
+        files.update(_yield_recorded(dist, info.name, stem))
     return Local(name, version, kind, f"{stem}.dist-info", dict(sorted(files.items())))
 
 
@@ -248,17 +255,17 @@ def at(info: str) -> importlib.metadata.Distribution:
     return importlib.metadata.Distribution.at(info)
 
 
-def _info(dist: importlib.metadata.Distribution) -> Path:
+def _find_info(dist: importlib.metadata.Distribution) -> Path:
     return Path(str(getattr(dist, "_path", dist.locate_file(""))))
 
 
-def _metadata(info: Path) -> Iterator[tuple[str, str]]:
+def _yield_metadata(info: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(info.rglob("*")):
         if path.is_file() and path.name not in _GONE:
             yield path.relative_to(info).as_posix(), str(path)
 
 
-def _recorded(
+def _yield_recorded(
     dist: importlib.metadata.Distribution, info: str, stem: str
 ) -> Iterator[tuple[str, str]]:
     """The files that were installed, by the record of them; scripts are made anew from the entry
@@ -277,11 +284,11 @@ def _recorded(
             yield inside, str(path)
 
 
-def _used(place: str) -> bool:
+def _is_used(place: str) -> bool:
     return any(os.path.realpath(path).startswith(place + os.sep) for _, path in imported())
 
 
-def _imported_from(place: str) -> dict[str, str]:
+def _collect_imported(place: str) -> dict[str, str]:
     """Of an editable package: the whole of each top-level package or module that was imported from
     below `place`.
     """
@@ -290,12 +297,12 @@ def _imported_from(place: str) -> dict[str, str]:
         real = os.path.realpath(path)
         if not real.startswith(place + os.sep) or "-packages" + os.sep in real:
             continue
-        for inside, file in _whole(name, Path(real)):
+        for inside, file in _yield_package_files(name, Path(real)):
             files[inside] = str(file)
     return files
 
 
-def _whole(name: str, file: Path) -> Iterator[tuple[str, Path]]:
+def _yield_package_files(name: str, file: Path) -> Iterator[tuple[str, Path]]:
     """Every file of the top-level package (below a namespace: of the part of it) that the module
     belongs to.
     """

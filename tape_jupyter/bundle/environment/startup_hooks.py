@@ -75,43 +75,43 @@ class WatchedEnvironment:
 
     @classmethod
     def new(cls, place: Path) -> WatchedEnvironment:
-        return cls(place, {path: _state(path) for path in _looked_at(place)})
+        return cls(place, {path: _read_state(path) for path in _yield_watched_files(place)})
 
     def check(self) -> None:
         """Raises BundleError for what would run by itself. Lines of code of known `.pth` files are
         taken out.
         """
-        now = {path: _state(path) for path in _looked_at(self.place)}
+        now = {path: _read_state(path) for path in _yield_watched_files(self.place)}
         for path in self.before:
             if now.get(path) != self.before[path] and not path.is_dir():
-                raise self._refusal(path, "stands in for a part of the environment itself")
+                raise self._build_refusal(path, "stands in for a part of the environment itself")
         for path in now.keys() - self.before.keys():
             if path.parent.name == "site-packages":
                 self._check_module(path)
-            elif _stem(path) in _SYSTEM or _PYTHON.fullmatch(_stem(path)):
-                raise self._refusal(path, "stands for a program of the system")
+            elif _strip_extension(path) in _SYSTEM or _PYTHON.fullmatch(_strip_extension(path)):
+                raise self._build_refusal(path, "stands for a program of the system")
 
     def _check_module(self, path: Path) -> None:
         if not _AT_START.fullmatch(path.name):
             return
         if path.suffix != ".pth" or not path.is_file():
-            raise self._refusal(path, "is run at each start of Python")
+            raise self._build_refusal(path, "is run at each start of Python")
         lines = path.read_bytes().splitlines()
-        if all(_leads_inside(line) for line in lines):
+        if all(_is_inside_line(line) for line in lines):
             return
         if not _KNOWN.fullmatch(path.name):
-            raise self._refusal(path, "holds code or paths that each start of Python takes")
+            raise self._build_refusal(path, "holds code or paths that each start of Python takes")
         path.unlink()  # it may be a link into an installer's cache
-        path.write_bytes(b"".join(line + b"\n" for line in lines if _leads_inside(line)))
+        path.write_bytes(b"".join(line + b"\n" for line in lines if _is_inside_line(line)))
 
-    def _refusal(self, path: Path, why: str) -> BundleError:
+    def _build_refusal(self, path: Path, why: str) -> BundleError:
         return BundleError(
-            f"{self._owner(path)} brings {path.name!a}, which {why}; the environment was not made"
+            f"{self._find_owner(path)} brings {path.name!a}, which {why}; the environment was not made"
         )
 
-    def _owner(self, path: Path) -> str:
+    def _find_owner(self, path: Path) -> str:
         """The distribution whose RECORD lists the file."""
-        for packages in _site_packages(self.place):
+        for packages in _list_site_packages(self.place):
             listed = os.path.relpath(path, packages).replace(os.sep, "/")
             for record in packages.glob("*.dist-info/RECORD"):
                 lines = record.read_text("utf-8", "replace").splitlines()
@@ -120,9 +120,9 @@ class WatchedEnvironment:
         return "a package"
 
 
-def _looked_at(place: Path) -> Iterator[Path]:
+def _yield_watched_files(place: Path) -> Iterator[Path]:
     """The files of an environment that Python or a shell finds by their names."""
-    folders = [place, *_programs(place), *_site_packages(place)]
+    folders = [place, *_list_program_folders(place), *_list_site_packages(place)]
     for folder in folders:
         with os.scandir(folder) as entries:
             yield from (
@@ -130,11 +130,11 @@ def _looked_at(place: Path) -> Iterator[Path]:
             )
 
 
-def _programs(place: Path) -> list[Path]:
+def _list_program_folders(place: Path) -> list[Path]:
     return [folder for folder in (place / "bin", place / "Scripts") if folder.is_dir()]
 
 
-def _site_packages(place: Path) -> list[Path]:
+def _list_site_packages(place: Path) -> list[Path]:
     return [
         folder
         for folder in (*place.glob("lib/python*/site-packages"), place / "Lib" / "site-packages")
@@ -142,17 +142,17 @@ def _site_packages(place: Path) -> list[Path]:
     ]
 
 
-def _state(path: Path) -> tuple[object, ...]:
+def _read_state(path: Path) -> tuple[object, ...]:
     about = path.lstat()
     link = path.readlink() if path.is_symlink() else None
     return about.st_mode, about.st_ino, about.st_size, about.st_mtime_ns, link
 
 
-def _stem(path: Path) -> str:
+def _strip_extension(path: Path) -> str:
     return re.sub(r"\.(?:exe|bat|cmd|com|ps1)$", "", path.name.lower())
 
 
-def _leads_inside(line: bytes) -> bool:
+def _is_inside_line(line: bytes) -> bool:
     """Whether a line of a `.pth` file is a remark, or a folder of the environment's packages."""
     text = line.decode("utf-8", "replace").strip()
     if not text or text.startswith("#"):

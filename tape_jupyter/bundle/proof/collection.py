@@ -122,7 +122,7 @@ _running: list[tuple[InputWatch, str]] = []
 
 def begin(top: str, folder: str, *, copied: bool) -> None:
     """Watch from now on, until this process ends."""
-    reading = InputWatch(os.path.realpath(top), _matters)
+    reading = InputWatch(os.path.realpath(top), _may_matter)
     reading.begin(copied=copied)
     _running[:] = [(reading, os.path.realpath(folder))]
 
@@ -132,34 +132,36 @@ def told() -> str:
     if not _running:
         raise RuntimeError("collecting has not begun in this process")
     reading, folder = _running[0]
-    return json.dumps(asdict(_collected(reading, folder)), sort_keys=True)
+    return json.dumps(asdict(_collect_needs(reading, folder)), sort_keys=True)
 
 
-def _collected(reading: InputWatch, folder: str) -> Collected:
+def _collect_needs(reading: InputWatch, folder: str) -> Collected:
     from tape_jupyter.session import session
 
     found, wanted = reading.found(), needs()
     top = reading.top
     carried = {file for package in wanted.local for file in package.files.values()}
     own = [
-        InputFile(_inside(top, each.path), each.size, each.sha256)
+        InputFile(_to_relative(top, each.path), each.size, each.sha256)
         for each in found
         if _is_own(top, each.path)
     ]
     hooks = [each for each in own if names.hook(each.path)]
     own = [each for each in own if each not in hooks]
     sources = {
-        _inside(top, os.path.realpath(path))
+        _to_relative(top, os.path.realpath(path))
         for _, path in imported()
         if _is_own(top, os.path.realpath(path))
     }
     modules = [each for each in own if each.path in sources or each.path.endswith(".py")]
-    data, left = _within_caps([each for each in own if each not in modules])
+    data, left = _split_by_caps([each for each in own if each not in modules])
     left += [
         Left(each.path, each.size, each.sha256, "a file of that name runs by merely lying there")
         for each in hooks
     ]
-    left += [Left(_inside(top, each) or ".", 0, "", _CROWDED) for each in sorted(reading.crowded)]
+    left += [
+        Left(_to_relative(top, each) or ".", 0, "", _CROWDED) for each in sorted(reading.crowded)
+    ]
     elsewhere = [
         each
         for each in found
@@ -167,12 +169,14 @@ def _collected(reading: InputWatch, folder: str) -> Collected:
     ]
     models = {model for each in elsewhere if (model := model_of(each.path))}
     left += [
-        _left(each)
+        _build_left(each)
         for each in elsewhere
         if model_of(each.path) is None and not _is_package(each, wanted.local)
     ]
     return Collected(
-        root=_common(_inside(top, folder), [each.path for each in (*modules, *data)]),
+        root=_find_common_folder(
+            _to_relative(top, folder), [each.path for each in (*modules, *data)]
+        ),
         distributions=wanted.distributions,
         infos=wanted.infos,
         local=wanted.local,
@@ -198,7 +202,7 @@ _STATE = (
 )
 
 
-def _matters(path: str) -> bool:
+def _may_matter(path: str) -> bool:
     """Whether a file outside the top may be somebody's: no part of the system, of Python, or of a
     tool's own state.
     """
@@ -234,7 +238,7 @@ _NEVER = frozenset(
 def _is_own(top: str, path: str) -> bool:
     if not path.startswith(top + os.sep) or is_installed(path):
         return False
-    parts = _inside(top, path).split("/")
+    parts = _to_relative(top, path).split("/")
     if path == os.path.realpath(os.environ.get("TAPE_NOTEBOOK", "")) or any(
         part.endswith(".tapes") for part in parts
     ):
@@ -242,12 +246,12 @@ def _is_own(top: str, path: str) -> bool:
     return not _NEVER.intersection(parts)
 
 
-def _inside(top: str, path: str) -> str:
+def _to_relative(top: str, path: str) -> str:
     inside = os.path.relpath(path, top).replace(os.sep, "/")
     return "" if inside == "." else inside
 
 
-def _within_caps(files: Sequence[InputFile]) -> tuple[list[InputFile], list[Left]]:
+def _split_by_caps(files: Sequence[InputFile]) -> tuple[list[InputFile], list[Left]]:
     """The smallest first, until they are too much together; and what is left out."""
     kept: list[InputFile] = []
     left: list[Left] = []
@@ -270,7 +274,7 @@ def _within_caps(files: Sequence[InputFile]) -> tuple[list[InputFile], list[Left
     return kept, left
 
 
-def _left(file: InputFile) -> Left:
+def _build_left(file: InputFile) -> Left:
     home = str(Path.home())
     shown = (
         "~" + file.path.removeprefix(home)
@@ -290,7 +294,7 @@ def _is_package(file: InputFile, packages: Iterable[Local]) -> bool:
     )
 
 
-def _common(folder: str, paths: Iterable[str]) -> str:
+def _find_common_folder(folder: str, paths: Iterable[str]) -> str:
     parents: list[Sequence[str]] = [path.split("/")[:-1] for path in paths]
     shared = folder.split("/") if folder else []
     for parts in parents:

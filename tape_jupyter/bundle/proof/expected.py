@@ -35,13 +35,13 @@ def digest(shown: Iterable[Mapping[str, Any]], where: Mapping[str, str] = NOWHER
 
 def of_session(session: Session) -> tuple[Expected, ...]:
     """What each code cell of the saved notebook shows, and how many recorded calls are its own."""
-    return tuple(_cells(session.notebook.cells, session.cassettes, session.where))
+    return tuple(_yield_cells(session.notebook.cells, session.cassettes, session.where))
 
 
-def _cells(
+def _yield_cells(
     every: Sequence[Any], cassettes: Iterable[Path], where: Mapping[str, str]
 ) -> Iterator[Expected]:
-    counts = _calls(cassettes)
+    counts = _count_calls(cassettes)
     for number, cell in enumerate((each for each in every if headless_run.runs(each)), 1):
         name = str(cell.get("id") or "")
         yield Expected(
@@ -91,7 +91,7 @@ def shown(cell: Any) -> Sequence[Any]:
     return headless_run.counted(cell.source, cell.outputs)
 
 
-def _calls(cassettes: Iterable[Path]) -> dict[str, int]:
+def _count_calls(cassettes: Iterable[Path]) -> dict[str, int]:
     """Calls that count, by the id of their cell and by the hash of its source."""
     found: dict[str, int] = {}
     for path in cassettes:

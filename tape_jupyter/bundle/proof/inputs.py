@@ -88,83 +88,85 @@ class InputWatch:
         self._read: dict[str, InputFile] = {}
         self._made: set[str] = set()
         self._there: dict[str, int] = {}
-        self._listener = audit_events.Listener(self._seen)
+        self._listener = audit_events.Listener(self._handle_event)
 
     def begin(self, *, copied: bool) -> None:
         """From now on. `copied`: `top` is a copy that nobody else reads, and its access times may
         be set.
         """
         self.unseen = "files that libraries open without Python (parquet, polars, child processes)"
-        if copied and _keeps_times(self.top):
-            marked = dict(zip(_files(self.top), range(FILES + 1), strict=False))
+        if copied and _has_access_times(self.top):
+            marked = dict(zip(_yield_files(self.top), range(FILES + 1), strict=False))
             if len(marked) <= FILES:
-                self._there = {path: _set_back(path) for path in marked}
+                self._there = {path: _set_access_time(path) for path in marked}
                 self.unseen = ""
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._filter_event)
 
     def found(self) -> list[InputFile]:
         """All that was read and that the run did not make itself, sorted by path."""
         with self._listener.deaf():
             for path, mark in self._there.items():
-                if path not in self._made and _read_since(path, mark):
-                    self._take(path)
-            for path in _mapped():
-                self._take(path)
+                if path not in self._made and _is_read_since(path, mark):
+                    self._note_file(path)
+            for path in _list_mapped():
+                self._note_file(path)
         return sorted(self._read.values())
 
-    def _hear(self, event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD) -> None:
+    def _filter_event(
+        self, event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD
+    ) -> None:
         if event in heard:
             self._listener.hear(event, args)
 
-    def _seen(self, event: str, args: tuple[Any, ...]) -> None:
+    def _handle_event(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
-            self._opened(*args)
+            self._handle_open(*args)
         elif event == "sqlite3.connect":
-            self._connected(_database(args[0]))
+            self._handle_connect(_find_database(args[0]))
         elif event in ("os.rename", "os.remove"):
-            self._moved(event, args)
+            self._handle_move(event, args)
         elif event in _GLOBS:
-            for path in _matching(event, args):
-                self._take(path)
+            for path in _find_matching(event, args):
+                self._note_file(path)
         elif not _is_search():
-            self._listed(os.getcwd() if args[0] is None else args[0])  # noqa: PTH109
+            self._handle_listing(os.getcwd() if args[0] is None else args[0])  # noqa: PTH109
 
-    def _opened(self, path: Any, mode: Any, flags: Any) -> None:
+    def _handle_open(self, path: Any, mode: Any, flags: Any) -> None:
         if isinstance(path, int) or path is None:
             return
-        full = _absolute(path)
+        full = _to_absolute(path)
         writes = isinstance(flags, int) and bool(flags & _WRITES)
         emptied = isinstance(flags, int) and bool(flags & os.O_TRUNC)
         if isinstance(mode, str):
             writes, emptied = any(c in mode for c in "wax+"), mode[:1] in ("w", "x")
         if not emptied:
-            self._take(full)
+            self._note_file(full)
         if writes and full not in self._read:
             self._made.add(full)
 
-    def _connected(self, path: str) -> None:
+    def _handle_connect(self, path: str) -> None:
         """A database that is not there is made by whoever connects to it, with what SQLite keeps
         beside it.
         """
-        self._take(path)
+        self._note_file(path)
         if path not in self._read and not os.path.exists(path):  # noqa: PTH110
             self._made |= {path, *(f"{path}{end}" for end in BESIDE)}
 
-    def _moved(self, event: str, args: tuple[Any, ...]) -> None:
+    def _handle_move(self, event: str, args: tuple[Any, ...]) -> None:
         """What is moved somewhere was made there; what it was made of counts where it was."""
         if event == "os.rename" and not isinstance(args[0], int):
-            source, goal = _absolute(args[0]), _absolute(args[1])
-            self._take(source)
+            source, goal = _to_absolute(args[0]), _to_absolute(args[1])
+            self._note_file(source)
             if goal not in self._read:
                 self._made.add(goal)
 
-    def _listed(self, folder: Any) -> None:
+    def _handle_listing(self, folder: Any) -> None:
         """Whoever lists a folder of his own may count what is there: its files are part of what was
         read.
         """
         if isinstance(folder, int):
             return
-        full = _absolute(folder)
+        full = _to_absolute(folder)
         if full in self.crowded or not (full == self.top or full.startswith(self.top + os.sep)):
             return
         with os.scandir(full) as listed:
@@ -174,14 +176,14 @@ class InputWatch:
             return
         for each in files:
             if not each.name.endswith(".pyc"):
-                self._take(each.path)
+                self._note_file(each.path)
 
-    def _take(self, path: str) -> None:
+    def _note_file(self, path: str) -> None:
         if path in self._read or path in self._made:
             return
         own = path.startswith(self.top + os.sep)
         if path.endswith(".pyc"):  # Python's own copy: whoever reads it reads the source
-            path = _source_of(path)
+            path = _find_source(path)
         if not (own or self._watched(path)) or not os.path.isfile(path):  # noqa: PTH113
             return
         if self._there and own and path not in self._there:
@@ -189,24 +191,24 @@ class InputWatch:
             return
         try:
             size = os.stat(path).st_size  # noqa: PTH116
-            digest = _digest(path) if size <= HASHED else ""
+            digest = _compute_digest(path) if size <= HASHED else ""
         except OSError:
             size, digest = 0, ""
         self._read[path] = InputFile(path, size, digest)
 
 
-def _absolute(path: Any) -> str:
+def _to_absolute(path: Any) -> str:
     return os.path.abspath(os.fsdecode(path))  # noqa: PTH100
 
 
-def _digest(path: str) -> str:
+def _compute_digest(path: str) -> str:
     with open(path, "rb") as file:  # noqa: PTH123
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _database(name: Any) -> str:
+def _find_database(name: Any) -> str:
     text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
-    return _absolute(unquote(urlsplit(text).path) if text.startswith("file:") else text)
+    return _to_absolute(unquote(urlsplit(text).path) if text.startswith("file:") else text)
 
 
 def _is_search() -> bool:
@@ -229,23 +231,23 @@ def _is_search() -> bool:
 _GLOBBERS = (glob.__file__, pathlib.__file__.removesuffix("__init__.py"))
 
 
-def _matching(event: str, args: tuple[Any, ...]) -> list[str]:
+def _find_matching(event: str, args: tuple[Any, ...]) -> list[str]:
     """The files that a glob gives: those it passes over change nothing."""
     if event == "glob.glob":
         found = glob.glob(os.fsdecode(args[0]), recursive=bool(args[1]))  # noqa: PTH207
-        return [_absolute(path) for path in found]
+        return [_to_absolute(path) for path in found]
     within = getattr(args[0], "glob" if event.endswith(".glob") else "rglob")
-    return [_absolute(path) for path in within(args[1])]
+    return [_to_absolute(path) for path in within(args[1])]
 
 
-def _source_of(path: str) -> str:
+def _find_source(path: str) -> str:
     folder, name = os.path.split(path)
     if os.path.basename(folder) != "__pycache__":  # noqa: PTH119
         return path
     return os.path.join(os.path.dirname(folder), name.partition(".")[0] + ".py")  # noqa: PTH118, PTH120
 
 
-def _files(top: str) -> Iterator[str]:
+def _yield_files(top: str) -> Iterator[str]:
     for folder, folders, names in os.walk(top):
         folders[:] = [
             name for name in folders if name not in _NOT_OURS and not name.endswith(".tapes")
@@ -256,7 +258,7 @@ def _files(top: str) -> Iterator[str]:
                 yield path
 
 
-def _set_back(path: str) -> int:
+def _set_access_time(path: str) -> int:
     """Set its access time before its change time, so that the next read of whomsoever moves it;
     what it is now.
     """
@@ -268,29 +270,29 @@ def _set_back(path: str) -> int:
     return 1_000_000_000
 
 
-def _read_since(path: str, mark: int) -> bool:
+def _is_read_since(path: str, mark: int) -> bool:
     try:
         return mark >= 0 and os.stat(path).st_atime_ns != mark  # noqa: PTH116
     except OSError:
         return False
 
 
-def _keeps_times(top: str) -> bool:
+def _has_access_times(top: str) -> bool:
     """Whether a read moves the access time here (not on file systems mounted with `noatime`)."""
     try:
         with tempfile.NamedTemporaryFile(dir=top, prefix=".tape-", delete=False) as file:
             file.write(b"x")
         try:
-            mark = _set_back(file.name)
-            _digest(file.name)
-            return _read_since(file.name, mark)
+            mark = _set_access_time(file.name)
+            _compute_digest(file.name)
+            return _is_read_since(file.name, mark)
         finally:
             os.unlink(file.name)  # noqa: PTH108
     except OSError:
         return False
 
 
-def _mapped() -> Iterator[str]:
+def _list_mapped() -> Iterator[str]:
     """Files that are in memory or open now (Linux): weights that a library has mapped by itself."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123

@@ -149,7 +149,7 @@ def run(
     done: list[Out] = []
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
-        _process(job, errors, started) as told,
+        _start_process(job, errors, started) as told,
     ):
         for said in told:
             event = said.pop("event")
@@ -171,7 +171,7 @@ def run(
 
 
 @contextmanager
-def _process(
+def _start_process(
     job: ProofJob, errors: IO[str], started: Callable[[int], None]
 ) -> Iterator[Iterator[dict[str, Any]]]:
     """The driver's lines; when the block is left it is put away, and its kernel with it."""
@@ -183,32 +183,32 @@ def _process(
         command = sandbox.command(words, layers, [Path(job.notebook).parent, Path(job.home)])
         child = subprocess.Popen(  # noqa: S603 - this interpreter
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
-            pass_fds=(writing,), env=_own_environment(job), start_new_session=True, cwd=job.home,
+            pass_fds=(writing,), env=_build_driver_environment(job), start_new_session=True, cwd=job.home,
         )  # fmt: skip
         os.close(writing)
         try:
             started(child.pid)
             with suppress(BrokenPipeError):  # it says on standard error why it ended
-                _give(child, {**asdict(job), "variables": dict(job.variables)})
+                _send_job(child, {**asdict(job), "variables": dict(job.variables)})
             with os.fdopen(reading, encoding="utf-8") as lines:
                 yield (json.loads(line) for line in lines)
         finally:
-            _put_away(child)
+            _stop_process(child)
 
 
-def _own_environment(job: ProofJob) -> dict[str, str]:
+def _build_driver_environment(job: ProofJob) -> dict[str, str]:
     """Of the driver, which imports this tape_jupyter whatever the kernel's is."""
     env = environment(job.home)
     return {**env, "PATH": os.environ.get("PATH", os.defpath)}
 
 
-def _give(child: subprocess.Popen[str], job: dict[str, Any]) -> None:
+def _send_job(child: subprocess.Popen[str], job: dict[str, Any]) -> None:
     if child.stdin is not None:
         with child.stdin as stdin:
             stdin.write(json.dumps(job))
 
 
-def _put_away(child: subprocess.Popen[str]) -> None:
+def _stop_process(child: subprocess.Popen[str]) -> None:
     """It is asked first, so that it ends its kernel; then its whole group goes."""
     if child.poll() is None:
         with suppress(ProcessLookupError, PermissionError):
@@ -229,26 +229,26 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as pipe:
 
-        def tell(event: str, **said: Any) -> None:
+        def send_event(event: str, **said: Any) -> None:
             pipe.write(json.dumps({"event": event, **said}) + "\n")
             pipe.flush()
 
         try:
             job = ProofJob(**json.load(sys.stdin))
             ports: list[int] = []
-            outs, answer = _cells(
+            outs, answer = _run_cells(
                 job,
-                lambda number, count, title: tell(
+                lambda number, count, title: send_event(
                     "starting", number=number, count=count, title=title
                 ),
                 ports,
             )
             for out in outs:
-                tell("ran", **asdict(out))
+                send_event("ran", **asdict(out))
             told = None if answer is None else asdict(answer)
-            tell("done", after=_after(job), ports=ports, answer=told)
+            send_event("done", after=_read_after(job), ports=ports, answer=told)
         except (TapeError, RuntimeError, OSError) as error:
-            tell("failed", why=str(error))
+            send_event("failed", why=str(error))
         except KeyboardInterrupt:
             sys.exit(130)
 
@@ -259,7 +259,7 @@ def said(take: str, pace: str) -> str:
     return " ".join(f"{name} {value}" for name, value in told.items() if value)
 
 
-def _cells(
+def _run_cells(
     job: ProofJob, starting: Starting, ports: list[int]
 ) -> tuple[list[Out], KernelAnswer | None]:
     """Every code cell, with its outputs as they stand when the last has run; and what was asked
@@ -279,7 +279,7 @@ def _cells(
     answer = None
     with kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
-        _silently(client, job.before)
+        _run_silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
             title = headless_run.first_line(cell.source)
             if stopped or (raised and index in unrun):
@@ -290,20 +290,23 @@ def _cells(
             ends[index] = headless_run.execute(client, cell, index)
             stopped = ends[index].raised and not raised_before
         if job.after:
-            _silently(
+            _run_silently(
                 client,
-                f"__import__('pathlib').Path({str(_handed(job))!r}).write_text({job.after}, 'utf-8')",
+                f"__import__('pathlib').Path({str(_find_handed_path(job))!r}).write_text({job.after}, 'utf-8')",
             )
         headless_run.merge_streams(notebook)
         if job.question is not None:
             ran = [cell.outputs if index in ends else [] for index, cell in cells]
             answer = ask(client, job.question, [*map(shown_text, ran)])
     return [
-        _out(number, index, cell, ends.get(index)) for number, (index, cell) in enumerate(cells, 1)
+        _build_out(number, index, cell, ends.get(index))
+        for number, (index, cell) in enumerate(cells, 1)
     ], answer
 
 
-def _out(number: int, index: int, cell: NotebookNode, end: headless_run.CellEnd | None) -> Out:
+def _build_out(
+    number: int, index: int, cell: NotebookNode, end: headless_run.CellEnd | None
+) -> Out:
     title = headless_run.first_line(cell.source)
     if end is None:
         return Out(number, index, title, ran=False)
@@ -334,7 +337,7 @@ def hash_seed(notebook: Path) -> str:
     return "0"
 
 
-def _silently(client: NotebookClient, source: str) -> None:
+def _run_silently(client: NotebookClient, source: str) -> None:
     """Run what is no cell. Raises BundleError where it raises."""
     if not source:
         return
@@ -347,13 +350,13 @@ def _silently(client: NotebookClient, source: str) -> None:
         )
 
 
-def _handed(job: ProofJob) -> Path:
+def _find_handed_path(job: ProofJob) -> Path:
     """Where the kernel leaves the value of `after`: of any size, which a message is not."""
     return Path(job.home) / "runtime" / "after"
 
 
-def _after(job: ProofJob) -> str:
-    return _handed(job).read_text("utf-8") if job.after else ""
+def _read_after(job: ProofJob) -> str:
+    return _find_handed_path(job).read_text("utf-8") if job.after else ""
 
 
 if __name__ == "__main__":

@@ -85,10 +85,10 @@ def prove(
     )
     where = session.where | places(notebook.parent, home)
 
-    def starting(number: int, count: int, title: str) -> None:
+    def tell_starting(number: int, count: int, title: str) -> None:
         tell(f"replaying without network: {title}", number - 1, count)
 
-    done = process.run(job, starting, lambda _: None)
+    done = process.run(job, tell_starting, lambda _: None)
     saved = [cell for cell in session.notebook.cells if run.runs(cell)]
     judged = [judge(cell, out, where) for cell, out in zip(saved, done.outs, strict=True)]
     return ProofRun(tuple(judged), sandbox.guards(), done.after)
@@ -98,11 +98,13 @@ def judge(saved: Any, out: process.Out, where: Mapping[str, str]) -> CellProof:
     """How a cell came out. A refused call is never as saved, even where the saved outputs show the
     same refusal.
     """
-    why, said = _judged(saved, out, where)
+    why, said = _judge_outputs(saved, out, where)
     return CellProof(out.number, out.title, why, tuple(said), out.seconds, out.ran)
 
 
-def _judged(saved: Any, out: process.Out, where: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+def _judge_outputs(
+    saved: Any, out: process.Out, where: Mapping[str, str]
+) -> tuple[str, Sequence[str]]:
     name, value = outputs.failure_of(out.outputs)
     before, after = shown(saved), run.counted(saved.source, out.outputs)
     if not out.ran:
@@ -129,11 +131,11 @@ def told(found: ProofRun) -> list[str]:
         lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.said)]
     return [
         *lines,
-        f"Now: {_advice(found)}, or export it all the same, marked: tape export NB --allow-differences",
+        f"Now: {_find_advice(found)}, or export it all the same, marked: tape export NB --allow-differences",
     ]
 
 
-def _advice(found: ProofRun) -> str:
+def _find_advice(found: ProofRun) -> str:
     """What mends the first of them; what comes after it may only follow from it."""
     match found.differences[0].why:
         case why if why == MISSED:

@@ -26,30 +26,30 @@ EVENT = "tape_jupyter.process"
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap `multiprocessing.process`. Returns the undo."""
-    return swap(module.BaseProcess, "start", _start)
+    return swap(module.BaseProcess, "start", _wrap_start)
 
 
-def _start(original: Callable[[Any], None]) -> Callable[[Any], None]:
+def _wrap_start(original: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(original)
-    def start(process: Any) -> None:
-        method = getattr(process, "_start_method", None) or _default_method()
+    def start_taped(process: Any) -> None:
+        method = getattr(process, "_start_method", None) or _find_start_method()
         if method != "fork":
             sys.audit(EVENT, method, process.name)
-        elif _works_for_a_pool(process):
+        elif _is_pool_worker(process):
             tasks, *rest = process._args  # noqa: SLF001  # the only name it has
             process._args = (_Tasks(tasks), *rest)  # noqa: SLF001
         return original(process)
 
-    return start
+    return start_taped
 
 
-def _default_method() -> str:
+def _find_start_method() -> str:
     from multiprocessing import get_start_method
 
     return get_start_method()
 
 
-def _works_for_a_pool(process: Any) -> bool:
+def _is_pool_worker(process: Any) -> bool:
     target = getattr(process, "_target", None)
     named = (getattr(target, "__module__", ""), getattr(target, "__name__", ""))
     return named == ("multiprocessing.pool", "worker") and bool(process._args)  # noqa: SLF001
@@ -69,10 +69,10 @@ class _Tasks:
         if task is None:
             return None
         job, number, function, arguments, named = task
-        return job, number, functools.partial(_carrying, function), arguments, named
+        return job, number, functools.partial(_carry_refusal, function), arguments, named
 
 
-def _carrying(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+def _carry_refusal(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
     except TapeRefusal as refusal:

@@ -40,7 +40,7 @@ class _Tap:
     def __init__(self, module: ModuleType) -> None:
         self.threads, self.unpacks = module.ThreadPool, module.starmapstar
 
-    def _strand_of_item(
+    def _make_item_strand(
         self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()
     ) -> Strand | None:
         own = strand(name_of(func, args)) if isinstance(pool, self.threads) else None
@@ -67,16 +67,19 @@ class _Tap:
     def apply_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def apply_async(pool: Any, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            own = self._strand_of_item(pool, func, *args[:1])
+            own = self._make_item_strand(pool, func, *args[:1])
             return original(
-                pool, func if own is None else functools.partial(_call, own, func), *args, **kwargs
+                pool,
+                func if own is None else functools.partial(_call_in_strand, own, func),
+                *args,
+                **kwargs,
             )
 
         return apply_async
 
     def map_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def _map_async(
+        def map_async_taped(
             pool: Any,
             func: Callable[..., Any],
             iterable: Iterable[Any],
@@ -84,7 +87,7 @@ class _Tap:
             *args: Any,
             **kwargs: Any,
         ) -> Any:
-            own = self._strand_of_item(pool, func)
+            own = self._make_item_strand(pool, func)
             if own is None:
                 return original(pool, func, iterable, mapper, *args, **kwargs)
             # An item may be a row of an array: `list` gives what a `for` loop would.
@@ -92,48 +95,48 @@ class _Tap:
             call = _call_with_all if mapper is self.unpacks else _call_with_one
             return original(pool, functools.partial(call, func), items, mapper, *args, **kwargs)
 
-        return _map_async
+        return map_async_taped
 
     def imap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def imap(
+        def imap_taped(
             pool: Any, func: Callable[..., Any], iterable: Iterable[Any], *args: Any, **kwargs: Any
         ) -> Any:
-            own = self._strand_of_item(pool, func)
+            own = self._make_item_strand(pool, func)
             if own is None:
                 return original(pool, func, iterable, *args, **kwargs)
             return original(
                 pool,
                 functools.partial(_call_with_one, func),
-                _numbered(own, iterable),
+                _pair_with_strands(own, iterable),
                 *args,
                 **kwargs,
             )
 
-        return imap
+        return imap_taped
 
 
-def _call(own: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    with own.held(), _refusals_as_errors():
+def _call_in_strand(own: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    with own.held(), _convert_refusals():
         own.begins()
         return func(*args, **kwargs)
 
 
 def _call_with_one(func: Callable[..., Any], item: tuple[Strand, Any]) -> Any:
-    return _call(item[0], func, item[1])
+    return _call_in_strand(item[0], func, item[1])
 
 
 def _call_with_all(func: Callable[..., Any], own: Strand, args: Iterable[Any]) -> Any:
-    return _call(own, func, *args)
+    return _call_in_strand(own, func, *args)
 
 
-def _numbered(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, Any]]:
+def _pair_with_strands(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, Any]]:
     """Each item with its strand. The pool's own thread reads the program's iterable: it runs in the
     call's strand.
     """
     iterator = iter(iterable)
     while True:
-        with own.held(), _refusals_as_errors():
+        with own.held(), _convert_refusals():
             try:
                 item = next(iterator)
             except StopIteration:
@@ -142,7 +145,7 @@ def _numbered(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, An
 
 
 @contextmanager
-def _refusals_as_errors() -> Iterator[None]:
+def _convert_refusals() -> Iterator[None]:
     """A refusal as an Exception: anything else ends the pool's thread, and whoever waits for the
     result waits on.
     """

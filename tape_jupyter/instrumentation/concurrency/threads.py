@@ -35,12 +35,12 @@ _CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS, BODY)
 def patch() -> Callable[[], None]:
     """Tap thread starts, executor submits and task creation. Returns the undo."""
     return undoing(
-        swap(threading.Thread, "start", _start),
-        swap(ThreadPoolExecutor, "submit", _submit),
-        swap(threading.Condition, "wait", _wait),
-        swap(asyncio.BaseEventLoop, "create_task", _create_task),
-        swap(asyncio, "as_completed", _as_completed),
-        swap(asyncio.Runner, "run", _run),
+        swap(threading.Thread, "start", _wrap_start),
+        swap(ThreadPoolExecutor, "submit", _wrap_submit),
+        swap(threading.Condition, "wait", _wrap_wait),
+        swap(asyncio.BaseEventLoop, "create_task", _wrap_create_task),
+        swap(asyncio, "as_completed", _wrap_as_completed),
+        swap(asyncio.Runner, "run", _wrap_run),
     )
 
 
@@ -96,13 +96,13 @@ class Strand:
     def __init__(self, submitter: Origin, name: str = "", sort: str = "") -> None:
         self.submitter, self.origin = submitter, submitter.spawn(name, sort=sort)
         self.carried = [(variable, variable.get()) for variable in _CARRIED]
-        self.ticket = _ticket(self.clock)
+        self.ticket = _take_ticket(self.clock)
 
     def child(self) -> Strand:
         """A strand below this one, with what this one carries."""
         child = copy.copy(self)
         child.submitter, child.origin = self.origin, self.origin.spawn()
-        child.ticket = _ticket(self.clock)
+        child.ticket = _take_ticket(self.clock)
         return child
 
     def begins(self) -> None:
@@ -115,7 +115,7 @@ class Strand:
         """The clock of the cell, where there is one: it looks at the threads that the cell's code
         runs in.
         """
-        return _clock_of(self.origin)
+        return _find_clock(self.origin)
 
     @contextmanager
     def starting(self) -> Iterator[list[threading.Thread]]:
@@ -149,11 +149,11 @@ class Strand:
                 variable.reset(token)
 
 
-def _clock_of(origin: Origin | None) -> Any | None:
+def _find_clock(origin: Origin | None) -> Any | None:
     return getattr(origin.cell, "clock", None) if origin is not None else None
 
 
-def _ticket(clock: Any | None) -> int:
+def _take_ticket(clock: Any | None) -> int:
     """The place among what the cell hands to threads."""
     return 0 if clock is None else int(clock.turns.ticket())
 
@@ -161,7 +161,7 @@ def _ticket(clock: Any | None) -> int:
 def let_act() -> None:
     """Wait for what another thread makes of what it was given by this one."""
     origin = ORIGIN.get()
-    clock = _clock_of(origin)
+    clock = _find_clock(origin)
     # an event loop is never blocked
     if clock is not None and asyncio.events._get_running_loop() is None:  # noqa: SLF001
         clock.let_act()
@@ -203,19 +203,19 @@ def name_of(function: Any, args: tuple[Any, ...] = ()) -> str:
             function, args = args[0], args[1:]
         else:
             break
-    return _own_name(function)
+    return _read_name(function)
 
 
 _WRAPPED = 5
 
 
-def _own_name(runs: Any) -> str:
+def _read_name(runs: Any) -> str:
     """Of a function or a coroutine. Not its code's: a taped function has ours."""
     name = getattr(runs, "__name__", "")
     return name.strip("<>") if isinstance(name, str) else ""
 
 
-def _name(thread: threading.Thread) -> str:
+def _find_thread_name(thread: threading.Thread) -> str:
     """What a thread runs: its target, a timer's function, else what its class is for."""
     runs = getattr(thread, "_target", None) or getattr(thread, "function", None)
     return (
@@ -223,7 +223,7 @@ def _name(thread: threading.Thread) -> str:
     )
 
 
-def _library_kind(thread: threading.Thread) -> str:
+def _find_library_class(thread: threading.Thread) -> str:
     """A library's own class of threads: whether one is started (tqdm's monitor, anyio's idle
     workers) hangs on what the process did before this cell.
     """
@@ -232,10 +232,10 @@ def _library_kind(thread: threading.Thread) -> str:
     return own.__name__ if "-packages" in file else ""
 
 
-def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+def _wrap_start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
-    def start(thread: threading.Thread) -> None:
-        own = strand(_name(thread), sort=_library_kind(thread))
+    def start_taped(thread: threading.Thread) -> None:
+        own = strand(_find_thread_name(thread), sort=_find_library_class(thread))
         if own is None:
             return original(thread)
         run = thread.run
@@ -247,18 +247,18 @@ def _start(original: Callable[[threading.Thread], None]) -> Callable[[threading.
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
-        with _without_origin(), own.starting() as threads:  # it waits until the thread is there
+        with _clear_origin(), own.starting() as threads:  # it waits until the thread is there
             original(thread)
             threads.append(thread)
             STARTED.add(thread)
         _note_work(thread, getattr(thread, "_target", None) or getattr(thread, "function", None))
         return None
 
-    return start
+    return start_taped
 
 
 @contextmanager
-def _without_origin() -> Iterator[None]:
+def _clear_origin() -> Iterator[None]:
     """What runs here is not the program's own doing."""
     token = ORIGIN.set(None)
     try:
@@ -267,9 +267,9 @@ def _without_origin() -> Iterator[None]:
         ORIGIN.reset(token)
 
 
-def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_submit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def submit(
+    def submit_taped(
         pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
         own = strand(name_of(fn, args))
@@ -283,23 +283,23 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
                 return fn(*args, **kwargs)
 
         # The pool may start a worker, which is nobody's: only its items are.
-        with _without_origin(), own.starting() as threads:
+        with _clear_origin(), own.starting() as threads:
             future = original(pool, item, *args, **kwargs)
             threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
         _note_work(future, fn)
         return future
 
-    return submit
+    return submit_taped
 
 
-def _wait(original: Callable[..., bool]) -> Callable[..., bool]:
+def _wrap_wait(original: Callable[..., bool]) -> Callable[..., bool]:
     """Events, queues, futures and semaphores all wait in here."""
 
     @functools.wraps(original)
-    def wait(condition: threading.Condition, timeout: float | None = None) -> bool:
+    def wait_taped(condition: threading.Condition, timeout: float | None = None) -> bool:
         ended = original(condition, timeout)
         origin = ORIGIN.get()
-        if origin is None or SENDING.get() or (clock := _clock_of(origin)) is None:
+        if origin is None or SENDING.get() or (clock := _find_clock(origin)) is None:
             return ended
         item = _running.strand
         # Not with the lock: whoever else waited for it is held as well, or it would be chance which
@@ -311,17 +311,17 @@ def _wait(original: Callable[..., bool]) -> Callable[..., bool]:
             condition._acquire_restore(state)  # type: ignore[attr-defined]  # noqa: SLF001
         return ended
 
-    return wait
+    return wait_taped
 
 
-def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_create_task(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
         settle()
         origin = ORIGIN.get()
         if origin is None or _is_finalizer(coro):
             return original(loop, coro, **kwargs)
-        name = _own_name(coro)
+        name = _read_name(coro)
         context: Context | None = kwargs.get("context")
         if context is not None:
             if _is_for_task(context, origin):
@@ -351,7 +351,7 @@ def _is_for_task(context: Context, origin: Origin) -> bool:
     )
 
 
-def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def as_completed(fs: Any, **kwargs: Any) -> Any:
         if ORIGIN.get() is None or asyncio.iscoroutine(fs) or asyncio.isfuture(fs):
@@ -363,9 +363,9 @@ def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
     return as_completed
 
 
-def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def run(runner: asyncio.Runner, coro: Any, *, context: Context | None = None) -> Any:
+    def run_taped(runner: asyncio.Runner, coro: Any, *, context: Context | None = None) -> Any:
         runner.get_loop()  # makes the runner's own context, which it keeps from one run to the next
         kept: Any = context if context is not None else runner._context  # type: ignore[attr-defined]  # noqa: SLF001
         now, before = ORIGIN.get(), kept.get(ORIGIN)
@@ -377,7 +377,7 @@ def _run(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _running.runner = outer
 
-    return run
+    return run_taped
 
 
 def _is_finalizer(coro: Any) -> bool:

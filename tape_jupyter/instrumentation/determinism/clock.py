@@ -33,9 +33,9 @@ _stand_ins: dict[int, Any] = {}
 
 def patch() -> Callable[[], None]:
     """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
-    doors: dict[str, Callable[[Any], Any]] = {name: partial(_reads, name) for name in _READS}
-    doors |= {name: partial(_text_of_moment, name) for name in ("ctime", "asctime")} | {
-        "sleep": _sleeps
+    doors: dict[str, Callable[[Any], Any]] = {name: partial(_wrap_read, name) for name in _READS}
+    doors |= {name: partial(_wrap_text_of_moment, name) for name in ("ctime", "asctime")} | {
+        "sleep": _wrap_sleep
     }
     take_off = undoing(
         *(
@@ -44,14 +44,14 @@ def patch() -> Callable[[], None]:
             if _is_genuine(vars(time).get(name))
         )
     )
-    _put_in_definitions(_stand_ins)
-    rebind(_namespaces())
+    _replace_in_definitions(_stand_ins)
+    rebind(_list_namespaces())
 
     def undo() -> None:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
         take_off()
-        _put_in_definitions(back)
-        _replace_in(_namespaces(), back)
+        _replace_in_definitions(back)
+        _replace_in_namespaces(_list_namespaces(), back)
 
     return undo
 
@@ -65,10 +65,12 @@ def _is_genuine(value: Any) -> bool:
 
 def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
     """Put the stand-ins where these namespaces hold the functions themselves."""
-    _replace_in(namespaces, _stand_ins)
+    _replace_in_namespaces(namespaces, _stand_ins)
 
 
-def _replace_in(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]) -> None:
+def _replace_in_namespaces(
+    namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]
+) -> None:
     kinds = {
         type(each) for stand_in in _stand_ins.values() for each in (stand_in, stand_in.original)
     }
@@ -80,13 +82,13 @@ def _replace_in(namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, A
                     names[name] = instead[id(value)]
 
 
-def _put_in_definitions(instead: Mapping[int, Any]) -> None:
+def _replace_in_definitions(instead: Mapping[int, Any]) -> None:
     """In the functions and classes of modules that know the clock: once, since it looks at all of
     them.
     """
     swapped = _Swapped(instead)
     kinds = swapped.kinds
-    for names in _namespaces():
+    for names in _list_namespaces():
         values, module = list(names.values()), names.get("__name__")
         clocks = [
             each for each in values if each is time or type(each) in kinds
@@ -140,7 +142,7 @@ class _Swapped:
                 named[name] = self._instead[id(value)]
 
 
-def _namespaces() -> list[Mapping[str, Any]]:
+def _list_namespaces() -> list[Mapping[str, Any]]:
     """Of every module whose own time may be the tape's."""
     found = [
         module
@@ -150,7 +152,7 @@ def _namespaces() -> list[Mapping[str, Any]]:
     return [vars(module) for module in found if hasattr(module, "__dict__")]
 
 
-def _callable_stand_in(original: Any, call: Callable[..., Any]) -> Any:
+def _build_stand_in(original: Any, call: Callable[..., Any]) -> Any:
     """An object of a class of its own, whose `__call__` is no method: calling it adds no frame but
     `call`'s.
     """
@@ -169,29 +171,29 @@ def _callable_stand_in(original: Any, call: Callable[..., Any]) -> Any:
     return made
 
 
-def _reads(name: str, original: Callable[[], Any]) -> Any:
+def _wrap_read(name: str, original: Callable[[], Any]) -> Any:
     kind, scale = _READS[name]
 
     def read() -> Any:
         told = clock_callers.read(kind)
         return original() if told is None else told * scale
 
-    return _callable_stand_in(original, read)
+    return _build_stand_in(original, read)
 
 
-def _text_of_moment(name: str, original: Callable[..., str]) -> Any:
+def _wrap_text_of_moment(name: str, original: Callable[..., str]) -> Any:
     """`ctime()` and `asctime()` without a moment read the clock in C."""
 
-    def tell(*args: Any) -> str:
+    def format_moment(*args: Any) -> str:
         told = None if args and args[0] is not None else clock_callers.read("wall")
         if told is None:
             return original(*args)
         return original(told / 1e9) if name == "ctime" else original(time.localtime(told / 1e9))
 
-    return _callable_stand_in(original, tell)
+    return _build_stand_in(original, format_moment)
 
 
-def _sleeps(original: Callable[[float], None]) -> Any:
+def _wrap_sleep(original: Callable[[float], None]) -> Any:
     def sleep(seconds: float) -> None:
         clock = clock_callers.clock_here()
         if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
@@ -208,7 +210,7 @@ def _sleeps(original: Callable[[float], None]) -> Any:
             clock.order.note(name, strand, together=together)
         return None
 
-    return _callable_stand_in(original, sleep)
+    return _build_stand_in(original, sleep)
 
 
 def _is_users(module: Any) -> bool:

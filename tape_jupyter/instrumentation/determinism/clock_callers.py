@@ -54,7 +54,7 @@ def clock_here() -> Any | None:
     origin = ORIGIN.get()
     return (
         None
-        if origin is None or SENDING.get() or (clock := _clock_of(origin)) is None or clock.closed
+        if origin is None or SENDING.get() or (clock := _find_clock(origin)) is None or clock.closed
         else clock
     )
 
@@ -72,7 +72,7 @@ def notes_order(clock: Any) -> bool:
     return clock.order is not None and not is_body(strand_here())
 
 
-def _clock_of(origin: Origin) -> Any | None:
+def _find_clock(origin: Origin) -> Any | None:
     """The clock of the origin's cell; None in a child process, whose time is real."""
     clock = getattr(origin.cell, "clock", None)
     return None if clock is None or clock.pid != os.getpid() else clock
@@ -96,7 +96,7 @@ def read(kind: str) -> int | None:
     module = sys._getframe(2).f_globals.get("__name__")  # noqa: SLF001
     if is_plumbing(module):
         return None
-    clock = _clock_of(origin)
+    clock = _find_clock(origin)
     if clock is None or not clock.holds:
         return None
     origin = settle()

@@ -57,10 +57,12 @@ def patch() -> Callable[[], None]:
     time_safe = vars(uuid)["_generate_time_safe"]
     return undoing(
         *_swap_everywhere("urandom", "getrandom"),
-        swap(random.Random, "seed", _seed_method),
-        swap(random, "seed", _seed),
-        swap(tempfile, "_get_candidate_names", _names),
-        swap(uuid, "_generate_time_safe", _time_safe) if time_safe else swap(uuid, "uuid1", _uuid1),
+        swap(random.Random, "seed", _wrap_seed_method),
+        swap(random, "seed", _wrap_seed),
+        swap(tempfile, "_get_candidate_names", _wrap_candidate_names),
+        swap(uuid, "_generate_time_safe", _wrap_time_safe)
+        if time_safe
+        else swap(uuid, "uuid1", _wrap_uuid1),
     )
 
 
@@ -68,7 +70,7 @@ def _swap_everywhere(*names: str) -> list[Callable[[], None]]:
     """Put a stand-in for those functions of `os` into each module that holds them: many say `from os
     import urandom`.
     """
-    stand_ins = {name: _stand_in(name) for name in names if hasattr(os, name)}
+    stand_ins = {name: _build_stand_in(name) for name in names if hasattr(os, name)}
     held = {each: found for name, found in stand_ins.items() for each in (name, f"_{name}")}
     holders = [
         (module, name)
@@ -77,16 +79,19 @@ def _swap_everywhere(*names: str) -> list[Callable[[], None]]:
         for name in held.keys() & module.__dict__.keys()
         if vars(module)[name] is held[name].original
     ]
-    return [swap(module, name, functools.partial(_instead, held[name])) for module, name in holders]
+    return [
+        swap(module, name, functools.partial(_give_stand_in, held[name]))
+        for module, name in holders
+    ]
 
 
-def _stand_in(name: str) -> _Urandom:
+def _build_stand_in(name: str) -> _Urandom:
     found = vars(os)[name]
     # after an interrupt amid the patches it is there already
     return found if isinstance(found, _Urandom) else _Urandom(found, name)
 
 
-def _instead(stand_in: _Urandom, _original: Any) -> _Urandom:
+def _give_stand_in(stand_in: _Urandom, _original: Any) -> _Urandom:
     return stand_in
 
 
@@ -142,7 +147,7 @@ def drawing() -> Draw | None:
     chance, origin = held(), ORIGIN.get()
     if chance is None or origin is None:
         return None
-    drawer, frame, secret = _drawer(sys._getframe(2))  # noqa: SLF001  # the only name it has
+    drawer, frame, secret = _find_drawer(sys._getframe(2))  # noqa: SLF001  # the only name it has
     if drawer.partition(".")[0] in _PLUMBING:
         return None
     if frame is not None and frame.f_code.co_name == "<module>" and drawer != chance.home:
@@ -154,7 +159,7 @@ def drawing() -> Draw | None:
     return Draw(chance, drawer, f"{origin.lineage} {PARENT.get()}")
 
 
-def _drawer(frame: FrameType | None) -> tuple[str, FrameType | None, bool]:
+def _find_drawer(frame: FrameType | None) -> tuple[str, FrameType | None, bool]:
     """The module that draws, its frame, and whether it asked the `secrets` module."""
     secret, name = False, ""
     while frame is not None:
@@ -194,40 +199,40 @@ class _Urandom:
         return f"<built-in function {self.__name__}>"
 
 
-def _seed_method(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_seed_method(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
-    def seed(self: random.Random, a: Any = None, version: int = 2) -> None:
-        original(self, _seeding(a), version)
+    def seed_taped(self: random.Random, a: Any = None, version: int = 2) -> None:
+        original(self, _draw_seed(a), version)
 
-    return seed
+    return seed_taped
 
 
-def _seed(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
     """`random.seed` is the method of one generator, bound before it was tapped."""
 
     @functools.wraps(original)
-    def seed(a: Any = None, version: int = 2) -> None:
-        original(_seeding(a), version)
+    def seed_default_taped(a: Any = None, version: int = 2) -> None:
+        original(_draw_seed(a), version)
 
-    return seed
+    return seed_default_taped
 
 
-def _seeding(a: Any) -> Any:
+def _draw_seed(a: Any) -> Any:
     """What a generator is seeded with: without a seed it would take one in C, where nobody sees it."""
     draw = drawing() if a is None else None
     return a if draw is None else int.from_bytes(draw.bytes(32), "big")
 
 
-def _names(original: Callable[[], Iterator[str]]) -> Callable[[], Iterator[str]]:
+def _wrap_candidate_names(original: Callable[[], Iterator[str]]) -> Callable[[], Iterator[str]]:
     @functools.wraps(original)
-    def candidates() -> Iterator[str]:
+    def find_candidates() -> Iterator[str]:
         draw = drawing()
-        return original() if draw is None else _candidates(draw)
+        return original() if draw is None else _draw_candidates(draw)
 
-    return candidates
+    return find_candidates
 
 
-def _candidates(draw: Draw) -> Iterator[str]:
+def _draw_candidates(draw: Draw) -> Iterator[str]:
     draw.drawer += " tempfile"
     for attempt in range(tempfile.TMP_MAX):
         if attempt == 1:
@@ -235,7 +240,7 @@ def _candidates(draw: Draw) -> Iterator[str]:
         yield "".join(_LETTERS[byte % len(_LETTERS)] for byte in draw.bytes(8))
 
 
-def _time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[bytes, Any]]:
+def _wrap_time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[bytes, Any]]:
     """What uuid1 asks the system for: a whole id, of time and hardware address. Another asks it for
     the address.
     """
@@ -246,21 +251,21 @@ def _time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
         if sys._getframe(1).f_code.co_name != "uuid1":  # noqa: SLF001
             return original()
         draw = drawing()
-        return original() if draw is None else (_time_based(draw).bytes, None)
+        return original() if draw is None else (_draw_time_based_id(draw).bytes, None)
 
     return generate_time_safe
 
 
-def _uuid1(original: Callable[..., uuid.UUID]) -> Callable[..., uuid.UUID]:
+def _wrap_uuid1(original: Callable[..., uuid.UUID]) -> Callable[..., uuid.UUID]:
     @functools.wraps(original)
     def uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
         draw = drawing() if node is None and clock_seq is None else None
-        return original(node, clock_seq) if draw is None else _time_based(draw)
+        return original(node, clock_seq) if draw is None else _draw_time_based_id(draw)
 
     return uuid1
 
 
-def _time_based(draw: Draw) -> uuid.UUID:
+def _draw_time_based_id(draw: Draw) -> uuid.UUID:
     """A version 1 id with the time of the cell's clock; instead of this machine's address a random
     one, marked so.
 

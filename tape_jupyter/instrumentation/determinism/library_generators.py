@@ -16,8 +16,8 @@ def patch(module: ModuleType) -> Callable[[], None]:
     chance = held()
     if chance is not None:
         chance.arrived(module.__name__)
-    return _no_undo
+    return _do_nothing
 
 
-def _no_undo() -> None:
+def _do_nothing() -> None:
     """Nothing was patched."""

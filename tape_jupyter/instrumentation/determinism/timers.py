@@ -44,17 +44,17 @@ def patch() -> Callable[[], None]:
     """Tap the loops' timers. Returns the undo."""
     loop = asyncio.BaseEventLoop
     return undoing(
-        swap(loop, "call_later", _call_later),
-        swap(loop, "call_at", _call_at),
-        swap(loop, "time", _time),
-        swap(threading.Timer, "run", _run_timer),
+        swap(loop, "call_later", _wrap_call_later),
+        swap(loop, "call_at", _wrap_call_at),
+        swap(loop, "time", _wrap_time),
+        swap(threading.Timer, "run", _wrap_timer_run),
     )
 
 
 def begin(clock: Any) -> None:
     """Tell `clock` how many files the loop that runs here listens to before the cell begins."""
     loop: Any = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
-    selector = _selector(loop)
+    selector = _find_selector(loop)
     if selector is not None:
         # which thread runs it
         clock.files[loop._thread_id] = len(selector.get_map() or ())  # noqa: SLF001
@@ -64,7 +64,7 @@ def watch(loop: Any, clock: Any) -> bool:
     """Let a loop ask `clock` before it blocks, until the clock's cell is over; false where this
     loop cannot.
     """
-    selector = _selector(loop)
+    selector = _find_selector(loop)
     if selector is None:
         return False
     door = vars(selector).get("select")
@@ -75,7 +75,7 @@ def watch(loop: Any, clock: Any) -> bool:
     return True
 
 
-def _selector(loop: Any) -> Any | None:
+def _find_selector(loop: Any) -> Any | None:
     selector = getattr(loop, "_selector", None)
     return selector if hasattr(selector, "get_map") else None
 
@@ -108,7 +108,7 @@ class _Door:
         return self._select(timeout)
 
 
-def _clock() -> Any | None:
+def _find_caller_clock() -> Any | None:
     """The clock of the cell whose code sets a timer by calling the caller of this; None where it is
     not the tape's.
     """
@@ -123,41 +123,43 @@ def _clock() -> Any | None:
     )
 
 
-def _call_later(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_call_later(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call_later(
         loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
-        clock = _clock() if isinstance(delay, int | float) and delay < _FOREVER else None
+        clock = (
+            _find_caller_clock() if isinstance(delay, int | float) and delay < _FOREVER else None
+        )
         if clock is None:
             return original(loop, delay, callback, *args, context=context)
         if clock.order is not None:
-            return _ordered_timer(
+            return _make_ordered_timer(
                 clock.order, partial(original, loop, delay), loop, callback, args, context
             )
-        return _timer(loop, clock, max(0.0, delay), callback, args, context)
+        return _make_timer(loop, clock, max(0.0, delay), callback, args, context)
 
     return call_later
 
 
-def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_call_at(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call_at(
         loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
-        clock = _clock() if isinstance(when, int | float) and when < _FOREVER else None
+        clock = _find_caller_clock() if isinstance(when, int | float) and when < _FOREVER else None
         if clock is None:
             return original(loop, when, callback, *args, context=context)
         if clock.order is not None:
-            return _ordered_timer(
+            return _make_ordered_timer(
                 clock.order, partial(original, loop, when), loop, callback, args, context
             )
-        return _timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
+        return _make_timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
 
     return call_at
 
 
-def _ordered_timer(
+def _make_ordered_timer(
     order: Any,
     make: Callable[..., Any],
     loop: Any,
@@ -190,25 +192,27 @@ class _Told:
         if self.order.is_busy(self.strand) or self.order.runs_on():
             self.order.hold(self.later)
         else:
-            self._note(together=False)
+            self._note_order(together=False)
             self.callback(*self.args)
 
-    def _note(self, *, together: bool) -> None:
+    def _note_order(self, *, together: bool) -> None:
         if self.name:
             self.order.note(self.name, self.strand, together=together)
 
     def later(self, rested: bool) -> bool:
         if self.timer.cancelled() or self.loop.is_closed():
             return False
-        self._note(together=not rested)
+        self._note_order(together=not rested)
         # its own
         self.loop.call_soon(self.callback, *self.args, context=self.timer._context)  # noqa: SLF001
         return True
 
 
-def _run_timer(original: Callable[[threading.Timer], None]) -> Callable[[threading.Timer], None]:
+def _wrap_timer_run(
+    original: Callable[[threading.Timer], None],
+) -> Callable[[threading.Timer], None]:
     @functools.wraps(original)
-    def run(timer: threading.Timer) -> None:
+    def run_timer(timer: threading.Timer) -> None:
         clock = clock_callers.clock_here()
         if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
             return original(timer)
@@ -227,10 +231,10 @@ def _run_timer(original: Callable[[threading.Timer], None]) -> Callable[[threadi
         timer.finished.set()
         return None
 
-    return run
+    return run_timer
 
 
-def _time(original: Callable[[Any], float]) -> Callable[[Any], float]:
+def _wrap_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
     @functools.wraps(original)
     def loop_time(loop: Any) -> float:
         clock = clock_callers.clock_here()
@@ -244,7 +248,7 @@ def _time(original: Callable[[Any], float]) -> Callable[[Any], float]:
     return loop_time
 
 
-def _timer(
+def _make_timer(
     loop: Any,
     clock: Any,
     delay: float,
@@ -260,7 +264,7 @@ def _timer(
     # Rounded up: anyio and others look at the time when they wake, and sleep on where it is not
     # quite that yet.
     due = clock.now() + math.ceil(delay * 1e9) + 1
-    wake, late = partial(_soon, loop, handle), partial(_reschedule, loop, handle)
+    wake, late = partial(_schedule_soon, loop, handle), partial(_reschedule_timer, loop, handle)
     clock.put(
         due,
         time.monotonic() + delay,
@@ -273,18 +277,18 @@ def _timer(
     return handle
 
 
-def _soon(loop: Any, handle: events.TimerHandle) -> None:
+def _schedule_soon(loop: Any, handle: events.TimerHandle) -> None:
     if not loop.is_closed():
         # what call_soon_threadsafe does with a handle of its own
         loop._add_callback_signalsafe(handle)  # noqa: SLF001
 
 
-def _reschedule(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
+def _reschedule_timer(loop: Any, handle: events.TimerHandle, seconds: float) -> None:
     """The cell ended before the timer was due: it goes off after what is left, in real time."""
     if not handle.cancelled():
-        loop.call_later(seconds, _run, handle)
+        loop.call_later(seconds, _run_handle, handle)
 
 
-def _run(handle: events.TimerHandle) -> None:
+def _run_handle(handle: events.TimerHandle) -> None:
     if not handle.cancelled():
         handle._run()  # noqa: SLF001 - as the loop does

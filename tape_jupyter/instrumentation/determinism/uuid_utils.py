@@ -24,39 +24,41 @@ def patch(module: ModuleType) -> Callable[[], None]:
     kind = vars(module).get("UUID", uuid.UUID)
     whole = lambda number: kind(int=number)  # noqa: E731 - one of two ways to give it
     drawn_functions: dict[str, tuple[Callable[..., int], Callable[[int], Any]]] = {
-        "_uuid4_int": (_four, int),
-        "_uuid7_int": (_seven, int),
+        "_uuid4_int": (_draw_version_4, int),
+        "_uuid7_int": (_draw_version_7, int),
     }
     if not module.__name__.endswith(".compat"):
-        drawn_functions |= {"uuid4": (_four, whole), "uuid7": (_seven, whole)}
+        drawn_functions |= {"uuid4": (_draw_version_4, whole), "uuid7": (_draw_version_7, whole)}
     return undoing(
         *(
-            swap(module, name, _drawing_wrapper(*wrap))
+            swap(module, name, _build_wrapper(*wrap))
             for name, wrap in drawn_functions.items()
             if name in vars(module)
         )
     )
 
 
-def _drawing_wrapper(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[Any], Any]:
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+def _build_wrapper(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[Any], Any]:
+    def wrap_original(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def draw(*args: Any, **kwargs: Any) -> Any:
+        def draw_id(*args: Any, **kwargs: Any) -> Any:
             drawn = entropy.drawing()
             return (
                 original(*args, **kwargs) if drawn is None else given(made(drawn, *args, **kwargs))
             )
 
-        return draw
+        return draw_id
 
-    return wrap
+    return wrap_original
 
 
-def _four(drawn: entropy.Draw) -> int:
+def _draw_version_4(drawn: entropy.Draw) -> int:
     return uuid.UUID(bytes=drawn.bytes(16), version=4).int
 
 
-def _seven(drawn: entropy.Draw, timestamp: int | None = None, nanos: int | None = None) -> int:
+def _draw_version_7(
+    drawn: entropy.Draw, timestamp: int | None = None, nanos: int | None = None
+) -> int:
     """RFC 9562: milliseconds, what is left of them in 12 bits (so that ids of one clock rise), 62
     bits of chance.
     """

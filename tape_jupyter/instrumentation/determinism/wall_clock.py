@@ -54,19 +54,19 @@ def hook() -> Callable[[], None]:
     cannot be held.
     """
     with _lock:
-        module, machine = _load()
+        module, machine = _load_hooks()
         if not _dispatch:
             _dispatch.append(Dispatch(machine.original_time_ns))
             if not module.traveller_stack:
                 machine.patch()
             module.traveller_stack.insert(0, _dispatch[0])
         _dispatch[0].uses += 1
-    return _once(_unhook)
+    return _call_once(_remove_hook)
 
 
-def _unhook() -> None:
+def _remove_hook() -> None:
     with _lock:
-        module, machine = _load()
+        module, machine = _load_hooks()
         _dispatch[0].uses -= 1
         if not _dispatch[0].uses:
             module.traveller_stack.remove(_dispatch.pop())
@@ -74,21 +74,21 @@ def _unhook() -> None:
                 machine.unpatch()
 
 
-def _once(undo: Callable[[], None]) -> Callable[[], None]:
+def _call_once(undo: Callable[[], None]) -> Callable[[], None]:
     left = [undo]
     return lambda: left.pop()() if left else None
 
 
-def _load() -> tuple[Any, Any]:
+def _load_hooks() -> tuple[Any, Any]:
     """time-machine and its C half, proven. Raises RuntimeError, each time for the same reason."""
     if _reason:
         raise RuntimeError(_reason[0])
     if not _loaded:
         try:
             with genuine():
-                module = _imported()
+                module = _import_time_machine()
                 machine = import_module("_time_machine")
-                _prove(module, machine)
+                _prove_hooks(module, machine)
         except Exception as error:
             _reason.append(
                 f"time-machine's hooks do not work here ({type(error).__name__}: {error})"
@@ -98,7 +98,7 @@ def _load() -> tuple[Any, Any]:
     return _loaded[0]
 
 
-def _imported() -> Any:
+def _import_time_machine() -> Any:
     """time-machine without its plugin for pytest: a kernel has no use for it, and it takes longer
     than all the rest.
     """
@@ -126,17 +126,17 @@ class _Probe(Dispatch):
         return _NOON if sys._getframe(1).f_code is self._code else self._original()  # noqa: SLF001
 
 
-def _prove(module: Any, machine: Any) -> None:
+def _prove_hooks(module: Any, machine: Any) -> None:
     """Every function we rely on asks us, from the frame of its caller, and is itself again
     afterwards.
     """
     patches = not module.traveller_stack
     if patches:
         machine.patch()
-    probe = _Probe(machine.original_time_ns, _reads.__code__)
+    probe = _Probe(machine.original_time_ns, _read_clocks.__code__)
     module.traveller_stack.append(probe)
     try:
-        told = _reads()
+        told = _read_clocks()
     finally:
         module.traveller_stack.remove(probe)
         if patches:
@@ -156,7 +156,11 @@ def _prove(module: Any, machine: Any) -> None:
         *year,
     )
     wrong = [name for name, one, other in zip(_NAMES, told, wanted, strict=True) if one != other]
-    if wrong or abs(time.time_ns() - _NOON) < 10**18 // 10 or abs(_reads()[0] - _NOON) < 10**17:
+    if (
+        wrong
+        or abs(time.time_ns() - _NOON) < 10**18 // 10
+        or abs(_read_clocks()[0] - _NOON) < 10**17
+    ):
         raise RuntimeError(f"not held: {', '.join(wrong) or 'the real time afterwards'}")
 
 
@@ -166,7 +170,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-def _reads() -> tuple[Any, ...]:
+def _read_clocks() -> tuple[Any, ...]:
     import warnings
 
     with warnings.catch_warnings():

@@ -59,9 +59,9 @@ def patch(module: ModuleType) -> Callable[[], None]:
     tap = _Tap(module)
     return undoing(
         swap(module.BaseConnector, "connect", tap.connect),
-        swap(module.ClientRequest, "send", _send),
-        swap(module.ClientResponse, "start", _start),
-        swap(module.ClientSession, "_ws_connect", _ws_connect),
+        swap(module.ClientRequest, "send", _wrap_send),
+        swap(module.ClientResponse, "start", _wrap_start),
+        swap(module.ClientSession, "_ws_connect", _wrap_ws_connect),
         swap(module.ClientWebSocketResponse, "_send_heartbeat", aiohttp.heartbeat),
     )
 
@@ -76,11 +76,13 @@ class _Tap:
 
     def connect(self, original: Door) -> Door:
         @functools.wraps(original)
-        async def connect(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
-            tape = None if SENDING.get() else instrumentation.here(lambda: _visible_request(req))
+        async def connect_taped(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
+            tape = (
+                None if SENDING.get() else instrumentation.here(lambda: _build_visible_request(req))
+            )
             if tape is None:
                 return await original(connector, req, *args, **options)
-            body = await self._drained(req, tape)
+            body = await self._drain_body(req, tape)
             url = aiohttp.address(req) if aiohttp.is_websocket(req) else str(req.url)
             threads.settle()
             decision = await asked(
@@ -90,23 +92,23 @@ class _Tap:
                 return await original(connector, req, *args, **options)
             if isinstance(decision, Play):
                 await self._fail_connecting(decision, req)
-                return self._played(decision, connector, req)
+                return self._play_connection(decision, connector, req)
             other = instead(decision)
             if other is not None:
-                self._change(req, other)
+                self._change_request(req, other)
             call = LiveReply(decision)
             try:
                 with live():
                     made = await original(connector, req, *args, **options)
             except BaseException as error:
-                decision.fail(self._as_raised(error, req))
+                decision.fail(self._convert_error(error, req))
                 raise
             setattr(made, _CALL, call)
             return made
 
-        return connect
+        return connect_taped
 
-    def _played(self, decision: Play, connector: Any, req: Any) -> Any:
+    def _play_connection(self, decision: Play, connector: Any, req: Any) -> Any:
         from aiohttp.client_proto import ResponseHandler
         from aiohttp.connector import Connection
 
@@ -128,22 +130,22 @@ class _Tap:
         reply = cast("Reply", decision.reply)
         if reply.status is None and not was_cancelled(reply.error):
             error = self.error(reply.error, req)
-            if isinstance(error, (self.client.ClientConnectorError, self._timeout)):
+            if isinstance(error, (self.client.ClientConnectorError, self._timeout_class)):
                 await await_head(decision)
                 raise error
 
     @property
-    def _timeout(self) -> type[Exception]:
+    def _timeout_class(self) -> type[Exception]:
         kind: type[Exception] = getattr(
             self.client, "ConnectionTimeoutError", self.client.ServerTimeoutError
         )
         return kind
 
-    def _as_raised(self, error: BaseException, req: Any) -> BaseException:
+    def _convert_error(self, error: BaseException, req: Any) -> BaseException:
         """What `ClientSession` makes of an error of the connector."""
         if not isinstance(error, TimeoutError) or isinstance(error, self.client.ClientError):
             return error
-        return self._timeout(f"Connection timeout to host {req.url}")
+        return self._timeout_class(f"Connection timeout to host {req.url}")
 
     def error(self, frozen: Mapping[str, Any] | None, req: Any) -> BaseException:
         """The recorded error. Those of aiohttp hold the connection's key or the request: they get
@@ -164,7 +166,7 @@ class _Tap:
             error = self.client.ClientConnectorError(req.connection_key, error)
         return cast("BaseException", error)
 
-    async def _drained(self, req: Any, tape: Tape) -> bytes | LargeBody:
+    async def _drain_body(self, req: Any, tape: Tape) -> bytes | LargeBody:
         """The body as it will be sent, content-encoding on. One that can be read once only is kept
         to be sent.
         """
@@ -172,22 +174,24 @@ class _Tap:
         if not body:
             return b""
         sink = _Sink(
-            Upload(None) if req.compress else uploads.begun(tape, lambda: _visible_request(req))
+            Upload(None)
+            if req.compress
+            else uploads.begun(tape, lambda: _build_visible_request(req))
         )
         try:
             await body.write(sink)
         except Exception as error:
-            raise self._unwritable(error, req) from error
+            raise self._convert_write_error(error, req) from error
         data = sink.upload.whole()
         if getattr(
             body, "consumed", True
         ):  # aiohttp before 3.12 does not know whether it can be sent again
             self._set_body(req, body, data)
         if req.compress and isinstance(data, bytes):
-            return await _compressed(data, req.compress)
+            return await _compress_body(data, req.compress)
         return data
 
-    def _unwritable(self, error: Exception, req: Any) -> Exception:
+    def _convert_write_error(self, error: Exception, req: Any) -> Exception:
         """What `ClientRequest.write_bytes` makes of a body that fails while it is sent."""
         if not isinstance(error, OSError):
             told = f"Failed to send bytes into the underlying connection: {error!r}"
@@ -199,7 +203,7 @@ class _Tap:
             self.client.ClientOSError(error.errno, f"Can not write request body for {req.url}"),
         )
 
-    def _change(self, req: Any, other: Request) -> None:
+    def _change_request(self, req: Any, other: Request) -> None:
         """What goes out in place of the program's request: a person changed its body."""
         req.chunked, req.compress = None, None
         req.headers.clear()
@@ -210,7 +214,7 @@ class _Tap:
         from aiohttp.payload import BytesPayload
 
         large = isinstance(data, LargeBody)
-        kept: Any = (_spooled(BytesPayload) if large else BytesPayload)(b"")
+        kept: Any = (_build_spooled_class(BytesPayload) if large else BytesPayload)(b"")
         kept._value = data  # noqa: SLF001
         kept._size = (data.sent or data).size if isinstance(data, LargeBody) else len(data)  # noqa: SLF001
         kept._consumed = True  # noqa: SLF001  # no redirect may repeat it
@@ -219,7 +223,7 @@ class _Tap:
         setattr(req, "_body" if hasattr(req, "_body") else "body", kept)  # aiohttp 3.12 renamed it
 
 
-def _visible_request(req: Any) -> Request:
+def _build_visible_request(req: Any) -> Request:
     """What can be seen of a request without reading its body."""
     held = getattr(req.body, "_value", b"")
     return Request(
@@ -230,9 +234,9 @@ def _visible_request(req: Any) -> Request:
     )
 
 
-def _send(original: Door) -> Door:
+def _wrap_send(original: Door) -> Door:
     @functools.wraps(original)
-    async def send(req: Any, conn: Any) -> Any:
+    async def send_taped(req: Any, conn: Any) -> Any:
         call = vars(conn).get(_CALL)
         if isinstance(call, LiveReply):
             call.listen(conn)
@@ -245,12 +249,12 @@ def _send(original: Door) -> Door:
                 return await original(req, conn)
         return await original(req, conn)
 
-    return send
+    return send_taped
 
 
-def _start(original: Door) -> Door:
+def _wrap_start(original: Door) -> Door:
     @functools.wraps(original)
-    async def start(response: Any, conn: Any) -> Any:
+    async def start_taped(response: Any, conn: Any) -> Any:
         call = vars(conn).get(_CALL)
         if isinstance(call, LiveReply):
             with sending(call.capture):
@@ -264,10 +268,10 @@ def _start(original: Door) -> Door:
             return started
         return await original(response, conn)
 
-    return start
+    return start_taped
 
 
-def _ws_connect(original: Door) -> Door:
+def _wrap_ws_connect(original: Door) -> Door:
     @functools.wraps(original)
     async def ws_connect(session: Any, *args: Any, **options: Any) -> Any:
         ws = await original(session, *args, **options)
@@ -295,7 +299,7 @@ class _Spooled:
 
 
 @functools.cache
-def _spooled(kind: type) -> type:
+def _build_spooled_class(kind: type) -> type:
     return type("SpooledPayload", (_Spooled, kind), {})
 
 
@@ -315,7 +319,7 @@ class _Sink:
         """Never full."""
 
 
-async def _compressed(data: bytes, encoding: str) -> bytes:
+async def _compress_body(data: bytes, encoding: str) -> bytes:
     """As aiohttp's writer compresses it."""
     from aiohttp.http_writer import StreamWriter
 

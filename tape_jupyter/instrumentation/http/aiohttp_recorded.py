@@ -33,15 +33,18 @@ class LiveReply:
         """From now on. Called when the connection has its parser, before anything is sent."""
         protocol = connection.protocol
         protocol._parser = HeardParser(protocol._parser, protocol, self)  # noqa: SLF001
-        connection.add_callback(self._released)
+        connection.add_callback(self._handle_release)
 
     def head(self, message: Any) -> None:
         version = f"HTTP/{message.version.major}.{message.version.minor}"
         self.capture.head(
-            message.code, _headers(message.raw_headers), version, _reason(message.reason or "")
+            message.code,
+            _decode_headers(message.raw_headers),
+            version,
+            _decode_reason(message.reason or ""),
         )
 
-    def _released(self) -> None:
+    def _handle_release(self) -> None:
         """The connection is given back. At the end of the body the program may have yet to read."""
         if self.ear is None:
             self.capture.close()
@@ -49,11 +52,11 @@ class LiveReply:
             self.ear.closed()
 
 
-def _headers(raw: Any) -> Headers:
+def _decode_headers(raw: Any) -> Headers:
     return tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
 
 
-def _reason(decoded: str) -> str:
+def _decode_reason(decoded: str) -> str:
     """The bytes of the phrase as Latin-1, as headers are kept; aiohttp reads them as UTF-8."""
     return decoded.encode("utf-8", "surrogateescape").decode("latin-1")
 
@@ -74,28 +77,28 @@ class HeardParser:
     def feed_data(self, data: bytes) -> Any:
         """Gives what the parser gives: (messages, upgraded, what follows an upgrade)."""
         if self._over or not data:
-            return self._feed(data)
+            return self._feed_parser(data)
         messages: list[Any] = []
         rest = bytes(data)
         while rest and not self._over:
             if self._framing is None:
-                wire, rest = self._head_of(rest)
+                wire, rest = self._split_head(rest)
             else:
                 wire, body, rest = self._framing.take(rest)
                 self._call.ear.hear(self._reader, body)  # type: ignore[union-attr]
                 self._over = self._framing.done
-            found, upgraded, tail = self._feed(wire)
+            found, upgraded, tail = self._feed_parser(wire)
             messages += found
             for message, payload in found:
-                self._begin(message, payload)
+                self._begin_message(message, payload)
             if upgraded:
                 return messages, True, tail + rest
         if rest:
-            found, upgraded, tail = self._feed(rest)
+            found, upgraded, tail = self._feed_parser(rest)
             return messages + list(found), upgraded, tail
         return messages, False, b""
 
-    def _feed(self, wire: bytes) -> Any:
+    def _feed_parser(self, wire: bytes) -> Any:
         ear = self._call.ear
         if ear is None:
             return self._parser.feed_data(wire)
@@ -105,7 +108,7 @@ class HeardParser:
         finally:
             ear.feeding = False
 
-    def _head_of(self, data: bytes) -> tuple[bytes, bytes]:
+    def _split_head(self, data: bytes) -> tuple[bytes, bytes]:
         """The bytes up to the end of the head, and those behind it."""
         found = _HEAD_END.search(self._seen + data)
         if found is None:
@@ -114,7 +117,7 @@ class HeardParser:
         end, self._seen = found.end() - len(self._seen), b""
         return data[:end], data[end:]
 
-    def _begin(self, message: Any, payload: Any) -> None:
+    def _begin_message(self, message: Any, payload: Any) -> None:
         if 100 <= message.code < 200 and message.code != 101:
             return
         self._call.head(message)
@@ -126,7 +129,7 @@ class HeardParser:
             self._over = True
             self._call.capture.finish()
             return
-        self._framing = _framing(message)
+        self._framing = _build_framing(message)
         self._over = self._framing.done
         self._reader = payload
         ear = Ear(payload._protocol, self._call.capture, packed=message.compression is not None)  # noqa: SLF001
@@ -134,7 +137,7 @@ class HeardParser:
         payload.__class__ = live_reader(type(payload))
 
 
-def _framing(message: Any) -> Framing:
+def _build_framing(message: Any) -> Framing:
     length = message.headers.get("Content-Length", "")
     return (
         Chunked(lenient=True)
@@ -185,7 +188,7 @@ class Ear:
             pieces.append(untold.popleft()[1])
         if pieces:
             self._cancelled = None
-            self._pass_on(b"".join(pieces))
+            self._record_chunk(b"".join(pieces))
             self._told_to = (
                 untold[0][0] if untold else reader.total_bytes if self._packed else self._heard
             )
@@ -203,7 +206,7 @@ class Ear:
         if isinstance(error, asyncio.CancelledError):
             self._cancelled = error
         else:
-            self._end(error)
+            self._end_capture(error)
 
     async def turn(self) -> None:
         """Before the program has what it waited for."""
@@ -215,31 +218,31 @@ class Ear:
             self.closed()
         elif not self.eof:
             if self.feeding:  # it is in the bytes: they will fail again
-                self._tell_rest()
-            self._end(error)
+                self._record_rest()
+            self._end_capture(error)
 
     def closed(self) -> None:
         """The program reads no further."""
         if self.eof:
-            self._tell_rest()
+            self._record_rest()
             self._capture.finish()
         else:
-            self._end(self._cancelled)
+            self._end_capture(self._cancelled)
 
-    def _end(self, error: BaseException | None) -> None:
+    def _end_capture(self, error: BaseException | None) -> None:
         self._over = True
         if error is None:
             self._capture.close()
         else:
             self._capture.fail(error)
 
-    def _tell_rest(self) -> None:
+    def _record_rest(self) -> None:
         rest = b"".join(body for _, body in self._untold)
         self._untold.clear()
         if rest:
-            self._pass_on(rest)
+            self._record_chunk(rest)
 
-    def _pass_on(self, data: bytes) -> None:
+    def _record_chunk(self, data: bytes) -> None:
         if not self._over:
             self._capture.chunk(data)
 

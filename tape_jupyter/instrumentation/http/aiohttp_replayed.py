@@ -91,7 +91,7 @@ class PlayedReply:
         self._protocol.data_received(b"HTTP/1.1 100 Continue\r\n\r\n" if expected else b"")
         self._protocol.data_received(raw_head(reply))
         if not reply.chunks:
-            self._finish()
+            self._feed_end()
 
     async def more(self, reader: Any) -> None:
         """Feed what comes next; raises what ended the recording."""
@@ -100,17 +100,17 @@ class PlayedReply:
             self._decision.gate, reply, self._fed
         )  # may be cancelled, and asked again
         if self._fed == len(reply.chunks):
-            return await self._end(reader)
+            return await self._end_reading(reader)
         chunk = reply.chunks[self._fed]
         self._fed += 1
         self._protocol.data_received(
             b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk
         )
         if self._fed == len(reply.chunks):
-            self._finish()
+            self._feed_end()
         return None
 
-    def _finish(self) -> None:
+    def _feed_end(self) -> None:
         """After the last bytes of a complete body, its end."""
         if self.reply.end != "complete":
             return
@@ -119,7 +119,7 @@ class PlayedReply:
         elif not self.reply.header("content-length"):
             self._protocol.connection_lost(None)
 
-    async def _end(self, reader: Any) -> None:
+    async def _end_reading(self, reader: Any) -> None:
         reply = self.reply
         if reply.end != "error":
             raise past_the_end(reply)
@@ -178,7 +178,7 @@ class _Connection:
 _kinds: dict[tuple[type, type], type] = {}
 
 
-def _kind(mixin: type, kind: type) -> type:
+def _derive_class(mixin: type, kind: type) -> type:
     if (mixin, kind) not in _kinds:
         own = {"__module__": kind.__module__} | ({"__slots__": ()} if mixin is _Reader else {})
         _kinds[mixin, kind] = type(kind.__name__, (mixin, kind), own)
@@ -187,11 +187,11 @@ def _kind(mixin: type, kind: type) -> type:
 
 def connection(connector: Any, kind: type, protocol: Any, key: Any) -> Any:
     """A connection of aiohttp's class `kind` that no pool will have."""
-    return _kind(_Connection, kind)(connector, key, protocol, asyncio.get_running_loop())
+    return _derive_class(_Connection, kind)(connector, key, protocol, asyncio.get_running_loop())
 
 
 def play(reader: Any, played: PlayedReply) -> None:
     """From now on the response's reader is fed by `played`."""
     if hasattr(reader, "_protocol") and not isinstance(reader, _Reader):
         reader._protocol = played  # noqa: SLF001
-        reader.__class__ = _kind(_Reader, type(reader))
+        reader.__class__ = _derive_class(_Reader, type(reader))

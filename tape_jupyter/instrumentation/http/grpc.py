@@ -25,7 +25,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the calls of `module` (grpc._channel, grpc.aio._channel). Returns the undo."""
     return undoing(
         *(
-            swap(kind, name, _announced)
+            swap(kind, name, _wrap_call)
             for kind in vars(module).values()
             if isinstance(kind, type)
             and kind.__module__ == module.__name__
@@ -36,23 +36,25 @@ def patch(module: ModuleType) -> Callable[[], None]:
     )
 
 
-def _announced(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_call(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def call(callable_: Any, *args: Any, **kwargs: Any) -> Any:
-        sys.audit(EVENT, "grpc", _target(callable_), _text(getattr(callable_, "_method", b"")))
+    def call_announced(callable_: Any, *args: Any, **kwargs: Any) -> Any:
+        sys.audit(
+            EVENT, "grpc", _find_target(callable_), _decode_text(getattr(callable_, "_method", b""))
+        )
         return original(callable_, *args, **kwargs)
 
-    return call
+    return call_announced
 
 
-def _target(callable_: Any) -> str:
+def _find_target(callable_: Any) -> str:
     """Where it goes. The asyncio classes keep it with their channel."""
     target = getattr(callable_, "_target", None)
     if target is None:
         told = getattr(getattr(callable_, "_channel", None), "target", b"")
         target = told() if callable(told) else told
-    return _text(target)
+    return _decode_text(target)
 
 
-def _text(value: Any) -> str:
+def _decode_text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -136,7 +136,7 @@ class Chunked:
             self._between += gap + line + end
             if end or len(self._line) > _LONGEST:
                 line, self._line = self._line, b""
-                self._trailer(line) if self.last else self._size(line)
+                self._read_trailer_line(line) if self.last else self._read_size_line(line)
         return data[: len(data) - len(rest)], b"", rest
 
     def rest(self) -> bytes:
@@ -149,7 +149,7 @@ class Chunked:
     def between(self) -> bytes | None:
         return None if self._left or self.last else self._between
 
-    def _size(self, line: bytes) -> None:
+    def _read_size_line(self, line: bytes) -> None:
         try:
             self._left = int(line.split(b";")[0], 16)
         except ValueError:
@@ -162,7 +162,7 @@ class Chunked:
             self.last = not self._left
             self._between = b""
 
-    def _trailer(self, line: bytes) -> None:
+    def _read_trailer_line(self, line: bytes) -> None:
         self.done = not line.strip()
 
 
@@ -213,34 +213,34 @@ class _Heard(io.RawIOBase):
             with live():
                 data: bytes = self._source.read1(len(view))
         except BaseException as error:
-            self._break_off(error)
+            self._fail_capture(error)
             raise
-        self._feed(data)
+        self._record_read(data)
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
         if not self.closed:
-            self._tell_rest()
+            self._record_rest()
             self._capture.close()
             self._source.close()
         super().close()
 
-    def _feed(self, data: bytes) -> None:
+    def _record_read(self, data: bytes) -> None:
         if not self._framing.done:
             with one_read(self._capture):
-                self._pass_on(data)
+                self._record_chunks(data)
 
-    def _pass_on(self, data: bytes) -> None:
-        for chunk in self._parts(data) if self._in_parts else self._framing.feed(data):
+    def _record_chunks(self, data: bytes) -> None:
+        for chunk in self._split_parts(data) if self._in_parts else self._framing.feed(data):
             self._capture.chunk(chunk)
         if self._is_complete() or (not data and self._may_end_here()):
             self._capture.finish()
             tell_closed(self._capture)
         elif self._framing.done or not data:
-            self._break_off(http.client.IncompleteRead(b"", self._framing.missing()))
+            self._fail_capture(http.client.IncompleteRead(b"", self._framing.missing()))
 
-    def _parts(self, data: bytes) -> Iterator[bytes]:
+    def _split_parts(self, data: bytes) -> Iterator[bytes]:
         while data and not self._framing.done:
             _, body, data = self._framing.take(data)
             if body:
@@ -261,19 +261,19 @@ class _Heard(io.RawIOBase):
             else self._framing.missing() is None
         )
 
-    def _break_off(self, error: BaseException) -> None:
+    def _fail_capture(self, error: BaseException) -> None:
         if (
             isinstance(error, http.client.IncompleteRead)
             and (between := self._framing.between()) is not None
         ):
             setattr(error, FRAMING, between.decode("latin-1"))
-        if self._tell_rest() or (
+        if self._record_rest() or (
             self._in_parts and isinstance(self._framing, Chunked) and self._framing.missing()
         ):
             setattr(error, UNFINISHED, True)
         self._capture.fail(error)
 
-    def _tell_rest(self) -> bool:
+    def _record_rest(self) -> bool:
         rest = self._framing.rest()
         if rest:
             self._capture.chunk(rest)
@@ -297,11 +297,15 @@ def connection(
     """As much of a socket as HTTPResponse asks for: it gives the recorded bytes. The head has
     passed its gate.
     """
-    ending = None if reply.end == "complete" or _is_end_of_file(reply) else _ending(reply, thaw)
-    return _Socket(_Wire(_pieces(reply, gate), ending))
+    ending = (
+        None if reply.end == "complete" or _is_end_of_file(reply) else _build_ending(reply, thaw)
+    )
+    return _Socket(_Wire(_yield_pieces(reply, gate), ending))
 
 
-def _ending(reply: Reply, thaw: Callable[[Reply], BaseException]) -> Callable[[], BaseException]:
+def _build_ending(
+    reply: Reply, thaw: Callable[[Reply], BaseException]
+) -> Callable[[], BaseException]:
     return lambda: thaw(reply) if reply.end == "error" else past_the_end(reply)
 
 
@@ -312,15 +316,15 @@ def _is_end_of_file(reply: Reply) -> bool:
     return reply.end == "error" and class_name(reply.error) == "http.client:IncompleteRead"
 
 
-def _pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
+def _yield_pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     """What the connection gave, network read by network read."""
     yield raw_head(reply)
     if not is_chunked(reply):
-        yield from _in_time(reply, gate)
+        yield from _yield_in_time(reply, gate)
         return
-    last, framing = len(reply.chunks) - 1, _framing_at_the_end(reply)
-    for number, chunk in enumerate(_in_time(reply, gate)):
-        more = _unfinished(reply) if number == last else 0
+    last, framing = len(reply.chunks) - 1, _read_end_framing(reply)
+    for number, chunk in enumerate(_yield_in_time(reply, gate)):
+        more = _count_missing(reply) if number == last else 0
         yield b"%x\r\n" % (
             len(chunk) + more
         )  # by itself, so that a chunk is not cut where buffers end
@@ -330,7 +334,7 @@ def _pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     yield b"0\r\n\r\n" if reply.end == "complete" else framing or b""
 
 
-def _in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
+def _yield_in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     """The recorded chunks, each once the gate lets it pass."""
     for index, chunk in enumerate(reply.chunks):
         pass_chunk(gate, reply, index)
@@ -339,7 +343,7 @@ def _in_time(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     pass_closed(gate, reply)
 
 
-def _unfinished(reply: Reply) -> int:
+def _count_missing(reply: Reply) -> int:
     """How many bytes the last chunk lacks; where the number is not known, any number reads the
     same.
     """
@@ -349,7 +353,7 @@ def _unfinished(reply: Reply) -> int:
     return 1 if attributes.get(UNFINISHED) else 0
 
 
-def _framing_at_the_end(reply: Reply) -> bytes | None:
+def _read_end_framing(reply: Reply) -> bytes | None:
     """What the wire had in place of a further chunk; None where it is not known."""
     told = (reply.error or {}).get("attributes", {}).get(FRAMING)
     if not isinstance(told, str) or not _is_end_of_file(reply):

@@ -43,9 +43,9 @@ def patch(module: ModuleType) -> Callable[[], None]:
     openers.tap_below(connection)
     return undoing(
         swap(connection, "__init__", openers.door),
-        swap(connection, "send", _send),
-        swap(connection, "_send_output", _send_output),
-        swap(connection, "getresponse", _getresponse),
+        swap(connection, "send", _wrap_send),
+        swap(connection, "_send_output", _wrap_send_output),
+        swap(connection, "getresponse", _wrap_getresponse),
         openers.undo,
         stub_connection.take_all_out,
     )
@@ -63,7 +63,7 @@ class _Openers:
         self._undone: list[Callable[[], None]] = []
 
     def tap_below(self, kind: type[Any]) -> None:
-        self._tap(kind)
+        self._tap_class(kind)
         for below in kind.__subclasses__():
             self.tap_below(below)
 
@@ -71,25 +71,25 @@ class _Openers:
         """What stands in for `HTTPConnection.__init__`."""
 
         @functools.wraps(original)
-        def init(conn: Any, *args: Any, **options: Any) -> None:
-            self._tap(type(conn))
+        def init_taped(conn: Any, *args: Any, **options: Any) -> None:
+            self._tap_class(type(conn))
             original(conn, *args, **options)
 
-        return init
+        return init_taped
 
-    def _tap(self, kind: type[Any]) -> None:
+    def _tap_class(self, kind: type[Any]) -> None:
         if not is_swapped(kind, "connect"):
             owner = next(each for each in kind.__mro__ if "connect" in vars(each))
-            self._undone.append(swap(owner, "connect", _connect))
+            self._undone.append(swap(owner, "connect", _wrap_connect))
 
     def undo(self) -> None:
         while self._undone:
             self._undone.pop()()
 
 
-def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
+def _wrap_connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(original)
-    def connect(conn: Any) -> None:
+    def connect_taped(conn: Any) -> None:
         if (
             SENDING.get()
             or not hasattr(conn, "_send_output")
@@ -100,12 +100,12 @@ def _connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
         elif instrumentation.answers():
             stub_connection.stand_in(conn)
         else:
-            _connect_taped(conn, original)
+            _connect_live(conn, original)
 
-    return connect
+    return connect_taped
 
 
-def _connect_taped(conn: Any, original: Callable[[Any], None]) -> None:
+def _connect_live(conn: Any, original: Callable[[Any], None]) -> None:
     """A recording cell opens the connection that its requests will take."""
     try:
         with live():
@@ -118,13 +118,13 @@ def _connect_taped(conn: Any, original: Callable[[Any], None]) -> None:
         raise
 
 
-def _send_output(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_send_output(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
         tape = (
             None
             if SENDING.get()
-            else instrumentation.here(lambda: _visible_request(conn, message_body))
+            else instrumentation.here(lambda: _build_visible_request(conn, message_body))
         )
         if tape is None:
             return original(conn, message_body, encode_chunked)
@@ -136,9 +136,9 @@ def _send_output(original: Callable[..., None]) -> Callable[..., None]:
     return send_output
 
 
-def _send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _wrap_send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
-    def send(conn: Any, data: Any) -> None:
+    def send_taped(conn: Any, data: Any) -> None:
         call: _Call | None = vars(conn).get(_CALL)
         if (
             SENDING.get()
@@ -149,36 +149,38 @@ def _send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
             original(conn, data)
         elif call is None:
             if conn.sock is not None and not stub_connection.is_standing_in(conn):
-                instrumentation.note(_unheard(conn))
-            with _opening(conn):
+                instrumentation.note(_describe_unrecorded_bytes(conn))
+            with _mark_opening(conn):
                 stub_connection.open_now(conn)
                 original(conn, data)
         elif not call.asked:
-            call.add(_drained(conn, data))
+            call.add(_drain_body(conn, data))
         else:
             call.send_more(functools.partial(original, conn, data))
 
-    return send
+    return send_taped
 
 
-def _getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _wrap_getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(original)
-    def getresponse(conn: Any) -> Any:
+    def getresponse_taped(conn: Any) -> Any:
         call: _Call | None = None if SENDING.get() else vars(conn).pop(_CALL, None)
         return original(conn) if call is None else call.response(functools.partial(original, conn))
 
-    return getresponse
+    return getresponse_taped
 
 
-def _visible_request(conn: Any, body: Any) -> Request:
+def _build_visible_request(conn: Any, body: Any) -> Request:
     """What can be seen of a request without reading its body."""
     first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
     method, target, _ = first.split(" ", 2)
     held = body if isinstance(body, bytes) else b""
-    return Request(method.upper(), _absolute(conn, target), tuple(map(_header, lines)), held)
+    return Request(
+        method.upper(), _build_absolute_url(conn, target), tuple(map(_parse_header, lines)), held
+    )
 
 
-def _unheard(conn: Any) -> str:
+def _describe_unrecorded_bytes(conn: Any) -> str:
     return (
         f"bytes sent by hand to {conn.host}:{conn.port}, outside of any request, and what they bring back are not on "
         "the tape. Make what sends them a tool (@tape.tool)"
@@ -186,7 +188,7 @@ def _unheard(conn: Any) -> str:
 
 
 @contextmanager
-def _opening(conn: Any) -> Iterator[None]:
+def _mark_opening(conn: Any) -> Iterator[None]:
     """Inside, the connection is opened when it is asked for: the guard sees it."""
     setattr(conn, _OPENING, True)
     try:
@@ -206,16 +208,16 @@ class _Call:
         self.decision: Play | Capture | None = None
         first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
         self.method, target, _ = first.split(" ", 2)
-        self.headers: Headers = tuple(_header(line) for line in lines)
-        self.url = _absolute(conn, target)
+        self.headers: Headers = tuple(_parse_header(line) for line in lines)
+        self.url = _build_absolute_url(conn, target)
         self._encode_chunked = encode_chunked and conn._http_vsn == 11  # noqa: SLF001
         self._output = output
         self._sent: list[bytes] = []
         self._body: list[bytes] = []
         self._large: LargeBody | None = None
-        self._framing = self._framed()
+        self._framing = self._build_framing()
 
-    def _framed(self) -> http11.Framing | None:
+    def _build_framing(self) -> http11.Framing | None:
         """What finds the body among the bytes that are sent; None where all of it comes with the
         head.
         """
@@ -231,20 +233,22 @@ class _Call:
         """The body that comes with the head; None for no body."""
         if body is None or (isinstance(body, bytes) and len(body) <= LIMIT):
             return self.add(body)
-        found = uploads.drained(self.tape, lambda: self._request(b""), _parts(self.conn, body))
-        if isinstance(found, LargeBody) and self._is_all(found):
+        found = uploads.drained(
+            self.tape, lambda: self._build_request(b""), _read_parts(self.conn, body)
+        )
+        if isinstance(found, LargeBody) and self._is_whole_body(found):
             self._large = found
-            return self._decide()
+            return self._ask_tape()
         return self.add(b"".join(uploads.blocks(found)) if isinstance(found, LargeBody) else found)
 
-    def _is_all(self, body: LargeBody) -> bool:
+    def _is_whole_body(self, body: LargeBody) -> bool:
         """Whether the head declares nothing else."""
         size = (body.sent or body).size
         return self._framing is None or (
             isinstance(self._framing, http11.Sized) and self._framing.length == size
         )
 
-    def _request(self, body: bytes | LargeBody) -> Request:
+    def _build_request(self, body: bytes | LargeBody) -> Request:
         return uploads.request(self.method.upper(), self.url, self.headers, body)
 
     def add(self, data: bytes | None) -> None:
@@ -255,36 +259,38 @@ class _Call:
             self._sent.append(data)
             self._body += [data] if self._framing is None else self._framing.feed(data)
         if self._framing is None or self._framing.done:
-            self._decide()
+            self._ask_tape()
 
-    def _decide(self) -> None:
+    def _ask_tape(self) -> None:
         self.asked = True
         threads.settle()
-        request = self._request(b"".join(self._body) if self._large is None else self._large)
+        request = self._build_request(b"".join(self._body) if self._large is None else self._large)
         try:
             self.decision = decision = self.tape.begin(request)
             if isinstance(decision, Play):
                 self._play_sending(decision)
             else:
-                self._send(decision)
+                self._send_request(decision)
         except BaseException:
-            self._forget(idle=self.decision is None)
+            self._forget_call(idle=self.decision is None)
             raise
 
-    def _forget(self, *, idle: bool) -> None:
+    def _forget_call(self, *, idle: bool) -> None:
         """A refused request was never made: the connection is as before it."""
         vars(self.conn).pop(_CALL, None)
         if idle:
             del self.conn._buffer[:]  # noqa: SLF001
             self.conn._HTTPConnection__state = http.client._CS_IDLE  # type: ignore[attr-defined]  # noqa: SLF001
 
-    def _send(self, capture: Capture | None) -> None:
+    def _send_request(self, capture: Capture | None) -> None:
         other = instead(capture)
         if other is not None:
-            self._change(other)
-        send = functools.partial(self._output, self.conn, self._raw(), self._encode_chunked)
+            self._change_request(other)
+        send = functools.partial(
+            self._output, self.conn, self._collect_body(), self._encode_chunked
+        )
         if capture is None:
-            with _opening(self.conn):
+            with _mark_opening(self.conn):
                 return send()
         try:
             with live():
@@ -295,14 +301,14 @@ class _Call:
             capture.fail(error)
             raise
 
-    def _change(self, other: Request) -> None:
+    def _change_request(self, other: Request) -> None:
         """What goes out in place of the program's request: a person changed its body."""
         self.conn._buffer[1:] = [  # noqa: SLF001
             f"{name}: {value}".encode("latin-1") for name, value in other.headers
         ]
         self._sent, self._encode_chunked, self._large = [other.body], False, None
 
-    def _raw(self) -> bytes | Iterator[bytes] | None:
+    def _collect_body(self) -> bytes | Iterator[bytes] | None:
         if self._large is not None:
             return uploads.blocks(self._large)
         return b"".join(self._sent) if self._sent else None
@@ -311,7 +317,7 @@ class _Call:
         """Nothing goes out; what failed while it was sent fails again."""
         del self.conn._buffer[:]  # noqa: SLF001
         reply = cast("Reply", decision.reply)
-        if reply.status is None and _failed_sending(reply):
+        if reply.status is None and _has_failed_sending(reply):
             pass_head(decision)
             raise thawed(reply.error)
         stub_connection.stand_in(self.conn)
@@ -327,11 +333,11 @@ class _Call:
     def response(self, receive: Callable[[], Any]) -> Any:
         """What `getresponse` gives."""
         if not self.asked:  # the program sent less than it declared
-            self._decide()
+            self._ask_tape()
         if self.decision is None:
             return receive()
         if isinstance(self.decision, Play):
-            return self._play(self.decision, receive)
+            return self._play_response(self.decision, receive)
         with sending(self.decision):
             response = receive()
         version = "HTTP/1.0" if response.version == 10 else "HTTP/1.1"
@@ -341,7 +347,7 @@ class _Call:
         http11.listen(response, self.decision, in_parts=True)
         return response
 
-    def _play(self, decision: Play, receive: Callable[[], Any]) -> Any:
+    def _play_response(self, decision: Play, receive: Callable[[], Any]) -> Any:
         """The connection makes its own response, of recorded bytes; a socket it has open stays as
         it was.
         """
@@ -358,7 +364,7 @@ class _Call:
             self.conn.sock = None if closed else kept
 
 
-def _failed_sending(reply: Reply) -> bool:
+def _has_failed_sending(reply: Reply) -> bool:
     """Whether `request` raised the recorded error; of an injected one, whether it would have."""
     attributes = (reply.error or {}).get("attributes", {})
     return bool(attributes.get(UNSENT)) or isinstance(
@@ -366,11 +372,11 @@ def _failed_sending(reply: Reply) -> bool:
     )
 
 
-def _drained(conn: Any, data: Any) -> bytes:
-    return b"".join(_parts(conn, data))
+def _drain_body(conn: Any, data: Any) -> bytes:
+    return b"".join(_read_parts(conn, data))
 
 
-def _parts(conn: Any, data: Any) -> Iterable[bytes]:
+def _read_parts(conn: Any, data: Any) -> Iterable[bytes]:
     """All that `http.client` would send of a body: bytes, a file (text as Latin-1), an iterable."""
     if hasattr(data, "read"):
         return cast("Iterable[bytes]", conn._read_readable(data))  # noqa: SLF001
@@ -380,12 +386,12 @@ def _parts(conn: Any, data: Any) -> Iterable[bytes]:
         return cast("Iterable[bytes]", data)
 
 
-def _header(line: str) -> tuple[str, str]:
+def _parse_header(line: str) -> tuple[str, str]:
     name, _, value = line.partition(":")
     return name, value.strip()
 
 
-def _absolute(conn: Any, target: str) -> str:
+def _build_absolute_url(conn: Any, target: str) -> str:
     if target.startswith(("http://", "https://")):
         return target  # to a forwarding proxy, which is told the target in full
     scheme = "https" if conn.default_port == http.client.HTTPS_PORT else "http"

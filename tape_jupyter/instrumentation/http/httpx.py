@@ -73,31 +73,36 @@ class _Tap:
         @functools.wraps(original)
         def handle_request(transport: Any, request: Any) -> Any:
             tape = (
-                None if SENDING.get() else instrumentation.here(lambda: _visible_request(request))
+                None
+                if SENDING.get()
+                else instrumentation.here(lambda: _build_visible_request(request))
             )
             if tape is None:
                 return original(transport, request)
-            seen, held = functools.partial(_visible_request, request), _body_in_memory(request)
+            seen, held = (
+                functools.partial(_build_visible_request, request),
+                _get_body_in_memory(request),
+            )
             body = (
                 uploads.drained(tape, seen, request.stream)
                 if held is None
                 else uploads.held(tape, seen, held)
             )
-            decision = tape.begin(_call(request, body))
+            decision = tape.begin(_build_settled_request(request, body))
             if decision is None:
-                with self._bearing(request, body):
+                with self._replace_stream(request, body):
                     return original(transport, request)
             if isinstance(decision, Play):
                 pass_head(decision)
-                return self._play(decision, request, self.played)
-            request = self._sent(request, decision)
+                return self._play_response(decision, request, self.played)
+            request = self._build_sent_request(request, decision)
             with (
                 sending(decision),
-                self._bearing(request, body),
-                _told_when_out(request, _Out(decision)),
+                self._replace_stream(request, body),
+                _trace_sending(request, _Out(decision)),
             ):
                 response = original(transport, request)
-            return _observed(response, decision, self.live, request.url)
+            return _observe_response(response, decision, self.live, request.url)
 
         return handle_request
 
@@ -109,39 +114,41 @@ class _Tap:
         @functools.wraps(original)
         async def handle_async_request(transport: Any, request: Any) -> Any:
             tape = (
-                None if SENDING.get() else instrumentation.here(lambda: _visible_request(request))
+                None
+                if SENDING.get()
+                else instrumentation.here(lambda: _build_visible_request(request))
             )
             if tape is None:
                 return await original(transport, request)
-            body = await _drained(tape, request)
-            decision = await asked(tape, _call(request, body))
+            body = await _drain_body(tape, request)
+            decision = await asked(tape, _build_settled_request(request, body))
             if decision is None:
-                with self._bearing(request, body):
+                with self._replace_stream(request, body):
                     return await original(transport, request)
             if isinstance(decision, Play):
                 reply = cast("Reply", decision.reply)
                 if reply.status is None:
                     await await_cancel(reply.error)
                 await await_head(decision)
-                return self._play(decision, request, self.played_async)
-            request = self._sent(request, decision)
+                return self._play_response(decision, request, self.played_async)
+            request = self._build_sent_request(request, decision)
             with (
                 sending(decision),
-                self._bearing(request, body),
-                _told_when_out(request, _AsyncOut(decision)),
+                self._replace_stream(request, body),
+                _trace_sending(request, _AsyncOut(decision)),
             ):
                 response = await original(transport, request)
-            return _observed(response, decision, self.live_async, request.url)
+            return _observe_response(response, decision, self.live_async, request.url)
 
         return handle_async_request
 
     @contextmanager
-    def _bearing(self, request: Any, body: bytes | LargeBody) -> Iterator[None]:
+    def _replace_stream(self, request: Any, body: bytes | LargeBody) -> Iterator[None]:
         """Inside, a request whose body was a stream has the bytes that came of it. It is read once,
         as without us.
         """
         own = request.stream
-        if _body_in_memory(request) is None:
+        if _get_body_in_memory(request) is None:
             request.stream = (
                 self.spooled(body) if isinstance(body, LargeBody) else self.module.ByteStream(body)
             )
@@ -150,7 +157,7 @@ class _Tap:
         finally:
             request.stream = own
 
-    def _sent(self, request: Any, decision: Capture) -> Any:
+    def _build_sent_request(self, request: Any, decision: Capture) -> Any:
         """The request that goes out: the program's, or what a person made of it."""
         other = instead(decision)
         if other is None:
@@ -160,7 +167,7 @@ class _Tap:
             other.method, other.url, headers=told, content=other.body, extensions=request.extensions
         )
 
-    def _play(self, decision: Play, request: Any, stream: type[Any]) -> Any:
+    def _play_response(self, decision: Play, request: Any, stream: type[Any]) -> Any:
         reply = cast("Reply", decision.reply)
         if reply.status is None:
             raise self.error(reply.error, request)
@@ -195,15 +202,15 @@ class _Tap:
         return error
 
 
-def _body_in_memory(request: Any) -> bytes | None:
+def _get_body_in_memory(request: Any) -> bytes | None:
     """The body of a request that holds one; None where it has only a stream to send."""
     content: bytes | None = getattr(request, "_content", None)
     return content
 
 
-async def _drained(tape: Tape, request: Any) -> bytes | LargeBody:
+async def _drain_body(tape: Tape, request: Any) -> bytes | LargeBody:
     """The whole body of a request that an async client sends."""
-    seen, held = functools.partial(_visible_request, request), _body_in_memory(request)
+    seen, held = functools.partial(_build_visible_request, request), _get_body_in_memory(request)
     if held is not None:
         return uploads.held(tape, seen, held)
     upload = uploads.begun(tape, seen)
@@ -212,28 +219,28 @@ async def _drained(tape: Tape, request: Any) -> bytes | LargeBody:
     return upload.whole()
 
 
-def _call(request: Any, body: bytes | LargeBody) -> Request:
+def _build_settled_request(request: Any, body: bytes | LargeBody) -> Request:
     threads.settle()
-    return _request(request, body)
+    return _build_request(request, body)
 
 
-def _visible_request(request: Any) -> Request:
+def _build_visible_request(request: Any) -> Request:
     """What can be seen of a request without reading its stream."""
-    return _request(request, _body_in_memory(request) or b"")
+    return _build_request(request, _get_body_in_memory(request) or b"")
 
 
-def _request(request: Any, body: bytes | LargeBody) -> Request:
+def _build_request(request: Any, body: bytes | LargeBody) -> Request:
     return uploads.request(
-        request.method.upper(), str(request.url), _headers(request.headers.raw), body
+        request.method.upper(), str(request.url), _decode_headers(request.headers.raw), body
     )
 
 
-def _headers(raw: list[tuple[bytes, bytes]]) -> Headers:
+def _decode_headers(raw: list[tuple[bytes, bytes]]) -> Headers:
     return tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw])
 
 
 @contextmanager
-def _told_when_out(request: Any, out: _Out) -> Iterator[None]:
+def _trace_sending(request: Any, out: _Out) -> Iterator[None]:
     """Have httpcore tell of what it does, with the `trace` of its requests; a program that has its
     own keeps it.
     """
@@ -268,7 +275,7 @@ class _AsyncOut(_Out):
         super().trace(step, info)
 
 
-def _observed(response: Any, capture: Capture, stream: type[Any], url: Any) -> Any:
+def _observe_response(response: Any, capture: Capture, stream: type[Any], url: Any) -> Any:
     """The live response, its head told, its stream told as it is read."""
     if response.status_code == 101:
         instrumentation.note(
@@ -277,15 +284,15 @@ def _observed(response: Any, capture: Capture, stream: type[Any], url: Any) -> A
         )
     capture.head(
         response.status_code,
-        _headers(response.headers.raw),
+        _decode_headers(response.headers.raw),
         response.http_version,
-        _reason(response),
+        _decode_reason(response),
     )
     response.stream = stream(response.stream, capture)
     return response
 
 
-def _reason(response: Any) -> str:
+def _decode_reason(response: Any) -> str:
     return cast("bytes", response.extensions.get("reason_phrase", b"")).decode("latin-1")
 
 
@@ -388,13 +395,13 @@ class _Played:
             pass_chunk(self.gate, self.reply, index)
             yield chunk
         pass_chunk(self.gate, self.reply, len(self.reply.chunks))
-        self._end()
+        self._raise_ending()
 
     def close(self) -> None:
         gate, self.gate = self.gate, None
         pass_closed(gate, self.reply)
 
-    def _end(self) -> None:
+    def _raise_ending(self) -> None:
         if self.reply.end == "error":
             raise self.thaw(self.reply.error)
         if self.reply.end != "complete":
@@ -414,7 +421,7 @@ class _AsyncPlayed(_Played):
             self.gate = None
         await await_cancel(self.reply.error)
         await await_chunk(gate, self.reply, len(self.reply.chunks))
-        self._end()
+        self._raise_ending()
         self.gate = closing
 
     async def aclose(self) -> None:

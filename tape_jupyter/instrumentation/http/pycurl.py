@@ -19,23 +19,23 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the transfers of `module` (pycurl). Returns the undo."""
 
-    def tell(curl: Any) -> None:
+    def announce_transfer(curl: Any) -> None:
         sys.audit(EVENT, "pycurl", str(curl.getinfo(module.EFFECTIVE_URL)), "")
 
-    def easy(original: type[Any]) -> type[Any]:
+    def wrap_easy(original: type[Any]) -> type[Any]:
         def perform(curl: Any) -> Any:
-            tell(curl)
+            announce_transfer(curl)
             return original.perform(curl)
 
         return type("Curl", (original,), {"perform": perform, "__module__": original.__module__})
 
-    def multi(original: type[Any]) -> type[Any]:
+    def wrap_multi(original: type[Any]) -> type[Any]:
         def add_handle(many: Any, curl: Any) -> Any:
-            tell(curl)
+            announce_transfer(curl)
             return original.add_handle(many, curl)
 
         return type(
             "CurlMulti", (original,), {"add_handle": add_handle, "__module__": original.__module__}
         )
 
-    return undoing(swap(module, "Curl", easy), swap(module, "CurlMulti", multi))
+    return undoing(swap(module, "Curl", wrap_easy), swap(module, "CurlMulti", wrap_multi))

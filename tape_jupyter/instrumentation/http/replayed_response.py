@@ -105,58 +105,58 @@ def past_the_end(reply: Reply) -> UnmatchedCall:
 
 def pass_head(play: Play) -> None:
     """Wait until the head, or the error or value that stands instead of one, may be handed on."""
-    for group in _shown_before(play):
+    for group in _find_shown_groups(play):
         if group and play.gate is not None:
             play.gate.wait(0.0, shown=True)
-        _show(play, group)
+        _show_group(play, group)
     if play.gate is not None:
-        play.gate.wait(_first(play), last=_is_complete(play))
+        play.gate.wait(_find_first_wait(play), last=_is_complete(play))
 
 
 async def await_head(play: Play) -> None:
     """The same, awaited."""
-    for group in _shown_before(play):
+    for group in _find_shown_groups(play):
         if group and play.gate is not None:
             await play.gate.arrive(0.0, shown=True)
-        _show(play, group)
+        _show_group(play, group)
     if play.gate is not None:
-        await play.gate.arrive(_first(play), last=_is_complete(play))
+        await play.gate.arrive(_find_first_wait(play), last=_is_complete(play))
 
 
-def _shown_before(play: Play) -> range:
+def _find_shown_groups(play: Play) -> range:
     """The groups of what a function showed before its result; none where their places are not known."""
     groups = play.effects.groups if play.effects is not None else ()
     placed = play.gate is not None and play.gate.each
     return range(len(groups) if placed or len(groups) == 1 else 0)
 
 
-def _show(play: Play, group: int) -> None:
+def _show_group(play: Play, group: int) -> None:
     assert play.effects is not None
     play.effects.show(group)
 
 
 def pass_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
     """Wait until the chunk of that index may be handed on; beyond the last: what ended the reply."""
-    if gate is not None and _passes(gate, reply, index):
-        gate.wait(_wait(reply, index), last=_completes(reply, index))
+    if gate is not None and _is_gated(gate, reply, index):
+        gate.wait(_find_wait(reply, index), last=_is_last_part(reply, index))
 
 
 async def await_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
     """The same, awaited."""
-    if gate is not None and _passes(gate, reply, index):
-        await gate.arrive(_wait(reply, index), last=_completes(reply, index))
+    if gate is not None and _is_gated(gate, reply, index):
+        await gate.arrive(_find_wait(reply, index), last=_is_last_part(reply, index))
 
 
 def pass_closed(gate: Gate | None, reply: Reply) -> None:
     """Wait until the program may go on that has read a reply to its end, or closed it."""
     if gate is not None and gate.ends:
-        gate.wait(_wait(reply, len(reply.chunks)), last=True)
+        gate.wait(_find_wait(reply, len(reply.chunks)), last=True)
 
 
 async def await_closed(gate: Gate | None, reply: Reply) -> None:
     """Wait until the program may go on that has closed a reply: closing a live one takes time, too."""
     if gate is not None and gate.each:
-        await gate.arrive(_wait(reply, len(reply.chunks)), last=True)
+        await gate.arrive(_find_wait(reply, len(reply.chunks)), last=True)
 
 
 async def await_turn(capture: Capture) -> None:
@@ -178,17 +178,17 @@ def tell_closed(capture: Capture) -> None:
         handed()
 
 
-def _passes(gate: Gate, reply: Reply, index: int) -> bool:
+def _is_gated(gate: Gate, reply: Reply, index: int) -> bool:
     if index == len(reply.chunks) and reply.end == "complete":
         return False
     return index > 0 or gate.each
 
 
-def _first(play: Play) -> float:
-    return play.reply.seconds if isinstance(play.reply, Value) else _wait(play.reply, 0)
+def _find_first_wait(play: Play) -> float:
+    return play.reply.seconds if isinstance(play.reply, Value) else _find_wait(play.reply, 0)
 
 
-def _wait(reply: Reply, index: int) -> float:
+def _find_wait(reply: Reply, index: int) -> float:
     return reply.waits[min(index, len(reply.waits) - 1)] if reply.waits else 0.0
 
 
@@ -201,5 +201,5 @@ def _is_complete(play: Play) -> bool:
     )
 
 
-def _completes(reply: Reply, index: int) -> bool:
+def _is_last_part(reply: Reply, index: int) -> bool:
     return index >= len(reply.chunks) - (reply.end == "complete")

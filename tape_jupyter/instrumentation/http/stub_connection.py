@@ -29,7 +29,7 @@ class Unplugged:
         self._timeout: float | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if not hasattr(_like(secure=self._secure), name):
+        if not hasattr(_find_socket_class(secure=self._secure), name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return functools.partial(refuse, name, *self._address)
 
@@ -83,12 +83,12 @@ class Stream:
     def __init__(self, url: Any) -> None:
         self._url = url
 
-    def _socket(self) -> Unplugged:
+    def _build_socket(self) -> Unplugged:
         secure = self._url.scheme == "https"
         return Unplugged(self._url.host, self._url.port or (443 if secure else 80), secure=secure)
 
     def get_extra_info(self, info: str) -> Any:
-        sock, secure = self._socket(), self._url.scheme == "https"
+        sock, secure = self._build_socket(), self._url.scheme == "https"
         told: Mapping[str, Any] = {
             "server_addr": sock.getpeername(),
             "client_addr": sock.getsockname(),
@@ -99,13 +99,13 @@ class Stream:
         return told.get(info)
 
     def read(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse("read", *self._socket().getpeername())
+        refuse("read", *self._build_socket().getpeername())
 
     def write(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse("write", *self._socket().getpeername())
+        refuse("write", *self._build_socket().getpeername())
 
     def start_tls(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse("start_tls", *self._socket().getpeername())
+        refuse("start_tls", *self._build_socket().getpeername())
 
     def close(self) -> None:
         """Nothing is open."""
@@ -124,7 +124,7 @@ def refuse(name: str, host: str, port: int, *_asked: Any, **_options: Any) -> No
     )
 
 
-def _like(*, secure: bool) -> type:
+def _find_socket_class(*, secure: bool) -> type:
     """What a connection's socket is live."""
     if not secure:
         return socket.socket

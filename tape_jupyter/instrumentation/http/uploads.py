@@ -15,11 +15,11 @@ _BLOCK = 256 * 1024
 def begun(tape: Tape, seen: Callable[[], Request]) -> Upload:
     """Takes the parts of a body. `seen` is what can be seen of the request without it."""
 
-    def spool() -> Spool | None:
+    def open_spool() -> Spool | None:
         found: Spool | None = tape.spool(seen())
         return found
 
-    return Upload(spool, seen().header("content-type"))
+    return Upload(open_spool, seen().header("content-type"))
 
 
 def drained(tape: Tape, seen: Callable[[], Request], parts: Iterable[bytes]) -> bytes | LargeBody:

@@ -33,13 +33,13 @@ _log = logging.getLogger("urllib3.connectionpool")
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the connection pools of `module` (urllib3.connectionpool). Returns the undo."""
     return undoing(
-        swap(module.HTTPConnectionPool, "_make_request", _make_request),
-        swap(module.HTTPConnectionPool, "_put_conn", _put_conn),
-        swap(module.HTTPSConnectionPool, "_prepare_proxy", _prepare_proxy),
+        swap(module.HTTPConnectionPool, "_make_request", _wrap_make_request),
+        swap(module.HTTPConnectionPool, "_put_conn", _wrap_put_conn),
+        swap(module.HTTPSConnectionPool, "_prepare_proxy", _wrap_prepare_proxy),
     )
 
 
-def _prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _wrap_prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def prepare_proxy(pool: Any, conn: Any) -> None:
         if SENDING.get() or instrumentation.here() is None:
@@ -50,7 +50,7 @@ def _prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any],
     return prepare_proxy
 
 
-def _put_conn(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _wrap_put_conn(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def put_conn(pool: Any, conn: Any) -> None:
         if conn is not None:
@@ -60,7 +60,7 @@ def _put_conn(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None
     return put_conn
 
 
-def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def make_request(
         pool: Any,
@@ -75,7 +75,7 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         tape = (
             None
             if SENDING.get()
-            else instrumentation.here(lambda: called().request(_body_in_memory(body)))
+            else instrumentation.here(lambda: called().request(_get_body_in_memory(body)))
         )
         if tape is None:
             return original(pool, conn, method, url, body, headers, **options)
@@ -85,7 +85,7 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         decision = tape.begin(call.request(read))
         sent: Any = read
         if isinstance(read, LargeBody):
-            held = _body_in_memory(body)
+            held = _get_body_in_memory(body)
             sent = (read.sent or read).open() if held is None else held
         if isinstance(decision, Play):
             pass_head(decision)
@@ -103,7 +103,7 @@ def _make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     return make_request
 
 
-def _body_in_memory(body: Any) -> bytes | None:
+def _get_body_in_memory(body: Any) -> bytes | None:
     """A body that can be seen without reading it."""
     return body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else None
 
@@ -115,7 +115,7 @@ class _Call:
         self, pool: Any, conn: Any, method: str, url: str, headers: Any, options: dict[str, Any]
     ) -> None:
         self.pool, self.conn, self.method, self.url = pool, conn, method, url
-        self.headers: Headers = _headers(headers or {})
+        self.headers: Headers = _decode_headers(headers or {})
         self.options = options
 
     def read(self, body: Any, tape: Tape) -> bytes | LargeBody | None:
@@ -123,7 +123,7 @@ class _Call:
         chunked.
         """
         if body is None or isinstance(body, (bytes, str)):
-            held = _body_in_memory(body)
+            held = _get_body_in_memory(body)
             return None if held is None else uploads.held(tape, lambda: self.request(b""), held)
         framed = {name.lower() for name, _ in self.headers} & {
             "content-length",
@@ -134,7 +134,9 @@ class _Call:
                 return bytes(memoryview(body))
         if not framed:
             self.options["chunked"] = True
-        return uploads.drained(tape, lambda: self.request(b""), _parts(body, self.conn.blocksize))
+        return uploads.drained(
+            tape, lambda: self.request(b""), _read_parts(body, self.conn.blocksize)
+        )
 
     def changed(self, other: Request) -> tuple[bytes, dict[str, str]]:
         """Body and headers that go out in place of the program's: a person changed the body."""
@@ -142,9 +144,11 @@ class _Call:
         return other.body, dict(other.headers)
 
     def request(self, body: bytes | LargeBody | None) -> Request:
-        return uploads.request(self.method.upper(), self._absolute(), self.headers, body or b"")
+        return uploads.request(
+            self.method.upper(), self._build_absolute_url(), self.headers, body or b""
+        )
 
-    def _absolute(self) -> str:
+    def _build_absolute_url(self) -> str:
         if not self.url.startswith("/"):
             return self.url  # through a forwarding proxy, urllib3 names the target in full
         host = f"[{self.pool.host}]" if ":" in self.pool.host else self.pool.host
@@ -177,16 +181,18 @@ class _Call:
             self.open_tunnel()
             response = send(preload_content=False, **self.options)
         source = getattr(response, "_original_response", None)
-        headers = _headers(response.headers if source is None else source.msg)
-        capture.head(response.status, headers, _version(response.version), response.reason or "")
+        headers = _decode_headers(response.headers if source is None else source.msg)
+        capture.head(
+            response.status, headers, _format_version(response.version), response.reason or ""
+        )
         if source is None:  # urllib3's HTTP/2, which has the whole body by now
             capture.chunk(response.data)
             capture.finish()
         else:
             http11.listen(source, capture)
-        return self._preloaded(response) if preload else response
+        return self._preload_body(response) if preload else response
 
-    def _preloaded(self, response: Any) -> Any:
+    def _preload_body(self, response: Any) -> Any:
         """What HTTPResponse.__init__ does when asked to preload: it knows neither pool nor
         connection then.
         """
@@ -200,21 +206,21 @@ class _Call:
         """The recorded reply as urllib3 makes one of a connection's, without a connection."""
         vars(self.conn).pop(_TUNNEL, None)
         self.pool.num_requests += 1
-        error = self._unanswered(reply) if reply.status is None else None
-        if self.pool.scheme == "https" and not _came_before_tls_was_up(error):
+        error = self._build_unanswered_error(reply) if reply.status is None else None
+        if self.pool.scheme == "https" and not _is_before_tls(error):
             self._warn_of_a_doubtful_host()
         if error is not None:
             raise error
         from urllib3 import HTTPHeaderDict, HTTPResponse
 
         stub_connection.stand_in(self.conn)
-        source = http11.recorded(reply, self.method, self._error, gate)
+        source = http11.recorded(reply, self.method, self._build_error, gate)
         response = HTTPResponse(
             body=source,
             headers=HTTPHeaderDict(source.msg.items()),
             status=source.status,
             version=source.version,
-            version_string=_version(source.version),
+            version_string=_format_version(source.version),
             reason=source.reason,
             preload_content=self.options.get("preload_content", True),
             decode_content=self.options.get("decode_content", True),
@@ -246,11 +252,11 @@ class _Call:
         )
         self.pool._validate_conn(connected)  # noqa: SLF001
 
-    def _unanswered(self, reply: Reply) -> BaseException:
+    def _build_unanswered_error(self, reply: Reply) -> BaseException:
         """What is raised where no reply came. A bare TimeoutError (an injected fault) is told in
         urllib3's words.
         """
-        error = self._error(reply)
+        error = self._build_error(reply)
         if type(error) is not TimeoutError:
             return error
         from urllib3.exceptions import ReadTimeoutError
@@ -258,7 +264,7 @@ class _Call:
         timeout = getattr(self.pool._get_timeout(self.options.get("timeout")), "read_timeout", None)  # noqa: SLF001
         return ReadTimeoutError(self.pool, self.url, f"Read timed out. (read timeout={timeout})")
 
-    def _error(self, reply: Reply) -> BaseException:
+    def _build_error(self, reply: Reply) -> BaseException:
         """The recorded error. Those of urllib3 hold the pool or the connection they come from: they
         get this one.
         """
@@ -280,13 +286,13 @@ class _Call:
         return error
 
 
-def _came_before_tls_was_up(error: BaseException | None) -> bool:
+def _is_before_tls(error: BaseException | None) -> bool:
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError, SSLError
 
     return isinstance(error, (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError))
 
 
-def _parts(body: Any, size: int) -> Iterator[bytes]:
+def _read_parts(body: Any, size: int) -> Iterator[bytes]:
     """All of a file or an iterable, text as UTF-8, read as urllib3's `body_to_chunks` does: `size`
     at a time.
     """
@@ -294,17 +300,19 @@ def _parts(body: Any, size: int) -> Iterator[bytes]:
     return (part.encode() if isinstance(part, str) else bytes(part) for part in parts)
 
 
-def _headers(headers: Mapping[Any, Any]) -> Headers:
+def _decode_headers(headers: Mapping[Any, Any]) -> Headers:
     from urllib3.util import SKIP_HEADER
 
     return tuple(
-        (_text(name), _text(value)) for name, value in headers.items() if value != SKIP_HEADER
+        (_decode_text(name), _decode_text(value))
+        for name, value in headers.items()
+        if value != SKIP_HEADER
     )
 
 
-def _text(value: Any) -> str:
+def _decode_text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
-def _version(version: int) -> str:
+def _format_version(version: int) -> str:
     return {10: "HTTP/1.0", 20: "HTTP/2"}.get(version, "HTTP/1.1")

@@ -136,30 +136,30 @@ class _Taped(Heard):
     async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:
         tape = instrumentation.current()
         if tape is None or SENDING.get() or self.session._task_group is None:  # noqa: SLF001
-            return await self._send(method, params, opts)
+            return await self._send_request(method, params, opts)
         settle()
-        call, options = self._call(method, params), dict(opts or {})
+        call, options = self._build_call(method, params), dict(opts or {})
         decision = await asked(tape, call)
         self.recording = not (decision is None or isinstance(decision, Play))
         if isinstance(decision, Play):
             if method == "initialize":
                 self._handshake = [(method, params, opts)]
-            result = await self._play(decision, call.name, options)
+            result = await self._play_result(decision, call.name, options)
             return result_of(result) if method == "tools/call" else cast("dict[str, Any]", result)
         if decision is None:
-            await self._wake()
-            return await self._send(method, params, opts)
-        return await self._record(
+            await self._wake_connection()
+            return await self._send_request(method, params, opts)
+        return await self._record_request(
             McpRequest(decision, call.name, options, self._pop_early()), method, params
         )
 
-    def _call(self, method: str, params: Any) -> FunctionCall:
+    def _build_call(self, method: str, params: Any) -> FunctionCall:
         """The request; of a server in this process with what its tool can reach."""
         call = call_of(method, params)
         body = body_of_tool(self.session, self.real, call.name) if method == "tools/call" else None
         return call if body is None else replace(call, scope=Scope(body, call.arguments, far=True))
 
-    async def _send(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
+    async def _send_request(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", await self.real.send_raw_request(method, params, opts))
 
     def _pop_early(self) -> list[dict[str, Any]]:
@@ -178,10 +178,10 @@ class _Taped(Heard):
         if isinstance(decision, Play):
             return None
         if decision is None:
-            await self._wake()
+            await self._wake_connection()
             return cast("None", await self.real.notify(method, params, opts))
         with sending(decision):
-            await self._wake()
+            await self._wake_connection()
             await self.real.notify(method, params, opts)
         return decision.value(None)
 
@@ -193,7 +193,7 @@ class _Taped(Heard):
         with live():
             await self.real.notify(method, params, opts)
 
-    async def _wake(self) -> None:
+    async def _wake_connection(self) -> None:
         """Open a connection that was not, and shake hands as the recorded session did."""
         connection = connection_of(self.real)
         if connection is None or connection.awake:
@@ -204,14 +204,16 @@ class _Taped(Heard):
             send = self.real.send_raw_request if method == "initialize" else self.real.notify
             await send(method, params, opts)
 
-    async def _record(self, request: McpRequest, method: str, params: Any) -> dict[str, Any]:
+    async def _record_request(
+        self, request: McpRequest, method: str, params: Any
+    ) -> dict[str, Any]:
         self.under_way.append(request)
         try:
             with live():
-                await self._wake()
+                await self._wake_connection()
             options = request.options(direct=is_direct(self.real))
-            with self._on_its_way(request):
-                result = await self._send(method, params, options)
+            with self._mark_sending(request):
+                result = await self._send_request(method, params, options)
         except GeneratorExit:
             request.capture.close()
             raise
@@ -227,7 +229,7 @@ class _Taped(Heard):
         return result
 
     @contextmanager
-    def _on_its_way(self, request: McpRequest) -> Iterator[None]:
+    def _mark_sending(self, request: McpRequest) -> Iterator[None]:
         if is_near(self.real):
             with placed(request.strand, request.parent), listening(request.capture):
                 yield
@@ -235,7 +237,7 @@ class _Taped(Heard):
             with live():
                 yield
 
-    async def _play(self, play: Play, name: str, options: dict[str, Any]) -> Any:
+    async def _play_result(self, play: Play, name: str, options: dict[str, Any]) -> Any:
         import anyio.lowlevel
 
         reply, gate, strand = cast("Value", play.reply), play.gate, strand_of(name)
@@ -252,10 +254,10 @@ class _Taped(Heard):
         if play.effects is not None:
             play.effects.happen()
         if error is not None:
-            await self._raise(error)
+            await self._raise_error(error)
         return exchange.result
 
-    async def _raise(self, error: BaseException) -> None:
+    async def _raise_error(self, error: BaseException) -> None:
         """A group is what a transport broke with: this one breaks too, which cancels the session
         and us.
         """

@@ -46,10 +46,10 @@ class Connection:
         """Open it, unless it is open. Raises what opening raises."""
         async with self._lock:
             if not self.awake:
-                await self._tasks.start(self._serve)
+                await self._tasks.start(self._run_connection)
                 self.awake = True
 
-    async def _serve(self, task_status: Any) -> None:
+    async def _run_connection(self, task_status: Any) -> None:
         async with self._opens() as inner:
             assert self.attach is not None
             await self.attach(inner, self._tasks)
@@ -59,10 +59,10 @@ class Connection:
     def crash(self, errors: tuple[BaseException, ...]) -> None:
         """Fail as the recorded transport did: in a task, which takes the session above it down."""
         for error in errors:
-            self._tasks.start_soon(_fail, error)
+            self._tasks.start_soon(_raise_error, error)
 
 
-async def _fail(error: BaseException) -> None:
+async def _raise_error(error: BaseException) -> None:
     raise error
 
 
@@ -92,16 +92,16 @@ async def sleeping_streams(connection: Connection) -> AsyncIterator[tuple[Any, A
     heard, read = anyio.create_memory_object_stream[Any](0)
     write, said = anyio.create_memory_object_stream[Any](0)
 
-    async def attach(streams: Any, tasks: Any) -> None:
-        tasks.start_soon(_pump, streams[0], heard)
-        tasks.start_soon(_pump, said, streams[1])
+    async def attach_streams(streams: Any, tasks: Any) -> None:
+        tasks.start_soon(_pump_messages, streams[0], heard)
+        tasks.start_soon(_pump_messages, said, streams[1])
 
-    connection.attach = attach
+    connection.attach = attach_streams
     async with heard, read, write, said:
         yield read, _Write(write, connection)
 
 
-async def _pump(source: Any, sink: Any) -> None:
+async def _pump_messages(source: Any, sink: Any) -> None:
     import anyio
 
     try:
@@ -125,9 +125,9 @@ class Sleeping:
 
         self.connection, self.real = connection, cast("Any", None)
         self._woken, self._running = anyio.Event(), anyio.Event()
-        connection.attach = self._attach
+        connection.attach = self._attach_dispatcher
 
-    async def _attach(self, real: Any, _tasks: Any) -> None:
+    async def _attach_dispatcher(self, real: Any, _tasks: Any) -> None:
         self.real = real
         self._woken.set()
         await self._running.wait()

@@ -37,9 +37,9 @@ _log = logging.getLogger("tape_jupyter.mcp")
 def patch_session(session: Any) -> Callable[[], None]:
     """Tap what a ClientSession class hears. Returns the undo."""
     return undoing(
-        swap(session, "_intercept_notification", _intercept),
-        swap(session, "_on_notify", _on_notify),
-        swap(session, "_on_request", _on_request),
+        swap(session, "_intercept_notification", _wrap_intercept),
+        swap(session, "_on_notify", _wrap_on_notify),
+        swap(session, "_on_request", _wrap_on_request),
     )
 
 
@@ -146,7 +146,7 @@ class Heard:
             request.hear(event)
         elif self.recording:
             self.early.append(event)
-            if _listens(self.session):
+            if _has_callbacks(self.session):
                 instrumentation.note(
                     f"MCP: {method} came while no request was under way; in replay it comes with the next one"
                 )
@@ -164,26 +164,31 @@ class Heard:
         if "asked" in event:
             await self._repeat_request(event, strand)
         elif "progress" in event:
-            self._start(strand, options.get("on_progress"), *event["progress"])
+            self._start_callback(strand, options.get("on_progress"), *event["progress"])
         else:
-            self._notify_again(
-                event["notification"], _renamed(event["params"], options), strand, options
+            self._repeat_notification(
+                event["notification"],
+                _rename_subscription(event["params"], options),
+                strand,
+                options,
             )
         await anyio.lowlevel.checkpoint()
 
-    def _notify_again(
+    def _repeat_notification(
         self, method: str, params: dict[str, Any], strand: Origin | None, options: dict[str, Any]
     ) -> None:
         if method == _PROGRESS:
             told = (params.get("progress"), params.get("total"), params.get("message"))
-            self._start(strand, options.get("on_progress"), *told)
-        if not _original(self.session, "_intercept_notification")(self.session, method, params):
-            self._start(strand, self.session._on_notify, _Asking(None), method, params)  # noqa: SLF001
+            self._start_callback(strand, options.get("on_progress"), *told)
+        if not _find_original(self.session, "_intercept_notification")(
+            self.session, method, params
+        ):
+            self._start_callback(strand, self.session._on_notify, _Asking(None), method, params)  # noqa: SLF001
 
-    def _start(
+    def _start_callback(
         self, strand: Origin | None, callback: Callable[..., Awaitable[None]] | None, *args: Any
     ) -> None:
-        async def heard() -> None:
+        async def run_callback() -> None:
             with placed(strand, ""):
                 try:
                     await cast("Callable[..., Awaitable[None]]", callback)(*args)
@@ -194,23 +199,23 @@ class Heard:
 
         if callback is not None:
             with live():  # a task that takes no number
-                self.session._task_group.start_soon(heard)  # noqa: SLF001
+                self.session._task_group.start_soon(run_callback)  # noqa: SLF001
 
     async def _repeat_request(self, event: dict[str, Any], strand: Origin | None) -> None:
         method, recorded = event["asked"], event.get("answer")
         with placed(strand, ""):
             try:
-                asking = _original(self.session, "_on_request")
+                asking = _find_original(self.session, "_on_request")
                 answer = await asking(
                     self.session, _Asking(event.get("id", 0)), method, event["params"]
                 )
             except Exception as error:
-                answer = _refusal(error)
-        if recorded is not None and not _same(answer, recorded):
+                answer = _build_error_answer(error)
+        if recorded is not None and not _is_same_answer(answer, recorded):
             raise UnmatchedCall(
                 f"the MCP server asked {method}, and the program answers otherwise than it did when recorded: the "
-                f"recorded result does not follow from it.\n  recorded: {_short(recorded)}\n  now:      "
-                f"{_short(answer)}\nNow: mend the difference, or record the cell again."
+                f"recorded result does not follow from it.\n  recorded: {_shorten_answer(recorded)}\n  now:      "
+                f"{_shorten_answer(answer)}\nNow: mend the difference, or record the cell again."
             )
 
 
@@ -221,7 +226,7 @@ class _Asking:
         self.request_id = request_id
 
 
-def _renamed(params: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+def _rename_subscription(params: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """A subscription's notifications name its request, whose id is new in every run of the process."""
     meta = params.get("_meta") or {}
     if _SUBSCRIPTION not in meta or "request_id" not in options:
@@ -229,7 +234,7 @@ def _renamed(params: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     return {**params, "_meta": {**meta, _SUBSCRIPTION: options["request_id"]}}
 
 
-def _listens(session: Any) -> bool:
+def _has_callbacks(session: Any) -> bool:
     """Whether the program gave callbacks for what comes unasked: not mcp's own, nor those that only
     hand on to none.
     """
@@ -244,41 +249,41 @@ def _is_mcps(callback: Any) -> bool:
     return str(getattr(callback, "__module__", type(callback).__module__)).startswith("mcp.")
 
 
-def _refusal(error: Exception) -> dict[str, Any]:
+def _build_error_answer(error: Exception) -> dict[str, Any]:
     """What an error says to the server."""
     told = getattr(error, "error", None)
     return {"error": {"code": getattr(told, "code", 0), "message": str(error)}}
 
 
-def _same(answer: Any, recorded: Any) -> bool:
+def _is_same_answer(answer: Any, recorded: Any) -> bool:
     """Whether two answers are equal, as far as the tape holds them: secrets are masked there."""
-    return "<secret:" in _text(recorded) or _text(answer) == _text(recorded)
+    return "<secret:" in _dump_answer(recorded) or _dump_answer(answer) == _dump_answer(recorded)
 
 
-def _text(answer: Any) -> str:
+def _dump_answer(answer: Any) -> str:
     return json.dumps(answer, sort_keys=True, default=str)
 
 
-def _short(answer: Any) -> str:
-    return _text(answer)[:300]
+def _shorten_answer(answer: Any) -> str:
+    return _dump_answer(answer)[:300]
 
 
 # The session's own methods
 
 
-def _listener_of(session: Any) -> Heard | None:
+def _find_listener(session: Any) -> Heard | None:
     return vars(session).get(TAPED) if instrumentation.current() is not None else None
 
 
-def _original(session: Any, name: str) -> Callable[..., Any]:
+def _find_original(session: Any, name: str) -> Callable[..., Any]:
     method = getattr(type(session), name)
     return cast("Callable[..., Any]", getattr(method, "__tape_original__", method))
 
 
-def _intercept(original: Callable[..., bool]) -> Callable[..., bool]:
+def _wrap_intercept(original: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(original)
     def intercept_notification(session: Any, method: str, params: Mapping[str, Any] | None) -> bool:
-        heard = _listener_of(session)
+        heard = _find_listener(session)
         if heard is not None:
             heard.hear(method, params)
         return original(session, method, params)
@@ -286,12 +291,12 @@ def _intercept(original: Callable[..., bool]) -> Callable[..., bool]:
     return intercept_notification
 
 
-def _on_notify(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def _wrap_on_notify(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     @functools.wraps(original)
     async def on_notify(
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> None:
-        heard = _listener_of(session)
+        heard = _find_listener(session)
         request = heard.asked_by(params) if heard is not None else None
         if request is None:
             return await original(session, dctx, method, params)
@@ -301,12 +306,12 @@ def _on_notify(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaita
     return on_notify
 
 
-def _on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def _wrap_on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(original)
     async def on_request(
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> Any:
-        heard = _listener_of(session)
+        heard = _find_listener(session)
         request = heard.asked_by(None) if heard is not None else None
         if heard is None or method == "ping":
             return await original(session, dctx, method, params)
@@ -326,7 +331,7 @@ def _on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaita
             try:
                 event["answer"] = await original(session, dctx, method, params)
             except Exception as error:
-                event["answer"] = _refusal(error)
+                event["answer"] = _build_error_answer(error)
                 raise
         return event["answer"]
 

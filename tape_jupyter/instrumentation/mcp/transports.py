@@ -43,22 +43,24 @@ _KINDS = {"stdio_client": "stdio", "streamable_http_client": "http", "sse_client
 
 def patch(module: ModuleType) -> Undo:
     """Tap the transports that one of mcp's client modules defines. Returns the undo."""
-    here = {name: kind for name, kind in _KINDS.items() if _defines(module, name, "__wrapped__")}
-    undone = [_around(vars(module)[name], kind) for name, kind in here.items()]
-    if _defines(module, "InMemoryTransport", "_connect"):
-        undone.append(swap(module.InMemoryTransport, "_connect", _in_memory))
-    if _defines(module, "Client", "_build_session"):
-        undone.append(swap(module.Client, "_build_session", _build_session))
+    here = {
+        name: kind for name, kind in _KINDS.items() if _is_defined_in(module, name, "__wrapped__")
+    }
+    undone = [_wrap_transport(vars(module)[name], kind) for name, kind in here.items()]
+    if _is_defined_in(module, "InMemoryTransport", "_connect"):
+        undone.append(swap(module.InMemoryTransport, "_connect", _wrap_in_memory))
+    if _is_defined_in(module, "Client", "_build_session"):
+        undone.append(swap(module.Client, "_build_session", _wrap_build_session))
     return undoing(*undone)
 
 
-def _defines(module: ModuleType, name: str, attribute: str) -> bool:
+def _is_defined_in(module: ModuleType, name: str, attribute: str) -> bool:
     """Whether the module defines this, rather than having imported it, and in the form we know."""
     found = vars(module).get(name)
     return getattr(found, "__module__", "") == module.__name__ and hasattr(found, attribute)
 
 
-def _around(function: Any, kind: str) -> Undo:
+def _wrap_transport(function: Any, kind: str) -> Undo:
     """Put a door into a function that `asynccontextmanager` made, for everybody who has imported it
     already: the generator function stands in a cell of its closure.
     """
@@ -68,36 +70,38 @@ def _around(function: Any, kind: str) -> Undo:
     )
 
     @wraps(original)
-    async def wrapped(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        opens = partial(_watched, partial(asynccontextmanager(original), *args, **kwargs))
-        async with _connection(
-            _server_record(kind, args, kwargs), opens, sleeping_streams
+    async def open_taped(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        opens = partial(_watch_transport, partial(asynccontextmanager(original), *args, **kwargs))
+        async with _open_connection(
+            _describe_server(kind, args, kwargs), opens, sleeping_streams
         ) as streams:
             yield streams
 
-    cell.cell_contents = wrapped
+    cell.cell_contents = open_taped
 
     def undo() -> None:
-        if cell.cell_contents is wrapped:
+        if cell.cell_contents is open_taped:
             cell.cell_contents = original
 
     return undo
 
 
-def _in_memory(original: Callable[[Any], AbstractAsyncContextManager[Any]]) -> Callable[[Any], Any]:
+def _wrap_in_memory(
+    original: Callable[[Any], AbstractAsyncContextManager[Any]],
+) -> Callable[[Any], Any]:
     def _connect(transport: Any) -> AbstractAsyncContextManager[Any]:
         opens = partial(
-            _watched,
+            _watch_transport,
             partial(original, transport),
             server=transport._server,  # noqa: SLF001
         )
-        server = _server_record("memory", (transport._server,), {})  # noqa: SLF001
-        return _connection(server, opens, sleeping_streams)
+        server = _describe_server("memory", (transport._server,), {})  # noqa: SLF001
+        return _open_connection(server, opens, sleeping_streams)
 
     return _connect
 
 
-def _build_session(
+def _wrap_build_session(
     original: Callable[[Any, AsyncExitStack], Awaitable[Any]],
 ) -> Callable[..., Awaitable[Any]]:
     """`Client` opens whatever it was given by a function that it holds; a door stands in for that
@@ -107,12 +111,14 @@ def _build_session(
     async def build_session(client: Any, exit_stack: AsyncExitStack) -> Any:
         connect = client._connect  # noqa: SLF001
 
-        async def wrapped(stack: AsyncExitStack, *how: Any) -> Any:
-            opens = partial(_stacked, lambda inner: connect(inner, *how))
-            told = _server_record("client", (client.server,), {})
-            return await stack.enter_async_context(_connection(told, opens, sleeping_dispatcher))
+        async def connect_taped(stack: AsyncExitStack, *how: Any) -> Any:
+            opens = partial(_enter_stack, lambda inner: connect(inner, *how))
+            told = _describe_server("client", (client.server,), {})
+            return await stack.enter_async_context(
+                _open_connection(told, opens, sleeping_dispatcher)
+            )
 
-        client._connect = wrapped  # noqa: SLF001
+        client._connect = connect_taped  # noqa: SLF001
         try:
             session = await original(client, exit_stack)
             vars(session)[_SERVER] = client.server
@@ -124,12 +130,12 @@ def _build_session(
 
 
 @asynccontextmanager
-async def _stacked(enter: Callable[[AsyncExitStack], Awaitable[Any]]) -> AsyncIterator[Any]:
+async def _enter_stack(enter: Callable[[AsyncExitStack], Awaitable[Any]]) -> AsyncIterator[Any]:
     async with AsyncExitStack() as stack:
         yield await enter(stack)
 
 
-def _server_record(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _describe_server(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Which server: what of it can be written, and is the same elsewhere. No headers, no
     environment.
     """
@@ -146,15 +152,15 @@ def _server_record(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 @asynccontextmanager
-async def _connection(
+async def _open_connection(
     told: dict[str, Any], opens: Opens, asleep: Callable[[Connection], Any]
 ) -> AsyncIterator[Any]:
     """What `opens` gives, recorded; or, played, what `asleep` makes of a connection that nobody
     opens.
     """
-    decision = await _decide(told)
+    decision = await _ask_tape(told)
     if isinstance(decision, Play):
-        await _pass(decision)
+        await _pass_opening(decision)
         async with Connection(opens) as connection, asleep(connection) as inner:
             yield inner
     elif decision is None:
@@ -165,7 +171,7 @@ async def _connection(
             yield inner
 
 
-async def _decide(told: dict[str, Any]) -> Play | Capture | None:
+async def _ask_tape(told: dict[str, Any]) -> Play | Capture | None:
     tape = instrumentation.current()
     if tape is None or SENDING.get():
         return None
@@ -173,7 +179,7 @@ async def _decide(told: dict[str, Any]) -> Play | Capture | None:
     return await asked(tape, FunctionCall(CONNECT, told))
 
 
-async def _pass(play: Play) -> None:
+async def _pass_opening(play: Play) -> None:
     """The recorded opening: its wait, and its error."""
     await await_head(play)
     reply = cast("Value", play.reply)
@@ -238,7 +244,7 @@ _open: dict[int, _Transport] = {}
 
 
 @asynccontextmanager
-async def _watched(opens: Opens, *, server: Any = None) -> AsyncIterator[Any]:
+async def _watch_transport(opens: Opens, *, server: Any = None) -> AsyncIterator[Any]:
     known = _Transport(server)
     known.manager, streams = opens(), None
     try:
@@ -258,7 +264,7 @@ _SERVER = "__tape_server__"
 
 def body_of_tool(session: Any, dispatcher: Any, name: str) -> FunctionType | None:
     """The function that a server in this process runs for a tool; None of any other server."""
-    known = _open.get(_key(dispatcher))
+    known = _open.get(_find_stream_id(dispatcher))
     server = getattr(known, "server", None) or vars(session).get(_SERVER)
     if (manager := getattr(server, "_tool_manager", None)) is not None:
         body = getattr(manager.get_tool(name), "fn", None)
@@ -270,12 +276,12 @@ def body_of_tool(session: Any, dispatcher: Any, name: str) -> FunctionType | Non
 
 def is_direct(dispatcher: Any) -> bool:
     """Whether the server is called, without a message between."""
-    return type(_real(dispatcher)).__name__ == "DirectDispatcher"
+    return type(_find_real(dispatcher)).__name__ == "DirectDispatcher"
 
 
 def is_near(dispatcher: Any) -> bool:
     """Whether the server runs in this process: what its tools do is the program's own doing."""
-    known = _open.get(_key(dispatcher))
+    known = _open.get(_find_stream_id(dispatcher))
     return known.server is not None if known else is_direct(dispatcher)
 
 
@@ -283,16 +289,16 @@ def hold(dispatcher: Any, fail: Callable[[BaseException], None], error: BaseExce
     """Whether a cancelled request is its transport's failure: then the transport tells it at its
     end.
     """
-    known = _open.get(_key(dispatcher))
+    known = _open.get(_find_stream_id(dispatcher))
     if known is None or not known.breaking:
         return False
     known.held.append((fail, error))
     return True
 
 
-def _real(dispatcher: Any) -> Any:
+def _find_real(dispatcher: Any) -> Any:
     return dispatcher.real if isinstance(dispatcher, Sleeping) else dispatcher
 
 
-def _key(dispatcher: Any) -> int:
-    return id(getattr(_real(dispatcher), "_write_stream", None))
+def _find_stream_id(dispatcher: Any) -> int:
+    return id(getattr(_find_real(dispatcher), "_write_stream", None))

@@ -66,9 +66,9 @@ class TapedFunction:
         """By parameter name, defaults filled in, without `self`; as `args` and `kwargs` where there
         is no signature.
         """
-        return self._asked(self._bound(args, kwargs))
+        return self._select_arguments(self._bind_arguments(args, kwargs))
 
-    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """All that the body is given, by parameter name. Raises TypeError where it does not fit."""
         args, kwargs = (*self.given[0], *args), {**self.given[1], **kwargs}
         if self.signature is None:
@@ -77,7 +77,7 @@ class TapedFunction:
         bound.apply_defaults()
         return dict(bound.arguments)
 
-    def _asked(self, bound: Mapping[str, Any]) -> dict[str, Any]:
+    def _select_arguments(self, bound: Mapping[str, Any]) -> dict[str, Any]:
         if self.signature is None:
             return dict(bound)
         named = list(bound.items())[1 if self.drop_first else 0 :]
@@ -98,24 +98,24 @@ class TapedFunction:
 
     def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolCall:
         tape = instrumentation.current()
-        if tape is None or (made := self._made(args, kwargs)) is None:
+        if tape is None or (made := self._build_call(args, kwargs)) is None:
             return _UNTAPED
-        return self._decided(tape.begin(made), made, args)
+        return self._build_tool_call(tape.begin(made), made, args)
 
     async def ask_async(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolCall:
         """`ask`, for a door that can await."""
         tape = instrumentation.current()
-        if tape is None or (made := self._made(args, kwargs)) is None:
+        if tape is None or (made := self._build_call(args, kwargs)) is None:
             return _UNTAPED
-        return self._decided(await asked(tape, made), made, args)
+        return self._build_tool_call(await asked(tape, made), made, args)
 
-    def _made(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall | None:
+    def _build_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall | None:
         """The call; None where the arguments do not fit: the body raises that again, in its own
         words.
         """
         settle()
         try:
-            bound = self._bound(args, kwargs)
+            bound = self._bind_arguments(args, kwargs)
         except TypeError:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
@@ -124,10 +124,15 @@ class TapedFunction:
         module = getattr(scope.function, "__module__", None) or ""
         ours = module.startswith("tape_jupyter.")  # what our own bodies do is on the tape already
         return FunctionCall(
-            name, self._asked(bound), self.kind, self.discreet, own, None if ours else scope
+            name,
+            self._select_arguments(bound),
+            self.kind,
+            self.discreet,
+            own,
+            None if ours else scope,
         )
 
-    def _decided(
+    def _build_tool_call(
         self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]
     ) -> ToolCall:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
@@ -194,25 +199,25 @@ class ToolCall:
     def settle(self, result: Any, capture: Capture) -> Any:
         """What the body gave, as the program gets it: what runs on is told as it runs."""
         if inspect.iscoroutine(result):
-            return self._await(result, capture)
+            return self._await_result(result, capture)
         if generators.is_generator(result):
             return generators.generator(generators.live(result, capture, self.name))
         return self.tell(result, capture)
 
     def tell(self, result: Any, capture: Capture) -> Any:
-        result = _lasting(result)
-        capture.value(self._reference(result))
+        result = _make_lasting(result)
+        capture.value(self._build_reference(result))
         return result
 
-    async def _await(self, coroutine: Awaitable[Any], capture: Capture) -> Any:
+    async def _await_result(self, coroutine: Awaitable[Any], capture: Capture) -> Any:
         """A plain function gave a coroutine: the call ends when that does."""
         with running(capture, self.name):
-            result = _lasting(await coroutine)
+            result = _make_lasting(await coroutine)
             await await_turn(capture)
-        capture.value(registry.Awaited(self._reference(result)))
+        capture.value(registry.Awaited(self._build_reference(result)))
         return result
 
-    def _reference(self, result: Any) -> Any:
+    def _build_reference(self, result: Any) -> Any:
         """A list or dict that was handed in and comes back is told as that; so is a handle, which
         has no copy.
         """
@@ -229,12 +234,12 @@ class ToolCall:
     def play(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
         kind = reply.value.get("<type>") if isinstance(reply.value, dict) else ""
-        if kind == "awaitable" or (was_cancelled(reply.error) and _in_task()):
+        if kind == "awaitable" or (was_cancelled(reply.error) and _is_in_task()):
             return self.play_async(play)
         if is_steps(reply.value):
-            return generators.generator(self._recorded(reply, play))
+            return generators.generator(self._play_generator(reply, play))
         pass_head(play)
-        return self._value(play)
+        return self._play_value(play)
 
     async def play_async(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
@@ -244,14 +249,14 @@ class ToolCall:
             raise UnmatchedCall(
                 f"{self.name} is awaited now, and was a generator when recorded: record it again"
             )
-        value = self._value(play)
-        return self._resolved(value.value) if isinstance(value, registry.Awaited) else value
+        value = self._play_value(play)
+        return self._resolve_argument(value.value) if isinstance(value, registry.Awaited) else value
 
     def played_source(self, play: Play, *, is_async: bool) -> Any:
         """The source of a recorded generator; a list (a stub, say) is one that yields its items."""
         reply = cast("Value", play.reply)
         if is_steps(reply.value):
-            return self._recorded(reply, play)
+            return self._play_generator(reply, play)
         if reply.error is None and not isinstance(reply.value, list):
             raise UnmatchedCall(
                 f"{self.name} is a generator now, and its recording holds another value: record it again"
@@ -259,13 +264,13 @@ class ToolCall:
         steps = registry.GeneratorSteps(is_async, reply.value or [], end="complete")
         if reply.error is not None:
             steps = registry.GeneratorSteps(is_async, end="error", error=reply.error)
-        return self._recorded(replace(reply, value=steps.structure(), error=None), play)
+        return self._play_generator(replace(reply, value=steps.structure(), error=None), play)
 
-    def _recorded(self, reply: Value, play: Play) -> Any:
+    def _play_generator(self, reply: Value, play: Play) -> Any:
         ended = functools.partial(put_back, reply.effects, self.arguments)
         return played(registry.thaw(reply.value), self.name, play.gate, ended, play.effects)
 
-    def _value(self, play: Play) -> Any:
+    def _play_value(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
         put_back(reply.effects, self.arguments)
         if play.effects is not None:
@@ -276,9 +281,9 @@ class ToolCall:
                 error = play.effects.raised(error)
             raise put_frames(error, reply.error)
         given = play.effects.result if play.effects is not None else registry.thaw
-        return self._resolved(given(reply.value))
+        return self._resolve_argument(given(reply.value))
 
-    def _resolved(self, value: Any) -> Any:
+    def _resolve_argument(self, value: Any) -> Any:
         if not isinstance(value, registry.Argument):
             return value
         if value.name == "self" and self.own:
@@ -301,7 +306,7 @@ def _can_freeze(value: Any) -> bool:
     return True
 
 
-def _lasting(result: Any) -> Any:
+def _make_lasting(result: Any) -> Any:
     """A cursor is read to its end: the program could read it only once."""
     sqlite3 = sys.modules.get("sqlite3")
     if sqlite3 is None or type(result) is not sqlite3.Cursor:
@@ -311,7 +316,7 @@ def _lasting(result: Any) -> Any:
     return recorded_cursor(result)
 
 
-def _in_task() -> bool:
+def _is_in_task() -> bool:
     """Whether an event loop runs here: a plain function that was cancelled in one had given a
     coroutine.
     """
@@ -351,7 +356,7 @@ def taped(
     discreet: Discreet = "no",
 ) -> TapedFunction:
     """A function as it is taped: under its own name if none is given; `body` is what runs."""
-    inner, given = _unpacked(function)
+    inner, given = _unpack_partial(function)
     try:
         signature = inspect.signature(inner)
     except (TypeError, ValueError):
@@ -382,7 +387,7 @@ def within_reach(body: Any, bound: Mapping[str, Any]) -> Scope:
     return Scope(body if isinstance(body, FunctionType) else None, {**owners, **bound})
 
 
-def _unpacked(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[str, Any]]]:
+def _unpack_partial(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[str, Any]]]:
     """The function inside of a partial, and what the partial gives it: that is part of what is
     asked.
     """

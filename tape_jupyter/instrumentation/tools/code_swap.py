@@ -72,18 +72,20 @@ def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | N
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         else ""
     )
-    parameters, passed = _parameters(code)
+    parameters, passed = _format_parameters(code)
     free = ", ".join(code.co_freevars)
     # an attribute: the compiler warns of a constant that is called
     call = f"{_DOOR!r}.__call__({passed})"
     call += f" if True else ({free},)" if free else ""
     body = (
-        _relay(call, wait, code) if is_generator_function(function) else [f"return {wait}({call})"]
+        _build_relay_lines(call, wait, code)
+        if is_generator_function(function)
+        else [f"return {wait}({call})"]
     )
     head = f"def outer({free}):\n  {'async ' if wait else ''}def inner({parameters}):"
     try:
         tree = ast.parse("\n    ".join([head, *body]))
-        inner = _inner(compile(_on_one_line(tree), "<tape>", "exec"))
+        inner = _find_inner_code(compile(_put_on_one_line(tree), "<tape>", "exec"))
     except SyntaxError:
         return None
     if inner.co_freevars != code.co_freevars:
@@ -97,11 +99,11 @@ def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | N
     )
 
 
-def _relay(source: str, wait: str, code: CodeType) -> list[str]:
+def _build_relay_lines(source: str, wait: str, code: CodeType) -> list[str]:
     """The lines of yielding.relay, in names that the function's own parameters have not."""
     taken = {*code.co_varnames, *code.co_freevars}
     source_, found, value, error = (
-        _free_name(name, taken) for name in ("source", "found", "value", "error")
+        _find_free_name(name, taken) for name in ("source", "found", "value", "error")
     )
     return [
         f"{source_} = {source}",
@@ -117,13 +119,13 @@ def _relay(source: str, wait: str, code: CodeType) -> list[str]:
     ]
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _find_free_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
 
 
-def _on_one_line(tree: ast.Module) -> ast.Module:
+def _put_on_one_line(tree: ast.Module) -> ast.Module:
     """Tracebacks show the line of the function's `def`, and none of those below it."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword)):
@@ -132,13 +134,13 @@ def _on_one_line(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _inner(code: CodeType) -> CodeType:
+def _find_inner_code(code: CodeType) -> CodeType:
     for _level in range(2):
         code = next(const for const in code.co_consts if isinstance(const, CodeType))
     return code
 
 
-def _parameters(code: CodeType) -> tuple[str, str]:
+def _format_parameters(code: CodeType) -> tuple[str, str]:
     """The parameter list of a function, without defaults (they stay with the function), and how to
     pass it on.
     """

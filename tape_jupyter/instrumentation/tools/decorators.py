@@ -53,7 +53,7 @@ def tool(function: Any = None, /, *, name: str | None = None) -> Any:
 
     `@tool`, `@tool(name="search")`; plain and async functions, methods, and tool objects of an SDK.
     """
-    return _decorate(function, name, "tool")
+    return _apply_decorator(function, name, "tool")
 
 
 @overload
@@ -62,12 +62,12 @@ def retrieval(function: F, /) -> F: ...
 def retrieval(*, name: str | None = None) -> Callable[[F], F]: ...
 def retrieval(function: Any = None, /, *, name: str | None = None) -> Any:
     """As `tool`, for a function that looks documents up: its calls are shown as retrievals."""
-    return _decorate(function, name, "retrieval")
+    return _apply_decorator(function, name, "retrieval")
 
 
-def _decorate(anything: Any, name: str | None, kind: Kind) -> Any:
+def _apply_decorator(anything: Any, name: str | None, kind: Kind) -> Any:
     if anything is None:
-        return lambda anything: _decorate(anything, name, kind)
+        return lambda anything: _apply_decorator(anything, name, kind)
     named = getattr(anything, "name", None)
     if isinstance(named, str) and (
         found := unwrap(anything)
@@ -112,18 +112,18 @@ class span:  # noqa: N801  # used like a function: `with tape.span("plan"):`, `@
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
-            async def within_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+            async def run_within_async(*args: P.args, **kwargs: P.kwargs) -> Any:
                 with self:
                     return await function(*args, **kwargs)
 
-            return cast("Callable[P, R]", within_async)
+            return cast("Callable[P, R]", run_within_async)
 
         @functools.wraps(function)
-        def within(*args: P.args, **kwargs: P.kwargs) -> R:
+        def run_within(*args: P.args, **kwargs: P.kwargs) -> R:
             with self:
                 return function(*args, **kwargs)
 
-        return within
+        return run_within
 
 
 # Taping where a function stands
@@ -149,7 +149,7 @@ class TapedFunctions:
 
     def __call__(self) -> None:
         while self._taped:
-            _untape(*self._taped.pop())
+            _untape_function(*self._taped.pop())
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ def tape_functions(
                 continue  # its decorator tapes it
             inside: list[Any] = [*unwrap(candidate)]
             for function in inside or [candidate]:
-                swap = _tape(function, name, kind)
+                swap = _tape_function(function, name, kind)
                 if isinstance(swap, str):
                     skipped[name] = swap
                 else:
@@ -232,7 +232,7 @@ def taped_as(name: str, functions: Iterable[FunctionType]) -> Iterator[None]:
         undo()
 
 
-def _tape(function: Any, name: str, kind: Kind) -> _Swap | str:
+def _tape_function(function: Any, name: str, kind: Kind) -> _Swap | str:
     """Swap the code of a function. Returns why not, where that cannot be."""
     if not isinstance(function, FunctionType):
         return f"a {type(function).__name__} has no Python code to tape"
@@ -251,7 +251,7 @@ def _tape(function: Any, name: str, kind: Kind) -> _Swap | str:
     return swap
 
 
-def _untape(function: FunctionType, swap: _Swap) -> None:
+def _untape_function(function: FunctionType, swap: _Swap) -> None:
     with _LOCK:
         swap.count -= 1
         if swap.count:

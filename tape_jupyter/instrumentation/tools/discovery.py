@@ -72,13 +72,13 @@ def find_functions(
     """
     wanted = set(names)
     found: dict[str, list[FunctionType]] = {}
-    for name, value in _named(namespace, wanted):
-        functions = _safely(unwrap, value)
+    for name, value in _find_named(namespace, wanted):
+        functions = _look_safely(unwrap, value)
         if not functions and not _is_tool(value):
             continue
         known = found.setdefault(name, [])
         known += [f for f in functions if is_users(f, namespace) and f not in known]
-    found |= _methods(namespace, wanted - found.keys())
+    found |= _find_methods(namespace, wanted - found.keys())
     _drop_ambiguous(found)
     return {name: tuple(functions) for name, functions in found.items() if functions}
 
@@ -91,18 +91,18 @@ def looked_at(names: Iterable[str], namespace: Mapping[str, Any]) -> list[int] |
     an agent adds to.
     """
     try:
-        return _ids(tuple(names), namespace)
-    except Exception:  # as in _safely
+        return _list_ids(tuple(names), namespace)
+    except Exception:  # as in _look_safely
         return None
 
 
-def _ids(names: tuple[str, ...], namespace: Mapping[str, Any]) -> list[int]:
-    """Of all that `_named` and `_methods` look at. Lists and plain loops: it runs at every request
+def _list_ids(names: tuple[str, ...], namespace: Mapping[str, Any]) -> list[int]:
+    """Of all that `_find_named` and `_find_methods` look at. Lists and plain loops: it runs at every request
     with tools.
     """
     seen: dict[int, Any] = {}
     known: list[Any] = []
-    values = [value for _, value in _current(namespace)]
+    values = [value for _, value in _yield_current(namespace)]
     for _ in range(_DEEPEST):
         far: list[Any] = []
         for value in values:
@@ -119,35 +119,35 @@ def _ids(names: tuple[str, ...], namespace: Mapping[str, Any]) -> list[int]:
                         each
                         for name in names
                         if dict.__contains__(value, name)
-                        for each in _entered(dict.get(value, name))
+                        for each in _list_entry_values(dict.get(value, name))
                     ]
             else:
                 known.append(value)
             if kind not in _CONTAINERS and id(value) not in seen and _is_users_object(value):
                 seen[id(value)] = value
-                far += _attributes(value)
+                far += _list_attributes(value)
         values = far
     classes = {type(value) for value in known} - _FINAL
     users = [cls for cls in classes if not is_library_class(cls)]
-    known += [method for cls in users for name in names for method in _defined(cls, name)]
+    known += [method for cls in users for name in names for method in _find_defined(cls, name)]
     return [*map(id, known)]
 
 
-def _entered(entry: Any) -> list[Any]:
-    return [entry, *_entries(entry)] if isinstance(entry, dict) else [entry]
+def _list_entry_values(entry: Any) -> list[Any]:
+    return [entry, *_list_handlers(entry)] if isinstance(entry, dict) else [entry]
 
 
 def decorated_names(name: str, namespace: Mapping[str, Any]) -> set[str]:
     """The names on the tape of decorated functions that stand behind a tool name (a dict of
     handlers may rename).
     """
-    marks = (_own(value).get(MARK) for _, value in _named(namespace, {name}))
+    marks = (_read_attributes(value).get(MARK) for _, value in _find_named(namespace, {name}))
     return {mark.name for mark in marks if mark is not None}
 
 
 def _is_tool(value: Any) -> bool:
     """Whether it can stand for a tool, if not one to tape: decorated, a library's, an SDK's."""
-    return callable(value) or not any(holder in _own(value) for holder in _HOLDERS)
+    return callable(value) or not any(holder in _read_attributes(value) for holder in _HOLDERS)
 
 
 def _drop_ambiguous(found: dict[str, list[FunctionType]]) -> None:
@@ -165,12 +165,12 @@ def unwrap(value: Any) -> list[FunctionType]:
     if there are none.
     """
     functions: list[FunctionType] = []
-    _unwrap(value, functions, 0)
+    _collect_functions(value, functions, 0)
     return functions
 
 
-def _unwrap(value: Any, functions: list[FunctionType], depth: int) -> None:
-    taped = MARK in _own(value)
+def _collect_functions(value: Any, functions: list[FunctionType], depth: int) -> None:
+    taped = MARK in _read_attributes(value)
     if depth > _DEEPEST * 2 or value is None or taped or isinstance(value, (type, ModuleType)):
         return
     if isinstance(value, FunctionType) and not (
@@ -179,44 +179,44 @@ def _unwrap(value: Any, functions: list[FunctionType], depth: int) -> None:
         if value not in functions:
             functions.append(value)
         return
-    for inner in _inside(value):
-        _unwrap(inner, functions, depth + 1)
+    for inner in _yield_inner(value):
+        _collect_functions(inner, functions, depth + 1)
 
 
-def _inside(value: Any) -> Iterator[Any]:
+def _yield_inner(value: Any) -> Iterator[Any]:
     """What a callable that is no plain function of the user's hands its calls on to."""
     if isinstance(value, (MethodType, staticmethod, classmethod)):
         yield value.__func__
     elif isinstance(value, functools.partial):
         yield value.func
-    elif "__wrapped__" in _own(value):
+    elif "__wrapped__" in _read_attributes(value):
         yield value.__wrapped__
     elif not isinstance(value, FunctionType):
-        yield from _held(value)
+        yield from _yield_tool_functions(value)
 
 
-def _held(tool: Any) -> Iterator[Any]:
+def _yield_tool_functions(tool: Any) -> Iterator[Any]:
     """The function of a tool object: in an attribute of its own, or a method of the user's class."""
-    own = _own(tool)
+    own = _read_attributes(tool)
     for holder in _HOLDERS:
         value = own.get(holder)
         if value is not None:
             yield value
-        elif holder in ("_run", "_arun") and (method := _method(tool, holder)):
+        elif holder in ("_run", "_arun") and (method := _find_method(tool, holder)):
             yield method
-    if method := _method(tool, "__call__"):
+    if method := _find_method(tool, "__call__"):
         yield method
 
 
 _CACHED: Any = type(functools.lru_cache(int))
 
 
-def _method(value: Any, name: str) -> FunctionType | None:
+def _find_method(value: Any, name: str) -> FunctionType | None:
     """A method that the user's own class defines, found without running a property."""
-    return next(_defined(type(value), name), None)
+    return next(_find_defined(type(value), name), None)
 
 
-def _defined(cls: type, name: str) -> Iterator[FunctionType]:
+def _find_defined(cls: type, name: str) -> Iterator[FunctionType]:
     method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
     method = getattr(method, "__wrapped__", None) if type(method) is _CACHED else method
@@ -224,17 +224,17 @@ def _defined(cls: type, name: str) -> Iterator[FunctionType]:
         yield method
 
 
-def _named(namespace: Mapping[str, Any], wanted: set[str]) -> Iterator[tuple[str, Any]]:
+def _find_named(namespace: Mapping[str, Any], wanted: set[str]) -> Iterator[tuple[str, Any]]:
     """(tool name, what goes by it): in the namespace itself, in dicts of handlers, in lists of
     functions and tools.
     """
-    values = dict(_current(namespace))
+    values = dict(_yield_current(namespace))
     yield from ((name, values[name]) for name in wanted & values.keys())
-    for value in _reachable(values.values()):
-        yield from _safely(_going_by, value, wanted)
+    for value in _find_reachable(values.values()):
+        yield from _look_safely(_find_by_name, value, wanted)
 
 
-def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, list[FunctionType]]:
+def _find_methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, list[FunctionType]]:
     """The methods of the user's objects that have these names; none where two classes offer
     different ones.
 
@@ -245,25 +245,27 @@ def _methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, list[F
         return {}
     offered: dict[str, set[FunctionType]] = {name: set() for name in wanted}
     classes: set[type] = set()
-    for value in _reachable(dict(_current(namespace)).values()):
+    for value in _find_reachable(dict(_yield_current(namespace)).values()):
         classes.update(
-            type(each) for each in (value, *_safely(_items, value)) if _is_users_object(each)
+            type(each)
+            for each in (value, *_look_safely(_list_items, value))
+            if _is_users_object(each)
         )
     for cls in classes:
         for name, methods in offered.items():
-            methods.update(_safely(_defined, cls, name))
+            methods.update(_look_safely(_find_defined, cls, name))
     return {
         name: list(methods)
         for name, methods in offered.items()
-        if len(set(map(_place, methods))) == 1
+        if len(set(map(_read_place, methods))) == 1
     }
 
 
-def _place(function: FunctionType) -> tuple[str | None, str]:
+def _read_place(function: FunctionType) -> tuple[str | None, str]:
     return function.__module__, function.__qualname__
 
 
-def _current(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _yield_current(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in list(namespace.items()):
         if (
             type(value) not in _PLAIN
@@ -278,7 +280,7 @@ def _is_past(name: str) -> bool:
     return _HISTORY.fullmatch(name) is not None
 
 
-def _reachable(values: Iterable[Any]) -> Iterator[Any]:
+def _find_reachable(values: Iterable[Any]) -> Iterator[Any]:
     """These values, and what is in attributes of the user's objects among them, the near before the
     far.
     """
@@ -295,11 +297,11 @@ def _reachable(values: Iterable[Any]) -> Iterator[Any]:
             inner
             for value in near.values()
             if _is_users_object(value)
-            for inner in _attributes(value)
+            for inner in _list_attributes(value)
         ]
 
 
-def _going_by(value: Any, wanted: set[str]) -> Iterator[tuple[str, Any]]:
+def _find_by_name(value: Any, wanted: set[str]) -> Iterator[tuple[str, Any]]:
     """What goes by these names: the value, an entry of a dict, an item of a list. Not what is
     inside of those.
     """
@@ -307,14 +309,14 @@ def _going_by(value: Any, wanted: set[str]) -> Iterator[tuple[str, Any]]:
         for name in wanted:
             # Not `value[name]`: the program's own dict may fill in what is missing.
             entry = dict.get(value, name)
-            yield from ((name, handler) for handler in _entries(entry))
-    for each in (value, *_items(value)):
-        own_name = _own_name(each) if type(each) not in _CONTAINERS else None
+            yield from ((name, handler) for handler in _list_handlers(entry))
+    for each in (value, *_list_items(value)):
+        own_name = _read_name(each) if type(each) not in _CONTAINERS else None
         if own_name in wanted:
             yield str(own_name), each
 
 
-def _safely(look: Callable[..., Iterable[_T]], *args: Any) -> list[_T]:
+def _look_safely(look: Callable[..., Iterable[_T]], *args: Any) -> list[_T]:
     """What a look at the program's own object gives: nothing when the object objects."""
     try:
         return list(look(*args))
@@ -322,14 +324,14 @@ def _safely(look: Callable[..., Iterable[_T]], *args: Any) -> list[_T]:
         return []
 
 
-def _entries(entry: Any) -> list[Any]:
+def _list_handlers(entry: Any) -> list[Any]:
     """A handler, or the handlers in its description: {"search": {"function": f, "schema": ...}}."""
     if isinstance(entry, dict):
-        return [v for v in _items(entry) if callable(v)]
+        return [v for v in _list_items(entry) if callable(v)]
     return [] if type(entry) in _PLAIN else [entry]
 
 
-def _items(value: Any) -> list[Any]:
+def _list_items(value: Any) -> list[Any]:
     """What a short container holds, plain data aside."""
     if not isinstance(value, (dict, list, tuple, set, frozenset)) or len(value) > _WIDEST:
         return []
@@ -338,26 +340,26 @@ def _items(value: Any) -> list[Any]:
     ]
 
 
-def _attributes(value: Any) -> list[Any]:
-    return _items(_own(value))
+def _list_attributes(value: Any) -> list[Any]:
+    return _list_items(_read_attributes(value))
 
 
-def _own_name(value: Any) -> str | None:
+def _read_name(value: Any) -> str | None:
     """The name a function or a tool object goes by."""
     kind = type(value)  # not isinstance: it asks a proxy for its `__class__`
     if kind in (FunctionType, MethodType):
         return str(value.__name__)
     if issubclass(kind, functools.partial):
-        return _own_name(value.func)
-    name = _own(value).get("name") if not issubclass(kind, (dict, type)) else None
+        return _read_name(value.func)
+    name = _read_attributes(value).get("name") if not issubclass(kind, (dict, type)) else None
     return name if isinstance(name, str) else None
 
 
-def _own(value: Any) -> dict[str, Any]:
+def _read_attributes(value: Any) -> dict[str, Any]:
     """The attributes of the object itself; none where it will not say."""
     try:
         own = value.__dict__
-    except Exception:  # as in _safely
+    except Exception:  # as in _look_safely
         return {}
     return own if isinstance(own, dict) else {}
 

@@ -39,92 +39,101 @@ def patch(module: ModuleType) -> Undo:
 # The frameworks
 
 
-def _langchain(module: ModuleType) -> list[Undo]:
+def _patch_langchain(module: ModuleType) -> list[Undo]:
     """LangChain's `BaseTool`, and with it LangGraph's ToolNode."""
-    door = _door(lambda tool, *_args, **_kwargs: (tool.name, [*_users(tool), *_librarys(tool)]))
+    door = _build_door(
+        lambda tool, *_args, **_kwargs: (
+            tool.name,
+            [*_find_users_functions(tool), *_find_library_bodies(tool)],
+        )
+    )
     return [swap(module.BaseTool, name, door) for name in ("run", "arun")]
 
 
-def _llama_index(module: ModuleType) -> list[Undo]:
-    def found(tool: Any, *_args: Any, **_kwargs: Any) -> Found:
+def _patch_llama_index(module: ModuleType) -> list[Undo]:
+    def find_tool(tool: Any, *_args: Any, **_kwargs: Any) -> Found:
         own = vars(tool)
-        return tool.metadata.name, _users(
+        return tool.metadata.name, _find_users_functions(
             *(own.get(name) for name in ("_real_fn", "_fn", "_async_fn"))
         )
 
-    return [swap(module.FunctionTool, name, _door(found)) for name in ("call", "acall")]
+    return [swap(module.FunctionTool, name, _build_door(find_tool)) for name in ("call", "acall")]
 
 
-def _pydantic_ai(module: ModuleType) -> list[Undo]:
-    def found(_toolset: Any, name: str, _arguments: Any, _context: Any, tool: Any) -> Found:
-        return name, _users(
+def _patch_pydantic_ai(module: ModuleType) -> list[Undo]:
+    def find_tool(_toolset: Any, name: str, _arguments: Any, _context: Any, tool: Any) -> Found:
+        return name, _find_users_functions(
             getattr(getattr(tool.call_func, "__self__", None), "function", None), tool.call_func
         )
 
-    return [swap(module.FunctionToolset, "call_tool", _door(found))]
+    return [swap(module.FunctionToolset, "call_tool", _build_door(find_tool))]
 
 
-def _openai_agents(module: ModuleType) -> list[Undo]:
+def _patch_openai_agents(module: ModuleType) -> list[Undo]:
     """Its functions are imported by name here and there: they are taped where they stand."""
 
-    def found(*, function_tool: Any, **_kwargs: Any) -> Found:
+    def find_tool(*, function_tool: Any, **_kwargs: Any) -> Found:
         inner = getattr(function_tool, "__wrapped__", None)
-        return function_tool.name, _users(
+        return function_tool.name, _find_users_functions(
             inner if inner is not None else function_tool.on_invoke_tool
         )
 
     names = ("invoke_function_tool", "_invoke_function_tool_with_metadata")
-    return [swap_code(vars(module)[name], _door(found)) for name in names if name in vars(module)]
+    return [
+        swap_code(vars(module)[name], _build_door(find_tool))
+        for name in names
+        if name in vars(module)
+    ]
 
 
-def _anthropic(module: ModuleType) -> list[Undo]:
+def _patch_anthropic(module: ModuleType) -> list[Undo]:
     """The tools of Anthropic's tool runner."""
-    door = _door(lambda tool, *_args, **_kwargs: (tool.name, _users(tool)))
+    door = _build_door(lambda tool, *_args, **_kwargs: (tool.name, _find_users_functions(tool)))
     return [
         swap(vars(module)[name], "call", door)
         for name in ("BetaFunctionTool", "BetaAsyncFunctionTool")
     ]
 
 
-def _google(module: ModuleType) -> list[Undo]:
+def _patch_google(module: ModuleType) -> list[Undo]:
     """Gemini's automatic function calling: plain functions."""
 
-    def found(_arguments: Any, function: Any) -> Found:
-        return str(getattr(function, "__name__", "")), _users(function)
+    def find_tool(_arguments: Any, function: Any) -> Found:
+        return str(getattr(function, "__name__", "")), _find_users_functions(function)
 
     names = ("invoke_function_from_dict_args", "invoke_function_from_dict_args_async")
-    return [swap_code(vars(module)[name], _door(found)) for name in names]
+    return [swap_code(vars(module)[name], _build_door(find_tool)) for name in names]
 
 
-def _workflows(module: ModuleType) -> list[Undo]:
+def _patch_workflows(module: ModuleType) -> list[Undo]:
     """LlamaIndex's workflows: their runs."""
     return [
-        swap(module.BasicRuntime, "run_workflow", _beginning),
-        swap(module.ExternalAsyncioAdapter, "stream_published_events", _streaming),
+        swap(module.BasicRuntime, "run_workflow", _wrap_run_workflow),
+        swap(module.ExternalAsyncioAdapter, "stream_published_events", _wrap_stream_events),
     ]
 
 
 _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
-    "langchain_core.tools.base": _langchain,
-    "llama_index.core.tools.function_tool": _llama_index,
-    "pydantic_ai.toolsets.function": _pydantic_ai,
-    "agents.tool": _openai_agents,
-    "anthropic.lib.tools._beta_functions": _anthropic,
-    "google.genai._extra_utils": _google,
-    "workflows.plugins.basic": _workflows,
+    "langchain_core.tools.base": _patch_langchain,
+    "llama_index.core.tools.function_tool": _patch_llama_index,
+    "pydantic_ai.toolsets.function": _patch_pydantic_ai,
+    "agents.tool": _patch_openai_agents,
+    "anthropic.lib.tools._beta_functions": _patch_anthropic,
+    "google.genai._extra_utils": _patch_google,
+    "workflows.plugins.basic": _patch_workflows,
 }
 
 
 # What is inside a tool
 
 
-def _users(*holders: Any) -> list[FunctionType]:
+def _find_users_functions(*holders: Any) -> list[FunctionType]:
     """The user's functions that these lead to."""
     found = [function for holder in holders for function in unwrap(holder)]
     return [function for function in dict.fromkeys(found) if is_users(function, {})]
 
 
-def _librarys(tool: Any) -> list[FunctionType]:
+def _find_library_bodies(tool: Any) -> list[FunctionType]:
     """The body of a tool class that a library wrote, not LangChain's own, which calls a function it
     was given.
     """
@@ -137,7 +146,7 @@ def _librarys(tool: Any) -> list[FunctionType]:
 
 
 @contextmanager
-def _taped(
+def _tape_found(
     found: Callable[..., Found], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[None]:
     """Inside, the functions of the tool that runs now are taped."""
@@ -148,33 +157,33 @@ def _taped(
         yield
 
 
-def _door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _build_door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A door that tapes what `found` gives for the arguments of a call."""
 
-    def door(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_original(original: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(original):
 
             @functools.wraps(original)
-            async def around_async(*args: Any, **kwargs: Any) -> Any:
-                with _taped(found, args, kwargs):
+            async def run_taped_async(*args: Any, **kwargs: Any) -> Any:
+                with _tape_found(found, args, kwargs):
                     return await original(*args, **kwargs)
 
-            return around_async
+            return run_taped_async
 
         @functools.wraps(original)
-        def around(*args: Any, **kwargs: Any) -> Any:
-            with _taped(found, args, kwargs):
+        def run_taped(*args: Any, **kwargs: Any) -> Any:
+            with _tape_found(found, args, kwargs):
                 return original(*args, **kwargs)
 
-        return around
+        return run_taped
 
-    return door
+    return wrap_original
 
 
 # Runs of workflows
 
 
-def _beginning(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_run_workflow(original: Callable[..., Any]) -> Callable[..., Any]:
     """A taped cell that runs again draws the ids that it drew before: the runs that ended make room
     for their own.
     """
@@ -194,7 +203,7 @@ def _has_ended(task: Any) -> bool:
     return bool(task.done() or task.get_loop().is_closed())
 
 
-def _streaming(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_stream_events(original: Callable[..., Any]) -> Callable[..., Any]:
     """A run that a refusal ended publishes no last event: who reads its events is told of the
     refusal.
     """
@@ -203,7 +212,7 @@ def _streaming(original: Callable[..., Any]) -> Callable[..., Any]:
     async def stream_published_events(adapter: Any) -> AsyncIterator[Any]:
         queues = adapter._queues  # noqa: SLF001 - no other way
         queues.complete.add_done_callback(
-            lambda task: _refusal(task) and queues.publish_queue.put_nowait(task)
+            lambda task: _has_refusal(task) and queues.publish_queue.put_nowait(task)
         )
         async with aclosing(original(adapter)) as events:
             async for event in events:
@@ -214,5 +223,5 @@ def _streaming(original: Callable[..., Any]) -> Callable[..., Any]:
     return stream_published_events
 
 
-def _refusal(task: Any) -> bool:
+def _has_refusal(task: Any) -> bool:
     return not task.cancelled() and isinstance(task.exception(), TapeRefusal)

@@ -108,12 +108,12 @@ class Through:
         self.body, self.returned = body, None
 
     def send(self, value: Any) -> Found:
-        return self._step(partial(self.body.send, value))
+        return self._take_step(partial(self.body.send, value))
 
     def throw(self, error: BaseException) -> Found:
-        return self._step(partial(self.body.throw, error))
+        return self._take_step(partial(self.body.throw, error))
 
-    def _step(self, go: Callable[[], Any]) -> Found:
+    def _take_step(self, go: Callable[[], Any]) -> Found:
         try:
             return (go(),)
         except StopIteration as end:
@@ -128,19 +128,19 @@ class AsyncThrough:
         self.body = body
 
     async def send(self, value: Any) -> Found:
-        return await self._step(partial(self.body.asend, value))
+        return await self._take_step(partial(self.body.asend, value))
 
     async def throw(self, error: BaseException) -> Found:
-        return await self._step(partial(self.body.athrow, error))
+        return await self._take_step(partial(self.body.athrow, error))
 
-    async def _step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
+    async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
         try:
-            return (await _unhooked(go),)
+            return (await _begin_unhooked(go),)
         except StopAsyncIteration:
             return ()
 
 
-def _unhooked(go: Callable[[], Coroutine[Any, Any, Any]]) -> Coroutine[Any, Any, Any]:
+def _begin_unhooked(go: Callable[[], Coroutine[Any, Any, Any]]) -> Coroutine[Any, Any, Any]:
     """Begin a step of the body unseen by the event loop: the loop closes the relay, and the relay
     closes its body.
     """
@@ -183,48 +183,48 @@ class _Telling:
             try:
                 yield
             except (GeneratorExit, TapeRefusal) as error:
-                self._closed(keep=isinstance(error, GeneratorExit) or bool(self.steps.items))
+                self._record_close(keep=isinstance(error, GeneratorExit) or bool(self.steps.items))
                 raise
             except BaseException as error:
-                self._failed(error)
+                self._record_failure(error)
                 raise
             self.capture.stepped()
 
     def found(self, found: Found, returned: Any = None) -> Found:
         """What a step gave: an item, told before it is handed on; or the end."""
-        self.steps.waits.append(self._elapsed())
+        self.steps.waits.append(self._measure_elapsed())
         if found:
-            self.steps.items.append(_frozen_item(found[0]))
+            self.steps.items.append(_freeze_item(found[0]))
         else:
-            self.steps.returned, self.steps.end = _frozen_item(returned), "complete"
+            self.steps.returned, self.steps.end = _freeze_item(returned), "complete"
             self.capture.value(self.steps)
         return found
 
-    def _closed(self, *, keep: bool) -> None:
+    def _record_close(self, *, keep: bool) -> None:
         """Nobody reads on: that is no step, and the program may do it sooner in replay."""
         self.capture.stepped()
         self.steps.thrown.pop(len(self.steps.items), None)
-        self.steps.waits.append(self._elapsed())
+        self.steps.waits.append(self._measure_elapsed())
         self.steps.end = "closed"
         if keep:
             self.capture.value(self.steps)
         else:
             self.capture.close()
 
-    def _failed(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         self.capture.stepped()
-        self.steps.waits.append(self._elapsed())
+        self.steps.waits.append(self._measure_elapsed())
         if error is self.thrown:
             self.steps.end = "thrown"
             self.capture.value(self.steps)
         else:
             self.capture.fail(error)
 
-    def _elapsed(self) -> float:
+    def _measure_elapsed(self) -> float:
         return time.perf_counter() - self.started
 
 
-def _frozen_item(value: Any) -> Any:
+def _freeze_item(value: Any) -> Any:
     try:
         return registry.freeze(value)
     except CannotFreeze as reason:
@@ -246,9 +246,9 @@ class LiveGenerator(Through):
         self._telling.asked(None, error)
         return super().throw(error)
 
-    def _step(self, go: Callable[[], Any]) -> Found:
+    def _take_step(self, go: Callable[[], Any]) -> Found:
         with self._telling.stepping():
-            found = super()._step(go)
+            found = super()._take_step(go)
         return self._telling.found(found, self.returned)
 
 
@@ -267,9 +267,9 @@ class AsyncLive(AsyncThrough):
         self._telling.asked(None, error)
         return await super().throw(error)
 
-    async def _step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
+    async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
         with self._telling.stepping():
-            found = await super()._step(go)
+            found = await super()._take_step(go)
         return self._telling.found(found)
 
 
@@ -300,7 +300,9 @@ def live(body: Any, capture: Capture, name: str) -> Any:
     """The source of a generator object that runs and is recorded."""
     if isinstance(body, AsyncGeneratorType):
         return AsyncLive(body, capture, name)
-    return LiveGenerator(body if isinstance(body, GeneratorType) else _items(body), capture, name)
+    return LiveGenerator(
+        body if isinstance(body, GeneratorType) else _yield_items(body), capture, name
+    )
 
 
 def generator(source: Any) -> Any:
@@ -308,5 +310,5 @@ def generator(source: Any) -> Any:
     return relay_async(source) if inspect.iscoroutinefunction(source.send) else relay(source)
 
 
-def _items(iterator: Iterator[Any]) -> Generator[Any, Any, None]:
+def _yield_items(iterator: Iterator[Any]) -> Generator[Any, Any, None]:
     yield from iterator

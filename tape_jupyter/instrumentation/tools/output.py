@@ -54,18 +54,19 @@ def patch(module: ModuleType | None = None) -> Undo:
     if module is not None:
         return _MODULES[module.__name__](module)
     return undoing(
-        swap(logging.Logger, "callHandlers", _logging), swap(warnings, "_showwarnmsg", _warning)
+        swap(logging.Logger, "callHandlers", _wrap_call_handlers),
+        swap(warnings, "_showwarnmsg", _wrap_show_warning),
     )
 
 
-def _tell(event: dict[str, Any]) -> None:
+def _record_event(event: dict[str, Any]) -> None:
     body = BODY.get()
     if body is not None and not _inside.now:
         body.shown(event)
 
 
 @contextmanager
-def _told_already() -> Iterator[None]:
+def _mute_recording() -> Iterator[None]:
     before, _inside.now = _inside.now, True
     try:
         yield
@@ -76,15 +77,15 @@ def _told_already() -> Iterator[None]:
 # Streams
 
 
-def _writing(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_write(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def write(stream: Any, string: str) -> Any:
+    def write_taped(stream: Any, string: str) -> Any:
         if BODY.get() is not None:
             name = "err" if getattr(stream, "name", "") == "stderr" else "out"
-            _tell({name: str(string)})
+            _record_event({name: str(string)})
         return original(stream, string)
 
-    return write
+    return write_taped
 
 
 class _Tee:
@@ -99,7 +100,7 @@ class _Tee:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> Any:
-        _tell({self._name: str(text)})
+        _record_event({self._name: str(text)})
         return self._stream.write(text)
 
     def writelines(self, lines: Any) -> None:
@@ -116,7 +117,7 @@ def listening(capture: Any) -> Iterator[None]:
     """Inside, a taped body runs: what it shows is told to its capture."""
     before = BODY.get()
     BODY.set(capture)
-    stood = [_stand("stdout", "out"), _stand("stderr", "err")]
+    stood = [_put_tee("stdout", "out"), _put_tee("stderr", "err")]
     try:
         yield
     finally:
@@ -125,25 +126,25 @@ def listening(capture: Any) -> Iterator[None]:
         BODY.set(before)  # not Token.reset: a dropped coroutine may be closed in another context
 
 
-def _stand(name: str, told: str) -> Undo:
+def _put_tee(name: str, told: str) -> Undo:
     """Put a tee over a stream that cannot be tapped in its class; gives what takes it off again."""
     with _lock:
         stream = getattr(sys, name)
         if stream is None or type(stream).__module__ == "ipykernel.iostream":
-            return _nothing
+            return _do_nothing
         if isinstance(stream, _Tee):
             tee, count = _tees.get(name, (stream, 0))
             if tee is not stream:
-                return _nothing
+                return _do_nothing
             _tees[name] = tee, count + 1
         else:
             tee = _Tee(stream, told)
             _tees[name] = tee, 1
             setattr(sys, name, tee)
-    return functools.partial(_step_down, name, tee)
+    return functools.partial(_remove_tee, name, tee)
 
 
-def _step_down(name: str, tee: _Tee) -> None:
+def _remove_tee(name: str, tee: _Tee) -> None:
     with _lock:
         standing, count = _tees.get(name, (None, 0))
         if standing is not tee:
@@ -155,54 +156,56 @@ def _step_down(name: str, tee: _Tee) -> None:
                 setattr(sys, name, tee._stream)  # noqa: SLF001 - its own
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nothing was put there."""
 
 
 # Displays
 
 
-def _publishing(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def publish(publisher: Any, data: Any, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def publish_taped(
+        publisher: Any, data: Any, metadata: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
         if BODY.get() is not None:
             event: dict[str, Any] = {"display": dict(data), "metadata": dict(metadata or {})}
             event |= {"transient": dict(kwargs["transient"])} if kwargs.get("transient") else {}
             event |= {"update": True} if kwargs.get("update") else {}
-            _tell(event)
-        with _told_already():  # at a terminal it prints
+            _record_event(event)
+        with _mute_recording():  # at a terminal it prints
             return original(publisher, data, metadata, *args, **kwargs)
 
-    return publish
+    return publish_taped
 
 
-def _clearing(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_clear_output(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def clear_output(publisher: Any, wait: bool = False) -> Any:
-        _tell({"clear": bool(wait)})
-        with _told_already():
+        _record_event({"clear": bool(wait)})
+        with _mute_recording():
             return original(publisher, wait)
 
     return clear_output
 
 
-def _display_publisher(owner: Any) -> Undo:
+def _patch_display_publisher(owner: Any) -> Undo:
     own = vars(owner)
-    taps = {"publish": _publishing, "clear_output": _clearing}
+    taps = {"publish": _wrap_publish, "clear_output": _wrap_clear_output}
     return undoing(*(swap_code(own[name], tap) for name, tap in taps.items() if name in own))
 
 
 # Logs and warnings
 
 
-def _logging(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     # it stands in for one
     def callHandlers(logger: logging.Logger, record: logging.LogRecord) -> Any:  # noqa: N802
         if BODY.get() is None or not logger.hasHandlers():
             return original(logger, record)
-        _tell({"log": log_of(record) | {"handlers": handlers_of(logger)}})
-        with _told_already():
+        _record_event({"log": log_of(record) | {"handlers": handlers_of(logger)}})
+        with _mute_recording():
             return original(logger, record)
 
     return callHandlers
@@ -249,7 +252,7 @@ def log_of(record: logging.LogRecord) -> dict[str, Any]:
     return told
 
 
-def _warning(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_show_warning(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def _showwarnmsg(msg: Any) -> Any:
         if BODY.get() is None:
@@ -258,8 +261,8 @@ def _warning(original: Callable[..., Any]) -> Callable[..., Any]:
         told = {"warning": registry.freeze_error(error), "file": msg.filename, "line": msg.lineno}
         if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
             told["text"] = text
-        _tell(told)
-        with _told_already():
+        _record_event(told)
+        with _mute_recording():
             return original(msg)
 
     return _showwarnmsg
@@ -268,13 +271,13 @@ def _warning(original: Callable[..., Any]) -> Callable[..., Any]:
 # Frameworks
 
 
-def _langgraph(module: ModuleType) -> Undo:
+def _patch_langgraph(module: ModuleType) -> Undo:
     """LangGraph's `get_stream_writer`, wherever it was imported to."""
 
-    def door(body: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_body(body: Callable[..., Any]) -> Callable[..., Any]:
         return lambda: writer(body())
 
-    return swap_code(module.get_stream_writer, door)
+    return swap_code(module.get_stream_writer, wrap_body)
 
 
 def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -282,7 +285,7 @@ def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def stream_writer(chunk: Any) -> Any:
         if BODY.get() is not None:
-            _tell(_framed("stream", chunk))
+            _record_event(_freeze_event("stream", chunk))
         given = original(chunk)
         let_act()  # who reads the stream, in another thread
         return given
@@ -298,10 +301,12 @@ def told_arguments(
     """
     if "langgraph.types" not in sys.modules:
         return args, kwargs
-    return tuple(map(_telling, args)), {name: _telling(value) for name, value in kwargs.items()}
+    return tuple(map(_wrap_stream_writer, args)), {
+        name: _wrap_stream_writer(value) for name, value in kwargs.items()
+    }
 
 
-def _telling(value: Any) -> Any:
+def _wrap_stream_writer(value: Any) -> Any:
     module = getattr(value, "__module__", None)
     if not isinstance(module, str) or not module.startswith("langgraph."):
         return value
@@ -313,59 +318,59 @@ def _telling(value: Any) -> Any:
     return value
 
 
-def _llama_index(module: ModuleType) -> Undo:
+def _patch_llama_index(module: ModuleType) -> Undo:
     """The events that LlamaIndex's workflows stream."""
 
-    def told(body: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_body(body: Callable[..., Any]) -> Callable[..., Any]:
         def write_event_to_stream(context: Any, ev: Any) -> Any:
             if BODY.get() is not None:
-                _tell(_framed("workflow", ev))
+                _record_event(_freeze_event("workflow", ev))
             return body(context, ev)
 
         return write_event_to_stream
 
-    return swap_code(module.Context.write_event_to_stream, told)
+    return swap_code(module.Context.write_event_to_stream, wrap_body)
 
 
-def _framed(name: str, value: Any) -> dict[str, Any]:
+def _freeze_event(name: str, value: Any) -> dict[str, Any]:
     try:
         return {name: registry.freeze(value)}
     except CannotFreeze as why:
         return {"lost": f"what it told its framework ({name}) cannot be written: {why}"}
 
 
-def _langchain(module: ModuleType) -> Undo:
-    def told(body: Callable[..., Any]) -> Callable[..., Any]:
-        def dispatch(name: str, data: Any, *, config: Any = None) -> Any:
-            _tell_event(name, data)
+def _patch_langchain(module: ModuleType) -> Undo:
+    def wrap_dispatch(body: Callable[..., Any]) -> Callable[..., Any]:
+        def dispatch_taped(name: str, data: Any, *, config: Any = None) -> Any:
+            _record_dispatched_event(name, data)
             return body(name, data, config=config)
 
-        return dispatch
+        return dispatch_taped
 
-    def told_async(body: Callable[..., Any]) -> Callable[..., Any]:
-        async def dispatch(name: str, data: Any, *, config: Any = None) -> Any:
-            _tell_event(name, data)
+    def wrap_dispatch_async(body: Callable[..., Any]) -> Callable[..., Any]:
+        async def dispatch_taped(name: str, data: Any, *, config: Any = None) -> Any:
+            _record_dispatched_event(name, data)
             return await body(name, data, config=config)
 
-        return dispatch
+        return dispatch_taped
 
     return undoing(
-        swap_code(module.dispatch_custom_event, told),
-        swap_code(module.adispatch_custom_event, told_async),
+        swap_code(module.dispatch_custom_event, wrap_dispatch),
+        swap_code(module.adispatch_custom_event, wrap_dispatch_async),
     )
 
 
-def _tell_event(name: str, data: Any) -> None:
+def _record_dispatched_event(name: str, data: Any) -> None:
     if BODY.get() is not None:
-        event = _framed("data", data)
-        _tell(event if "lost" in event else {"event": name, **event})
+        event = _freeze_event("data", data)
+        _record_event(event if "lost" in event else {"event": name, **event})
 
 
 _MODULES: dict[str, Callable[[ModuleType], Undo]] = {
-    "ipykernel.iostream": lambda module: swap_code(module.OutStream.write, _writing),
-    "ipykernel.zmqshell": lambda module: _display_publisher(module.ZMQDisplayPublisher),
-    "IPython.core.displaypub": lambda module: _display_publisher(module.DisplayPublisher),
-    "langgraph.config": _langgraph,
-    "workflows.context.context": _llama_index,
-    "langchain_core.callbacks.manager": _langchain,
+    "ipykernel.iostream": lambda module: swap_code(module.OutStream.write, _wrap_write),
+    "ipykernel.zmqshell": lambda module: _patch_display_publisher(module.ZMQDisplayPublisher),
+    "IPython.core.displaypub": lambda module: _patch_display_publisher(module.DisplayPublisher),
+    "langgraph.config": _patch_langgraph,
+    "workflows.context.context": _patch_llama_index,
+    "langchain_core.callbacks.manager": _patch_langchain,
 }

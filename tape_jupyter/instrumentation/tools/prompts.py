@@ -45,28 +45,32 @@ def _patch_builtin(module: ModuleType) -> Undo:
     if not isinstance(vars(module)["input"], BuiltinFunctionType):  # a front end's own
         return lambda: None
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        ask = _taped_prompt(original, "input", "maybe")
+    def wrap_input(original: Callable[..., Any]) -> Callable[..., Any]:
+        ask = _build_taped_prompt(original, "input", "maybe")
         return functools.wraps(original)(lambda prompt="", /: ask(prompt))
 
-    return swap(module, "input", wrap)
+    return swap(module, "input", wrap_input)
 
 
 def _swap_codes(functions: list[tuple[Any, str, Discreet]]) -> Undo:
     return undoing(
         *(
-            swap_code(function, functools.partial(_taped_prompt, name=name, discreet=discreet))
+            swap_code(
+                function, functools.partial(_build_taped_prompt, name=name, discreet=discreet)
+            )
             for function, name, discreet in functions
             if isinstance(function, FunctionType)
         )
     )
 
 
-def _taped_prompt(body: Callable[..., Any], name: str, discreet: Discreet) -> Callable[..., Any]:
+def _build_taped_prompt(
+    body: Callable[..., Any], name: str, discreet: Discreet
+) -> Callable[..., Any]:
     """What asks the tape before it asks a person."""
     signature = None if isinstance(body, BuiltinFunctionType) else inspect.signature(body)
 
-    def ask(*args: Any, **kwargs: Any) -> Any:
+    def ask_tape(*args: Any, **kwargs: Any) -> Any:
         # inspect.stack() reads source files for every frame
         if _is_plumbing(sys._getframe(1)):  # noqa: SLF001
             return body(*args, **kwargs)
@@ -76,17 +80,19 @@ def _taped_prompt(body: Callable[..., Any], name: str, discreet: Discreet) -> Ca
             else [signature.bind(*args, **kwargs).arguments.get("prompt", "")]
         )
         live = functools.partial(
-            _typed, functools.partial(body, *args, **kwargs), name, discreet, prompt
+            _ask_person, functools.partial(body, *args, **kwargs), name, discreet, prompt
         )
         taped = TapedFunction(
             name, "tool", lambda _prompt: live(), _PROMPT, drop_first=False, discreet=discreet
         )
         return taped.call(*map(str, prompt))
 
-    return ask
+    return ask_tape
 
 
-def _typed(body: Callable[[], Any], name: str, discreet: Discreet, prompt: Sequence[Any]) -> Any:
+def _ask_person(
+    body: Callable[[], Any], name: str, discreet: Discreet, prompt: Sequence[Any]
+) -> Any:
     """What a person types; in a notebook that replays, a placeholder for a secret where that is
     nothing.
     """

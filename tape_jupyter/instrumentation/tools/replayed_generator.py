@@ -64,26 +64,28 @@ class _Recording:
         at = self.position
         self.thrown = None
         if at in self.steps.thrown:
-            raise self._differs(f"threw {_short(self.steps.thrown[at])} in", "reads on")
+            raise self._build_difference_error(
+                f"threw {_format_error(self.steps.thrown[at])} in", "reads on"
+            )
         recorded, now = self.steps.sent.get(at), None if value is None else frozen_or_type(value)
         if at and now != recorded and not self._is_past():
-            raise self._differs(f"sent {recorded!r:.200}", f"sends {now!r:.200}")
+            raise self._build_difference_error(f"sent {recorded!r:.200}", f"sends {now!r:.200}")
 
     def threw(self, error: BaseException) -> None:
         """The program throws: what was thrown then, or what ends its own reading."""
         recorded = self.steps.thrown.get(self.position)
-        if recorded is not None and _alike(recorded, registry.freeze_error(error)):
+        if recorded is not None and _is_same_error(recorded, registry.freeze_error(error)):
             self.thrown = error
             return
         if isinstance(error, _OUTSIDE):
             if self._is_past():
-                self._did()
+                self._repeat_effects()
                 self._ended()
             elif self._effects is not None and len(self.steps.items) in self.steps.did:
                 self._effects.left()
             raise error
-        then = f"threw {_short(recorded)} in" if recorded is not None else "read on"
-        raise self._differs(then, f"throws {error!r:.200}") from error
+        then = f"threw {_format_error(recorded)} in" if recorded is not None else "read on"
+        raise self._build_difference_error(then, f"throws {error!r:.200}") from error
 
     @property
     def wait(self) -> tuple[float, bool]:
@@ -96,7 +98,7 @@ class _Recording:
     def given(self) -> Found:
         """What the recorded step gave."""
         steps = self.steps
-        self._did()
+        self._repeat_effects()
         if self.position < len(steps.items):
             self.position += 1
             return (registry.thaw(steps.items[self.position - 1]),)
@@ -108,9 +110,9 @@ class _Recording:
             raise put_frames(registry.thaw_error(steps.error or {}), steps.error or {})
         if steps.end == "thrown" and self.thrown is not None:
             raise self.thrown
-        raise self._past()
+        raise self._build_past_error()
 
-    def _did(self) -> None:
+    def _repeat_effects(self) -> None:
         """What the body did in this step happens again."""
         if self._effects is not None and self.position in self.steps.did:
             self._effects.happen(self.position)
@@ -118,7 +120,7 @@ class _Recording:
     def _is_past(self) -> bool:
         return self.steps.end in ("closed", "cut short") and self.position >= len(self.steps.items)
 
-    def _past(self) -> UnmatchedCall:
+    def _build_past_error(self) -> UnmatchedCall:
         how = (
             "an interrupt stopped the run"
             if self.steps.end == "cut short"
@@ -129,18 +131,18 @@ class _Recording:
             "Record the cell again, or read no further than the recorded run did."
         )
 
-    def _differs(self, then: str, now: str) -> UnmatchedCall:
+    def _build_difference_error(self, then: str, now: str) -> UnmatchedCall:
         return UnmatchedCall(
             f"{self.name}: after {self.position} items the recorded program {then}, and now it {now}. "
             "Nothing was run. Record the cell again."
         )
 
 
-def _alike(recorded: Any, now: Any) -> bool:
+def _is_same_error(recorded: Any, now: Any) -> bool:
     return all(recorded.get(part) == now.get(part) for part in ("class", "args"))
 
 
-def _short(error: Any) -> str:
+def _format_error(error: Any) -> str:
     return f"{str(error.get('class', '')).rpartition(':')[2]}{tuple(error.get('args', ()))!r:.200}"
 
 
@@ -149,13 +151,13 @@ class PlayedGenerator(_Recording):
 
     def send(self, value: Any) -> Found:
         self.sent(value)
-        return self._next()
+        return self._take_next()
 
     def throw(self, error: BaseException) -> Found:
         self.threw(error)
-        return self._next()
+        return self._take_next()
 
-    def _next(self) -> Found:
+    def _take_next(self) -> Found:
         if self.gate is not None and not self._is_past():
             seconds, last = self.wait
             self.gate.wait(seconds, last=last)
@@ -167,13 +169,13 @@ class AsyncPlayed(_Recording):
 
     async def send(self, value: Any) -> Found:
         self.sent(value)
-        return await self._next()
+        return await self._take_next()
 
     async def throw(self, error: BaseException) -> Found:
         self.threw(error)
-        return await self._next()
+        return await self._take_next()
 
-    async def _next(self) -> Found:
+    async def _take_next(self) -> Found:
         if self.gate is not None and not self._is_past():
             seconds, last = self.wait
             await self.gate.arrive(seconds, last=last)

@@ -63,7 +63,11 @@ _FOUND: ContextVar[Found | None] = ContextVar("tape_found", default=None)
 
 def patch(module: ModuleType) -> Undo:
     """Tap the base class of retrievers in this module. Returns the undo."""
-    return _langchain(module) if module.__name__.startswith("langchain") else _llama_index(module)
+    return (
+        _patch_langchain(module)
+        if module.__name__.startswith("langchain")
+        else _patch_llama_index(module)
+    )
 
 
 # One retrieval
@@ -83,7 +87,7 @@ class _Library:
     def retrieve(
         self, go: Callable[[Any], Any], name: str, retriever: Any, query: Any, more: dict[str, Any]
     ) -> Any:
-        tape, call = _retrieval_call(name, retriever, query, more)
+        tape, call = _build_call(name, retriever, query, more)
         decision = None if tape is None else tape.begin(call)
         if decision is None:
             return go(retriever)
@@ -92,7 +96,7 @@ class _Library:
             return go(self.stand_in(retriever, decision))
         with running(decision, name), self.heard(retriever) as found:
             documents = go(retriever)
-        return _record(decision, retriever, documents, found)
+        return _record_documents(decision, retriever, documents, found)
 
     async def aretrieve(
         self,
@@ -102,7 +106,7 @@ class _Library:
         query: Any,
         more: dict[str, Any],
     ) -> Any:
-        tape, call = _retrieval_call(name, retriever, query, more)
+        tape, call = _build_call(name, retriever, query, more)
         decision = None if tape is None else await asked(tape, call)
         if decision is None:
             return await go(retriever)
@@ -113,10 +117,10 @@ class _Library:
         with running(decision, name), self.heard(retriever) as found:
             documents = await go(retriever)
             await await_turn(decision)
-        return _record(decision, retriever, documents, found)
+        return _record_documents(decision, retriever, documents, found)
 
 
-def _retrieval_call(
+def _build_call(
     name: str, retriever: Any, query: Any, more: dict[str, Any]
 ) -> tuple[Tape | None, FunctionCall]:
     """The tape, and the call to ask it."""
@@ -129,7 +133,7 @@ def _retrieval_call(
     return tape, FunctionCall(name, {"query": query, **told, **more}, "retrieval")
 
 
-def _played(play: Play) -> Any:
+def _play_documents(play: Play) -> Any:
     """The recorded documents; raises the recorded error."""
     reply = cast("Value", play.reply)
     if reply.error is not None:
@@ -138,19 +142,21 @@ def _played(play: Play) -> Any:
     return value.documents if isinstance(value, Retrieved) else value
 
 
-def _record(capture: Capture, retriever: Any, documents: Any, found: Found) -> Any:
+def _record_documents(capture: Capture, retriever: Any, documents: Any, found: Found) -> Any:
     chunks = [
-        _chunk(document, found) for document in documents or ()
+        _build_chunk(document, found) for document in documents or ()
     ]  # a retriever of one's own may give None
     capture.value(Retrieved(documents, chunks, embedding_of(retriever)))
     return documents
 
 
-def _chunk(document: Any, found: Found) -> dict[str, Any]:
+def _build_chunk(document: Any, found: Found) -> dict[str, Any]:
     """The id and score of a document, as far as they are known."""
     node = getattr(document, "node", document)
     metadata = getattr(document, "metadata", None) or {}
-    scores = [score for other, score in found if other is document or _same(other, document)]
+    scores = [
+        score for other, score in found if other is document or _is_same_document(other, document)
+    ]
     score = (
         getattr(document, "score", None)
         if node is not document
@@ -158,19 +164,19 @@ def _chunk(document: Any, found: Found) -> dict[str, Any]:
     )
     told = {
         "id": getattr(node, "node_id", None) or getattr(node, "id", None),
-        "score": _number(score),
+        "score": _to_float(score),
     }
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same_document(one: Any, other: Any) -> bool:
     return bool(
         one.page_content == getattr(other, "page_content", None)
         and one.id == getattr(other, "id", None)
     )
 
 
-def _number(score: Any) -> float | None:
+def _to_float(score: Any) -> float | None:
     """A plain float, where a store gives one of numpy's."""
     try:
         return None if score is None else float(score)
@@ -184,11 +190,11 @@ def embedding_of(retriever: Any) -> str:
         for name in _MODELS:
             model = getattr(holder, name, None)
             if model is not None and not isinstance(model, (str, list, dict)):
-                return _name_of(model)
+                return _find_model_name(model)
     return ""
 
 
-def _name_of(model: Any) -> str:
+def _find_model_name(model: Any) -> str:
     names = (getattr(model, name, None) for name in _MODEL_NAMES)
     return next((name for name in names if isinstance(name, str) and name), type(model).__name__)
 
@@ -196,37 +202,46 @@ def _name_of(model: Any) -> str:
 # LangChain
 
 
-def _langchain(module: ModuleType) -> Undo:
+def _patch_langchain(module: ModuleType) -> Undo:
     stores = _Stores()
     base = module.BaseRetriever
-    recorded = functools.cache(functools.partial(_langchain_stand_in, base))
+    recorded = functools.cache(functools.partial(_build_langchain_stand_in, base))
     library = _Library(lambda retriever, play: recorded().of(retriever, play), stores.heard)
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_invoke(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         # their name
-        def invoke(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
-            def go(asked: Any) -> Any:
+        def invoke_taped(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
+            def ask_retriever(asked: Any) -> Any:
                 return original(asked, input, config, **kwargs)
 
-            return library.retrieve(go, retriever.get_name(), retriever, input, kwargs)
+            return library.retrieve(ask_retriever, retriever.get_name(), retriever, input, kwargs)
 
-        return invoke
+        return invoke_taped
 
-    def async_door(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def wrap_ainvoke(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
-        async def ainvoke(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
-            def go(asked: Any) -> Awaitable[Any]:
+        async def ainvoke_taped(
+            retriever: Any,
+            input: Any,  # noqa: A002
+            config: Any = None,
+            **kwargs: Any,
+        ) -> Any:
+            def ask_retriever(asked: Any) -> Awaitable[Any]:
                 return original(asked, input, config, **kwargs)
 
-            return await library.aretrieve(go, retriever.get_name(), retriever, input, kwargs)
+            return await library.aretrieve(
+                ask_retriever, retriever.get_name(), retriever, input, kwargs
+            )
 
-        return ainvoke
+        return ainvoke_taped
 
-    return undoing(swap(base, "invoke", wrap), swap(base, "ainvoke", async_door), stores.undo)
+    return undoing(
+        swap(base, "invoke", wrap_invoke), swap(base, "ainvoke", wrap_ainvoke), stores.undo
+    )
 
 
-def _langchain_stand_in(base: Any) -> Any:
+def _build_langchain_stand_in(base: Any) -> Any:
     """A retriever class whose answers are recorded; it goes by the real one's name, tags and
     metadata.
     """
@@ -245,7 +260,7 @@ def _langchain_stand_in(base: Any) -> Any:
             return self.real._get_ls_params(**kwargs)  # noqa: SLF001
 
         def _get_relevant_documents(self, query: str, *, run_manager: Any, **_kwargs: Any) -> Any:  # noqa: ARG002
-            return _played(self.play)
+            return _play_documents(self.play)
 
         async def _aget_relevant_documents(
             self,
@@ -254,7 +269,7 @@ def _langchain_stand_in(base: Any) -> Any:
             run_manager: Any,  # noqa: ARG002
             **_kwargs: Any,
         ) -> Any:
-            return _played(self.play)
+            return _play_documents(self.play)
 
     return Recorded
 
@@ -270,7 +285,7 @@ class _Stores:
     @contextmanager
     def heard(self, retriever: Any) -> Iterator[Found]:
         found: Found = []
-        self._listen(type(getattr(retriever, "vectorstore", None)))
+        self._tap_searches(type(getattr(retriever, "vectorstore", None)))
         token = _FOUND.set(found)
         try:
             yield found
@@ -278,31 +293,31 @@ class _Stores:
             _FOUND.reset(token)
             found.reverse()  # the outermost search, whose scores the retriever got, comes last
 
-    def _listen(self, store: type) -> None:
+    def _tap_searches(self, store: type) -> None:
         for owner in store.__mro__:
             for name in [name for name in vars(owner) if _SEARCH.fullmatch(name)]:
                 if (owner, name) not in self._undo:
-                    self._undo[owner, name] = swap(owner, name, _listening)
+                    self._undo[owner, name] = swap(owner, name, _wrap_search)
 
     def undo(self) -> None:
         while self._undo:
             self._undo.popitem()[1]()
 
 
-def _listening(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_search(original: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(original):
 
         @functools.wraps(original)
-        async def search_async(*args: Any, **kwargs: Any) -> Any:
+        async def search_taped_async(*args: Any, **kwargs: Any) -> Any:
             return _collect_scores(await original(*args, **kwargs))
 
-        return search_async
+        return search_taped_async
 
     @functools.wraps(original)
-    def search(*args: Any, **kwargs: Any) -> Any:
+    def search_taped(*args: Any, **kwargs: Any) -> Any:
         return _collect_scores(original(*args, **kwargs))
 
-    return search
+    return search_taped
 
 
 def _collect_scores(results: Any) -> Any:
@@ -319,36 +334,36 @@ def _collect_scores(results: Any) -> Any:
 # LlamaIndex
 
 
-def _llama_index(module: ModuleType) -> Undo:
+def _patch_llama_index(module: ModuleType) -> Undo:
     base = module.BaseRetriever
-    recorded = functools.cache(functools.partial(_llama_index_stand_in, base))
+    recorded = functools.cache(functools.partial(_build_llama_index_stand_in, base))
 
     def stand_in(retriever: Any, play: Play) -> Any:
         return recorded()(retriever, play)
 
     library = _Library(stand_in, lambda _retriever: nullcontext([]))
 
-    def wrap(original: Any) -> Callable[..., Any]:
+    def wrap_retrieve(original: Any) -> Callable[..., Any]:
         @functools.wraps(original)
-        def retrieve(retriever: Any, str_or_query_bundle: Any) -> Any:
+        def retrieve_taped(retriever: Any, str_or_query_bundle: Any) -> Any:
             go = functools.partial(_call_bound, original, str_or_query_bundle)
             return library.retrieve(
-                go, type(retriever).__name__, retriever, *_query(str_or_query_bundle)
+                go, type(retriever).__name__, retriever, *_split_query(str_or_query_bundle)
             )
 
-        return retrieve
+        return retrieve_taped
 
-    def async_door(original: Any) -> Callable[..., Awaitable[Any]]:
+    def wrap_aretrieve(original: Any) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
-        async def aretrieve(retriever: Any, str_or_query_bundle: Any) -> Any:
+        async def aretrieve_taped(retriever: Any, str_or_query_bundle: Any) -> Any:
             go = functools.partial(_call_bound, original, str_or_query_bundle)
             return await library.aretrieve(
-                go, type(retriever).__name__, retriever, *_query(str_or_query_bundle)
+                go, type(retriever).__name__, retriever, *_split_query(str_or_query_bundle)
             )
 
-        return aretrieve
+        return aretrieve_taped
 
-    return undoing(swap(base, "retrieve", wrap), swap(base, "aretrieve", async_door))
+    return undoing(swap(base, "retrieve", wrap_retrieve), swap(base, "aretrieve", wrap_aretrieve))
 
 
 def _call_bound(original: Any, query: Any, retriever: Any) -> Any:
@@ -356,7 +371,7 @@ def _call_bound(original: Any, query: Any, retriever: Any) -> Any:
     return original.__get__(retriever, type(retriever))(query)
 
 
-def _query(query: Any) -> tuple[str, dict[str, Any]]:
+def _split_query(query: Any) -> tuple[str, dict[str, Any]]:
     """What is asked: a text, or a bundle of a text and what it is to be embedded as."""
     if isinstance(query, str):
         return query, {}
@@ -367,7 +382,7 @@ def _query(query: Any) -> tuple[str, dict[str, Any]]:
     return query.query_str, {name: value for name, value in more.items() if value}
 
 
-def _llama_index_stand_in(base: Any) -> Any:
+def _build_llama_index_stand_in(base: Any) -> Any:
     class Recorded(base):  # type: ignore[misc]
         """A retriever whose answers are recorded: what they lead on to has been followed already."""
 
@@ -376,10 +391,10 @@ def _llama_index_stand_in(base: Any) -> Any:
             self._play = play
 
         def _retrieve(self, _query_bundle: Any) -> Any:
-            return _played(self._play)
+            return _play_documents(self._play)
 
         async def _aretrieve(self, query_bundle: Any) -> Any:  # noqa: ARG002
-            return _played(self._play)
+            return _play_documents(self._play)
 
         def _handle_recursive_retrieval(self, _query_bundle: Any, nodes: Any) -> Any:
             return nodes

@@ -33,14 +33,14 @@ def patch(module: ModuleType) -> Undo:
     shell = vars(module)["ZMQInteractiveShell"]
     return undoing(
         *(
-            swap(shell, name, _taped_system)
+            swap(shell, name, _wrap_system)
             for name in ("system", "system_piped")
             if name in vars(shell)
         )
     )
 
 
-def _taped_system(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_system(original: Callable[..., Any]) -> Callable[..., Any]:
     def system(self: Any, cmd: str) -> None:
         """Call the given cmd in a subprocess, piping stdout/err."""
         if cmd.rstrip().endswith("&"):
@@ -50,51 +50,53 @@ def _taped_system(original: Callable[..., Any]) -> Callable[..., Any]:
             cmd, depth=1
         )  # here: the original would look for names in this frame
         if shell_commands.harmless(["sh", "-c", line]):
-            _run(self, line)
+            _run_line(self, line)
         else:
-            _taped(self, line)
+            _run_taped(self, line)
 
     return system
 
 
-def _run(shell: Any, line: str) -> None:
-    shell.user_ns["_exit_code"] = code = _system(line)
-    _raise(shell, code, line)
+def _run_line(shell: Any, line: str) -> None:
+    shell.user_ns["_exit_code"] = code = _run_as_ipython(line)
+    _raise_on_error(shell, code, line)
 
 
-def _system(line: str) -> int:
+def _run_as_ipython(line: str) -> int:
     """Run it as IPython does: its output goes to sys.stdout as it comes."""
     from IPython.utils import process
 
     return int(vars(process)["system"](line))
 
 
-def _raise(shell: Any, code: int, line: str) -> None:
+def _raise_on_error(shell: Any, code: int, line: str) -> None:
     if getattr(shell, "system_raise_on_error", False) and code != 0:
         from subprocess import CalledProcessError
 
         raise CalledProcessError(code, line)
 
 
-def _taped(shell: Any, line: str) -> None:
+def _run_taped(shell: Any, line: str) -> None:
     """Ask the tape. What it plays is written here; what ran has written it itself."""
     ran: list[str] = []
 
-    def live(command: str) -> dict[str, Any]:
+    def run_live(command: str) -> dict[str, Any]:
         ran.append(command)
         with _Heard(sys.stdout) as heard:
-            code = _system(line if command == _portable_line(line) else command)
+            code = _run_as_ipython(line if command == _build_portable_line(line) else command)
         return {"output": heard.text(), "exit": code}
 
-    done = TapedFunction(NAME, "tool", live, _COMMAND, drop_first=False).call(_portable_line(line))
+    done = TapedFunction(NAME, "tool", run_live, _COMMAND, drop_first=False).call(
+        _build_portable_line(line)
+    )
     if not ran:
         sys.stdout.write(str(done["output"]))
         sys.stdout.flush()
     shell.user_ns["_exit_code"] = code = done["exit"]
-    _raise(shell, code, line)
+    _raise_on_error(shell, code, line)
 
 
-def _portable_line(line: str) -> str:
+def _build_portable_line(line: str) -> str:
     """The line without where this interpreter lies, which `%pip` writes out: it is elsewhere on
     another machine.
     """

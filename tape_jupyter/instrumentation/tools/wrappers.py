@@ -34,12 +34,12 @@ def decorated(anything: Any, name: str | None, kind: Kind) -> Any:
         return type(anything)(decorated(anything.__func__, name, kind))
     if isinstance(anything, type):
         return _tape_methods(anything, name or anything.__name__, kind)
-    if (remake := _manager_maker(anything)) is not None:
+    if (remake := _find_manager_maker(anything)) is not None:
         return remake(decorated(anything.__wrapped__, name or anything.__name__, kind))
     if callable(anything):
-        return _wrapped(anything, name, kind)
+        return _wrap_function(anything, name, kind)
     raise TapeUsageError(
-        f"@tape.{kind} goes on a function, class or tool, not on a {_kind(anything)}: {anything!r:.200}"
+        f"@tape.{kind} goes on a function, class or tool, not on a {_find_class_name(anything)}: {anything!r:.200}"
     )
 
 
@@ -50,7 +50,7 @@ def frozen(anything: Any, /, *, name: str | None = None) -> Any:
     subclass, of an object one whose methods are taped. `name`: what it is called on the tape.
     """
     if isinstance(anything, type):
-        return decorated(_subclass(anything), name, "tool")
+        return decorated(_derive_class(anything), name, "tool")
     if callable(anything) and (
         hasattr(anything, "__name__") or isinstance(anything, functools.partial)
     ):
@@ -60,44 +60,46 @@ def frozen(anything: Any, /, *, name: str | None = None) -> Any:
         (str, bytes, int, float, complex, dict, list, tuple, set, types.ModuleType, type(None)),
     ):
         raise TapeUsageError(
-            f"tape.frozen(...) goes around a function, a class or an object, not a {_kind(anything)}"
+            f"tape.frozen(...) goes around a function, a class or an object, not a {_find_class_name(anything)}"
         )
     return FrozenObject(anything, name or type(anything).__name__)
 
 
-def _kind(anything: Any) -> str:
+def _find_class_name(anything: Any) -> str:
     return type(anything).__name__
 
 
 # Functions
 
 
-def _wrapped(function: Callable[..., Any], name: str | None, kind: Kind) -> Callable[..., Any]:
+def _wrap_function(
+    function: Callable[..., Any], name: str | None, kind: Kind
+) -> Callable[..., Any]:
     if hasattr(function, MARK):
         return function
     record = taped(function, function, name, kind)
-    wrapper: Any = _generating(function) or _forwarding(function, record)
+    wrapper: Any = _build_generator_wrapper(function) or _build_forwarder(function, record)
     setattr(wrapper, MARK, record)
     return wrapper  # type: ignore[no-any-return]  # a function
 
 
-def _forwarding(function: Callable[..., Any], record: Any) -> Callable[..., Any]:
+def _build_forwarder(function: Callable[..., Any], record: Any) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def wait(*args: Any, **kwargs: Any) -> Any:
+        async def forward_async(*args: Any, **kwargs: Any) -> Any:
             return await record.call_async(*args, **kwargs)
 
-        return wait
+        return forward_async
 
     @functools.wraps(function)
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    def forward_call(*args: Any, **kwargs: Any) -> Any:
         return record.call(*args, **kwargs)
 
-    return forward
+    return forward_call
 
 
-def _generating(function: Any) -> FunctionType | None:
+def _build_generator_wrapper(function: Any) -> FunctionType | None:
     """For a generator function another one, of the same sort and with the same parameters; None for
     all others.
     """
@@ -129,22 +131,22 @@ class _Entrance:
 
 
 @contextlib.contextmanager
-def _manager() -> Iterator[None]:
+def _yield_nothing() -> Iterator[None]:
     yield
 
 
 @contextlib.asynccontextmanager
-async def _async_manager() -> Any:
+async def _yield_nothing_async() -> Any:
     yield
 
 
 _MAKERS: dict[Any, Callable[[Any], Any]] = {
-    _manager.__code__: contextlib.contextmanager,
-    _async_manager.__code__: contextlib.asynccontextmanager,
+    _yield_nothing.__code__: contextlib.contextmanager,
+    _yield_nothing_async.__code__: contextlib.asynccontextmanager,
 }
 
 
-def _manager_maker(anything: Any) -> Callable[[Any], Any] | None:
+def _find_manager_maker(anything: Any) -> Callable[[Any], Any] | None:
     """The decorator of contextlib that made this function of a generator function, or None."""
     return _MAKERS.get(anything.__code__) if isinstance(anything, FunctionType) else None
 
@@ -160,7 +162,7 @@ def _tape_methods(cls: type, name: str, kind: Kind) -> type:
         raise TapeUsageError(
             f"@tape.{kind} goes on a class whose methods do something, not on {cls.__name__}"
         )
-    methods = {n: method for n, method in _methods(cls) if n in _SPOKEN or n[:1] != "_"}
+    methods = {n: method for n, method in _list_methods(cls) if n in _SPOKEN or n[:1] != "_"}
     if not methods:
         raise TapeUsageError(
             f"@tape.{kind}: {cls.__name__} has no public method that could be taped"
@@ -170,7 +172,7 @@ def _tape_methods(cls: type, name: str, kind: Kind) -> type:
     return cls
 
 
-def _methods(cls: type) -> Iterator[tuple[str, Any]]:
+def _list_methods(cls: type) -> Iterator[tuple[str, Any]]:
     """Functions in the class and in those above it that are the user's, or of the same library; the
     nearest last.
     """
@@ -186,7 +188,7 @@ def _methods(cls: type) -> Iterator[tuple[str, Any]]:
                     yield name, value
 
 
-def _subclass(cls: type) -> type:
+def _derive_class(cls: type) -> type:
     own = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
     try:
         return types.new_class(cls.__name__, (cls,), exec_body=lambda body: body.update(own))

@@ -70,10 +70,10 @@ class _Transport(PlayedTransport):
 
     abort = close
 
-    def _speak(self, frame: WebSocketFrame) -> None:
+    def _deliver_frame(self, frame: WebSocketFrame) -> None:
         lost = frame.kind == "lost" and not class_name(self.reply.error).endswith(":WebSocketError")
         self._gone = self._gone or lost
-        super()._speak(frame)
+        super()._deliver_frame(frame)
 
 
 def heartbeat(original: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -94,7 +94,7 @@ def heartbeat(original: Callable[[Any], None]) -> Callable[[Any], None]:
 def hear(ws: Any, capture: Capture) -> None:
     """Tell `capture` what is said over a live WebSocket."""
     ws._reader = reader = _Heard(ws._reader, capture)  # noqa: SLF001
-    _tell_sent(
+    _wrap_send_frame(
         ws._writer,  # noqa: SLF001
         Sent(lambda frame: capture.chunk(line_of(frame)), bool, lambda: reader.closed),
     )
@@ -104,10 +104,10 @@ def play(ws: Any, played: PlayedWebSocket) -> None:
     """Let the recorded server hear what the program says, and the program read what is due."""
     ws._reader = reader = _Spoken(ws._reader, played)  # noqa: SLF001
     transport = played.transport
-    _tell_sent(ws._writer, Sent(transport.said, transport.pinged, lambda: reader.closed))  # noqa: SLF001
+    _wrap_send_frame(ws._writer, Sent(transport.said, transport.pinged, lambda: reader.closed))  # noqa: SLF001
 
 
-def _tell_sent(writer: Any, sent: Sent) -> None:
+def _wrap_send_frame(writer: Any, sent: Sent) -> None:
     send = writer.send_frame
 
     @functools.wraps(send)
@@ -147,7 +147,7 @@ class _Heard(_Queue):
                 EOFError("the connection ended without a close") if _is_eof(error) else error
             )
             raise
-        frame = _frame(message)
+        frame = _to_frame(message)
         if frame is not None:
             self._capture.chunk(line_of(frame))
             if frame.kind == "close":
@@ -172,7 +172,7 @@ class _Spoken(_Queue):
             if failure is not None:
                 raise failure from None
             raise
-        frame = _frame(message)
+        frame = _to_frame(message)
         self.closed = self.closed or (frame is not None and frame.kind == "close")
         return message
 
@@ -181,7 +181,7 @@ def _is_eof(error: BaseException) -> bool:
     return type(error).__name__ == "EofStream"
 
 
-def _frame(message: Any) -> WebSocketFrame | None:
+def _to_frame(message: Any) -> WebSocketFrame | None:
     """A message that aiohttp read; None for pings, pongs, and what the library tells itself."""
     kind, data = message.type.name, message.data
     if kind == "TEXT":

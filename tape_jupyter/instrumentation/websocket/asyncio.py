@@ -41,41 +41,43 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """
     known(module)
 
-    def wrap(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+    def wrap_attempt(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         @functools.wraps(original)
         async def create_connection(connect: Any) -> Any:
             tape = instrumentation.current()
             if tape is None or SENDING.get():
                 return await original(connect)
             threads.settle()
-            decision = await stepping_hook.asked(tape, _request(connect))
+            decision = await stepping_hook.asked(tape, _build_request(connect))
             if decision is None:
                 return await original(connect)
             if isinstance(decision, Play):
-                return await _play(decision, connect, module.parse_uri(connect.uri))
-            return await _record(decision, connect, original)
+                return await _play_connection(decision, connect, module.parse_uri(connect.uri))
+            return await _record_connection(decision, connect, original)
 
         return create_connection
 
     until_16 = hasattr(module.connect, "create_connection")
-    undo = swap(module.connect, "create_connection" if until_16 else "open_tcp_connection", wrap)
+    undo = swap(
+        module.connect, "create_connection" if until_16 else "open_tcp_connection", wrap_attempt
+    )
     try:
         probe = module.connect("ws://localhost")  # opens nothing until it is awaited
-        _request(probe), _factory(probe)
+        _build_request(probe), _find_factory(probe)
     except Exception:
         undo()
         raise
     return undo
 
 
-def _factory(connect: Any) -> Callable[[Any], Any]:
+def _find_factory(connect: Any) -> Callable[[Any], Any]:
     factory: Callable[[Any], Any] = (
         connect.factory if hasattr(connect, "factory") else connect.protocol_factory
     )
     return factory
 
 
-def _request(connect: Any) -> Request:
+def _build_request(connect: Any) -> Request:
     if hasattr(connect, "handshake_args"):  # websockets 13 and 14
         given, agent = connect.handshake_args
         given = repeatable(given)
@@ -86,7 +88,7 @@ def _request(connect: Any) -> Request:
     return Request("GET", connect.uri, request_headers(given, agent))
 
 
-async def _record(capture: Capture, connect: Any, original: Callable[[Any], Any]) -> Any:
+async def _record_connection(capture: Capture, connect: Any, original: Callable[[Any], Any]) -> Any:
     with sending(capture):
         connection = await original(connect)
     ends: list[BaseException | None] = []
@@ -103,7 +105,7 @@ async def _record(capture: Capture, connect: Any, original: Callable[[Any], Any]
         lose(error)
 
     @functools.wraps(shake)
-    async def handshake(*args: Any, **kwargs: Any) -> None:
+    async def handshake_taped(*args: Any, **kwargs: Any) -> None:
         with sending(capture):
             await shake(*args, **kwargs)
 
@@ -112,24 +114,24 @@ async def _record(capture: Capture, connect: Any, original: Callable[[Any], Any]
         with live():  # its task takes no number among the program's
             keep()
 
-    connection.connection_lost, connection.handshake = connection_lost, handshake
+    connection.connection_lost, connection.handshake = connection_lost, handshake_taped
     connection.start_keepalive = start_keepalive
     connection.ping = pinging(connection.ping)
     return connection
 
 
-async def _play(play: Play, connect: Any, where: Any) -> Any:
+async def _play_connection(play: Play, connect: Any, where: Any) -> Any:
     reply = cast("Reply", play.reply)
     if reply.status is None:
         await await_cancel(reply.error)
         raise thawed(reply.error)
-    connection = _factory(connect)(where)
+    connection = _find_factory(connect)(where)
     transport = PlayedTransport(play, connection, (where.host, where.port))
     mark(connection.protocol, PLAYED)
     hear_sent(connection.protocol, transport.said, transport.pinged)
     connection.connection_made(transport)
     transport.give_up = connection.protocol.fail
-    connection.start_keepalive = _no_keepalive
+    connection.start_keepalive = _do_nothing
     connection.ping = pinging(connection.ping)
     connection.recv = transport.guard(connection.recv)
     connection.recv_streaming = transport.guard_pieces(connection.recv_streaming)
@@ -137,5 +139,5 @@ async def _play(play: Play, connect: Any, where: Any) -> Any:
     return connection
 
 
-def _no_keepalive() -> None:
+def _do_nothing() -> None:
     """A recorded server needs no pings to stay."""

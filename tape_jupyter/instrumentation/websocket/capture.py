@@ -73,19 +73,19 @@ class Assembler:
         fragments come.
         """
         if opcode == CLOSE:
-            return _closed_by(self._by, data)
+            return _parse_close_frame(self._by, data)
         if opcode in (TEXT, BINARY):
             self._kind, self._parts = "text" if opcode == TEXT else "binary", []
         elif opcode != CONTINUED:
             return None
         self._parts.append(bytes(data))
-        return self._message(whole=True) if fin else None
+        return self._build_message(whole=True) if fin else None
 
     def rest(self) -> WebSocketFrame | None:
         """The message that the end of the connection broke off."""
-        return self._message(whole=False) if self._parts else None
+        return self._build_message(whole=False) if self._parts else None
 
-    def _message(self, *, whole: bool) -> WebSocketFrame:
+    def _build_message(self, *, whole: bool) -> WebSocketFrame:
         parts, self._parts = self._parts, []
         lengths = tuple(map(len, parts)) if len(parts) > 1 or not whole else ()
         return WebSocketFrame(self._by, self._kind, b"".join(parts), parts=lengths, whole=whole)
@@ -188,14 +188,14 @@ class Sent:
         """
 
         @functools.wraps(give_up)
-        def fail(*args: Any, **kwargs: Any) -> None:
+        def fail_noted(*args: Any, **kwargs: Any) -> None:
             self._failing.append(True)
             try:
                 give_up(*args, **kwargs)
             finally:
                 self._failing.pop()
 
-        return fail
+        return fail_noted
 
 
 def pinging(ping: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,7 +222,7 @@ def reminder(connection: Any) -> Callable[[], object]:
     return remind
 
 
-def _closed_by(by: Literal["got", "sent"], data: bytes) -> WebSocketFrame:
+def _parse_close_frame(by: Literal["got", "sent"], data: bytes) -> WebSocketFrame:
     """A close frame as a Frame: two bytes of code, then the reason (RFC 6455, 5.5.1)."""
     code = int.from_bytes(data[:2], "big") if len(data) >= 2 else NO_CODE
     return WebSocketFrame(by, "close", bytes(data[2:]), code)

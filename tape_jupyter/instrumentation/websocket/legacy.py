@@ -40,10 +40,10 @@ from tape_jupyter.instrumentation.websocket.replay_transport import PlayedTransp
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap `Connect` of `module` (websockets.legacy.client). Returns the undo."""
-    return swap(module.Connect, "__await_impl__", _taped_connect)
+    return swap(module.Connect, "__await_impl__", _wrap_connect)
 
 
-def _taped_connect(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+def _wrap_connect(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
     @functools.wraps(original)
     async def connect_taped(connect: Any) -> Any:
         if instrumentation.current() is not None and not SENDING.get():
@@ -78,7 +78,7 @@ class _Attempt(functools.partial[Any]):
         if decision is None:
             return await make()
         if isinstance(decision, Play):
-            return await _play(decision, factory)
+            return await _play_connection(decision, factory)
         with sending(decision):
             transport, protocol = await make()
         _capture_frames(protocol, decision)
@@ -121,18 +121,18 @@ def _capture_frames(protocol: Any, capture: Capture) -> None:
         lose(error)
 
     @functools.wraps(shake)
-    async def handshake(*args: Any, **kwargs: Any) -> None:
+    async def handshake_taped(*args: Any, **kwargs: Any) -> None:
         with sending(capture):
             await shake(*args, **kwargs)
 
     protocol.read_frame, protocol.read_http_response = read_frame, read_http_response
-    protocol.connection_lost, protocol.handshake = connection_lost, handshake
+    protocol.connection_lost, protocol.handshake = connection_lost, handshake_taped
     protocol.ping = pinging(protocol.ping)
     mark(protocol, HEARD)
-    _hear_sent(protocol, lambda frame: capture.chunk(line_of(frame)), echo=False)
+    _capture_sent(protocol, lambda frame: capture.chunk(line_of(frame)), echo=False)
 
 
-def _hear_sent(
+def _capture_sent(
     protocol: Any, tell: Tell, *, echo: bool, pinged: Callable[[bytes], object] = bool
 ) -> None:
     """Tell what goes out before it does; with `echo` also the close that only answers the server's."""
@@ -148,7 +148,7 @@ def _hear_sent(
     protocol.fail_connection = sent.failing(protocol.fail_connection)
 
 
-async def _play(play: Play, factory: functools.partial[Any]) -> Any:
+async def _play_connection(play: Play, factory: functools.partial[Any]) -> Any:
     reply = cast("Reply", play.reply)
     if reply.status is None:
         await await_cancel(reply.error)
@@ -158,13 +158,13 @@ async def _play(play: Play, factory: functools.partial[Any]) -> Any:
         play, protocol, (factory.keywords["host"], factory.keywords["port"]), echoes_later=True
     )
     mark(protocol, PLAYED)
-    _hear_sent(protocol, transport.said, echo=True, pinged=transport.pinged)
+    _capture_sent(protocol, transport.said, echo=True, pinged=transport.pinged)
     protocol.connection_made(transport)
     transport.give_up = protocol.fail_connection
     shake, interval = protocol.handshake, protocol.ping_interval
 
     @functools.wraps(shake)
-    async def handshake(*args: Any, **kwargs: Any) -> None:
+    async def handshake_played(*args: Any, **kwargs: Any) -> None:
         protocol.ping_interval = None  # a recorded server needs no pings to stay
         with (
             live()
@@ -172,7 +172,7 @@ async def _play(play: Play, factory: functools.partial[Any]) -> Any:
             await shake(*args, **kwargs)
         protocol.ping_interval = interval
 
-    protocol.handshake = handshake
+    protocol.handshake = handshake_played
     protocol.ping = pinging(protocol.ping)
     protocol.recv = transport.guard(protocol.recv)
     protocol.send = transport.refusing(protocol.send)

@@ -33,32 +33,32 @@ def patch(module: ModuleType) -> Callable[[], None]:
     the undo.
     """
     if hasattr(module, "WebSocketCommonProtocol"):
-        return swap(module.WebSocketCommonProtocol, "write_frame_sync", _legacy_door)
-    return swap(module.Protocol, "send_frame", _announced)
+        return swap(module.WebSocketCommonProtocol, "write_frame_sync", _wrap_write_frame)
+    return swap(module.Protocol, "send_frame", _wrap_send_frame)
 
 
-def _announced(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+def _wrap_send_frame(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def send_frame(protocol: Any, frame: Any) -> None:
         if frame.opcode in _DATA and protocol.side.name == "CLIENT":
             where = protocol.uri if hasattr(protocol, "uri") else protocol.wsuri  # to websockets 14
-            _announce(protocol, where.host, where.port)
+            _announce_message(protocol, where.host, where.port)
         original(protocol, frame)
 
     return send_frame
 
 
-def _legacy_door(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_write_frame(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def write_frame_sync(protocol: Any, fin: bool, opcode: int, data: Any) -> None:
         if opcode in _DATA and protocol.is_client:
-            _announce(protocol, *(protocol.remote_address or ("", 0))[:2])
+            _announce_message(protocol, *(protocol.remote_address or ("", 0))[:2])
         original(protocol, fin, opcode, data)
 
     return write_frame_sync
 
 
-def _announce(protocol: Any, host: str, port: int) -> None:
+def _announce_message(protocol: Any, host: str, port: int) -> None:
     way = way_of(protocol)
     if way != PLAYED:
         sys.audit(

@@ -29,7 +29,7 @@ class PlayedSocket(Peer):
 
     def __init__(self, play: Play, address: tuple[str, int]) -> None:
         super().__init__(play)
-        self._address, self._handle = address, _always_readable()
+        self._address, self._handle = address, _open_readable()
         self.remind: Callable[[], object] = bool
         self._turn = threading.Condition()
         self._answers: deque[bytes] = deque()
@@ -63,32 +63,32 @@ class PlayedSocket(Peer):
         """
 
         @functools.wraps(read)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
+        def read_guarded(*args: Any, **kwargs: Any) -> Any:
             self.remind()
             waits = not bounded(*args, **kwargs)
-            self._reads(waits)
+            self._count_reader(waits)
             try:
-                with self._failing():
+                with self._raise_refusal():
                     return read(*args, **kwargs)
             finally:
-                self._reads(-waits)
+                self._count_reader(-waits)
 
-        return guarded
+        return read_guarded
 
     def guard_pieces(self, read: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
         """The same for a generator of a message's fragments."""
 
         @functools.wraps(read)
-        def guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        def read_pieces_guarded(*args: Any, **kwargs: Any) -> Iterator[Any]:
             self.remind()
             pieces = read(*args, **kwargs)
             pull = self.guard(lambda: next(pieces, None), bounded=lambda: False)
             while (piece := pull()) is not None:
                 yield piece
 
-        return guarded
+        return read_pieces_guarded
 
-    def _reads(self, change: int) -> None:
+    def _count_reader(self, change: int) -> None:
         with self._turn:
             self._readers += change
             self._since = time.monotonic()
@@ -100,12 +100,12 @@ class PlayedSocket(Peer):
         while not self._held:
             if self._shut or self._over:
                 return b""
-            self._held = self._next()
+            self._held = self._read_next()
         data, self._held = self._held[:size], self._held[size:]
         return data
 
     def sendall(self, data: bytes) -> None:
-        answer = self._handshake_answer(bytes(data))
+        answer = self._build_handshake_answer(bytes(data))
         if answer is not None:
             self._queue_answer(answer)
 
@@ -139,43 +139,43 @@ class PlayedSocket(Peer):
 
     # what the recorded server does
 
-    def _next(self) -> bytes:
+    def _read_next(self) -> bytes:
         """The next bytes for the client; b"" once the connection is over."""
-        step = self._step()
+        step = self._take_step()
         try:
             if isinstance(step, bytes):
                 if not self._answered:
-                    self._pass_gate(self._first_wait(), last=self._was_rejected)
+                    self._pass_gate(self._find_first_wait(), last=self._was_rejected)
                 self._answered, self._over = True, self._was_rejected
                 return step
             if step is not None:
                 self._pass_gate(step.seconds, last=step.last)
         except TapeRefusal as refusal:
             self.refusal, step = refusal, None
-        return self._spoken(step.frame) if step is not None else self._ended()
+        return self._deliver_frame(step.frame) if step is not None else self._end_connection()
 
     def _pass_gate(self, seconds: float, *, last: bool) -> None:
         if self.gate is not None:
             self.gate.wait(seconds, last=last)
 
-    def _spoken(self, frame: WebSocketFrame) -> bytes:
+    def _deliver_frame(self, frame: WebSocketFrame) -> bytes:
         if frame.kind == "failed":
             self.give_up(frame.code, frame.data.decode("utf-8", "replace"))
-            return self._ended()
+            return self._end_connection()
         if frame.kind == "lost":
             self._over = True
-            loss = self._loss()
+            loss = self._find_loss()
             if loss is not None:
                 raise loss
             return b""
         self._over = frame.kind == "close"
         return wire(frame)
 
-    def _ended(self) -> bytes:
+    def _end_connection(self) -> bytes:
         self._over = True
         return b""
 
-    def _step(self) -> bytes | DueFrame | None:
+    def _take_step(self) -> bytes | DueFrame | None:
         """An answer to the handshake or a ping, a frame that is due, None for the end; waits until
         there is one.
         """
@@ -183,14 +183,14 @@ class PlayedSocket(Peer):
             while not self._shut:
                 if self._answers:
                     return self._answers.popleft()
-                due = self._next_frame() if self._greeted else None
+                due = self._find_next_frame() if self._greeted else None
                 if due is not None or self._left:
                     return due
-                if not self._turn.wait(self._patience()) and self._is_stuck():
+                if not self._turn.wait(self._compute_patience()) and self._is_stuck():
                     return None
             return None
 
-    def _patience(self) -> float | None:
+    def _compute_patience(self) -> float | None:
         if not self._readers or self.dialogue is None:
             return None
         return max(0.0, self._since + self.dialogue.patience() - time.monotonic())
@@ -202,7 +202,7 @@ class PlayedSocket(Peer):
         return self.refusal is not None
 
 
-def _always_readable() -> socket.socket:
+def _open_readable() -> socket.socket:
     """For a client that selects before it reads (websockets since 17.3): its reading does the
     waiting here.
     """

@@ -43,13 +43,13 @@ class PlayedTransport(Peer, asyncio.Transport):
         if self.dialogue is not None:
             self.dialogue.said(frame)
         self._left = self._left or not frame.is_message
-        self._rearm()
-        self._loop.call_soon(self._pump)
+        self._restart_timer()
+        self._loop.call_soon(self._deliver_due)
 
     def pinged(self, data: bytes) -> None:
-        self._loop.call_soon(self._hear, pong(data))
+        self._loop.call_soon(self._deliver_data, pong(data))
 
-    def _hear(self, data: bytes) -> None:
+    def _deliver_data(self, data: bytes) -> None:
         if not self._over:
             self._protocol.data_received(data)
 
@@ -57,28 +57,28 @@ class PlayedTransport(Peer, asyncio.Transport):
         """`read`, awaited no longer than the dialogue's patience; raises what ended the play."""
 
         @functools.wraps(read)
-        async def guarded(*args: Any, **kwargs: Any) -> Any:
+        async def read_guarded(*args: Any, **kwargs: Any) -> Any:
             reader = object()
             self._readers.add(reader)
-            self._rearm()
+            self._restart_timer()
             try:
-                with self._failing():
+                with self._raise_refusal():
                     return await read(*args, **kwargs)
             finally:
                 self._readers.discard(reader)
-                self._rearm()
+                self._restart_timer()
 
-        return guarded
+        return read_guarded
 
     def refusing(self, send: Callable[..., Any]) -> Callable[..., Any]:
         """`send`, which raises what ended the play."""
 
         @functools.wraps(send)
-        async def guarded(*args: Any, **kwargs: Any) -> None:
-            with self._failing():
+        async def send_guarded(*args: Any, **kwargs: Any) -> None:
+            with self._raise_refusal():
                 await send(*args, **kwargs)
 
-        return guarded
+        return send_guarded
 
     def guard_pieces(
         self, read: Callable[..., AsyncIterator[Any]]
@@ -86,20 +86,22 @@ class PlayedTransport(Peer, asyncio.Transport):
         """The same for a generator of a message's fragments."""
 
         @functools.wraps(read)
-        async def guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        async def read_pieces_guarded(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
             pieces = read(*args, **kwargs)
             pull = self.guard(lambda: anext(pieces, None))
             while (piece := await pull()) is not None:
                 yield piece
 
-        return guarded
+        return read_pieces_guarded
 
     # what the library does
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        answer = self._handshake_answer(bytes(data))
+        answer = self._build_handshake_answer(bytes(data))
         if answer is not None:
-            self._soon(self._first_wait(), self._was_rejected, lambda: self._answer(answer))
+            self._schedule_act(
+                self._find_first_wait(), self._was_rejected, lambda: self._deliver_answer(answer)
+            )
 
     def is_closing(self) -> bool:
         return self._over
@@ -130,7 +132,7 @@ class PlayedTransport(Peer, asyncio.Transport):
 
     # what the recorded server does
 
-    def _soon(self, seconds: float, last: bool, act: Callable[[], None]) -> None:
+    def _schedule_act(self, seconds: float, last: bool, act: Callable[[], None]) -> None:
         """`act` in a callback; where there is a gate, once it is passed."""
         if self.gate is None:
             self._loop.call_soon(act)
@@ -149,36 +151,38 @@ class PlayedTransport(Peer, asyncio.Transport):
         else:
             act()
         self._busy = False
-        self._pump()
+        self._deliver_due()
 
-    def _answer(self, answer: bytes) -> None:
-        self._hear(answer)
+    def _deliver_answer(self, answer: bytes) -> None:
+        self._deliver_data(answer)
         if self._was_rejected:
             self._hang_up()
         else:
-            self._pump()
+            self._deliver_due()
 
-    def _pump(self) -> None:
+    def _deliver_due(self) -> None:
         """Hand on all that is due."""
         while not (self._busy or self._over):
-            due = self._next_frame() if self._greeted else None
+            due = self._find_next_frame() if self._greeted else None
             if due is None:
                 if self._left:
                     self._hang_up()
                 return
             if self.gate is None:
-                self._speak(due.frame)
+                self._deliver_frame(due.frame)
             else:
-                self._soon(due.seconds, due.last, functools.partial(self._speak, due.frame))
+                self._schedule_act(
+                    due.seconds, due.last, functools.partial(self._deliver_frame, due.frame)
+                )
 
-    def _speak(self, frame: WebSocketFrame) -> None:
+    def _deliver_frame(self, frame: WebSocketFrame) -> None:
         if self._over:
             return
         if frame.kind == "failed":
             self.give_up(frame.code, frame.data.decode("utf-8", "replace"))
             self._hang_up()
         elif frame.kind == "lost":
-            self._hang_up(self._loss())
+            self._hang_up(self._find_loss())
         else:
             self._protocol.data_received(wire(frame))
             if frame.kind == "close" and (self._left or not self._echoes_later):
@@ -188,22 +192,22 @@ class PlayedTransport(Peer, asyncio.Transport):
         if self._over:
             return
         self._over = True
-        self._rearm()
+        self._restart_timer()
         if error is None:
             self._protocol.eof_received()
         self._loop.call_soon(self._protocol.connection_lost, error)
 
-    def _rearm(self) -> None:
+    def _restart_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._readers and self.dialogue is not None and not self._over:
-            self._timer = self._loop.call_later(self.dialogue.patience(), self._overdue)
+            self._timer = self._loop.call_later(self.dialogue.patience(), self._handle_overdue)
 
-    def _overdue(self) -> None:
+    def _handle_overdue(self) -> None:
         assert self.dialogue is not None
         self.refusal = self.dialogue.stuck()
         if self.refusal is None:
-            self._rearm()
+            self._restart_timer()
         else:
             self._hang_up()

@@ -31,7 +31,7 @@ def greeting(reply: Reply, request: bytes) -> bytes:
     """The answer to a handshake: the recorded head, with the proof that this client's key asks for."""
     pairs = list(headers(reply))
     key = _KEY.search(request)
-    if key is not None and not _was_disbelieved(reply):
+    if key is not None and not _is_disbelieved(reply):
         proof = base64.b64encode(
             hashlib.sha1(key[1].strip() + _GUID, usedforsecurity=False).digest()
         ).decode("ascii")
@@ -51,7 +51,7 @@ def greeting(reply: Reply, request: bytes) -> bytes:
     return "\r\n".join(lines).encode("latin-1") + body
 
 
-def _was_disbelieved(reply: Reply) -> bool:
+def _is_disbelieved(reply: Reply) -> bool:
     """The recorded client refused the server's answer (a wrong proof, say): this one must as well."""
     return reply.end == "error" and class_name(reply.error).startswith("websockets.exceptions")
 
@@ -60,12 +60,12 @@ def wire(frame: WebSocketFrame) -> bytes:
     """The bytes of a frame from a server: not masked, not compressed (RFC 6455, 5.2)."""
     if frame.kind == "close":
         code = b"" if frame.code == NO_CODE else frame.code.to_bytes(2, "big")
-        return _framed(CLOSE, code + frame.data, fin=True)
+        return _build_frame(CLOSE, code + frame.data, fin=True)
     first = TEXT if frame.kind == "text" else BINARY
     fragments = frame.fragments
     last = len(fragments) - 1
     return b"".join(
-        _framed(CONTINUED if number else first, data, fin=frame.whole and number == last)
+        _build_frame(CONTINUED if number else first, data, fin=frame.whole and number == last)
         for number, data in enumerate(fragments)
     )
 
@@ -74,10 +74,10 @@ def pong(data: bytes) -> bytes:
     """The answer to a ping; the recorded server's, if it gave none, is not missed: nobody waits in
     replay.
     """
-    return _framed(PONG, data, fin=True)
+    return _build_frame(PONG, data, fin=True)
 
 
-def _framed(opcode: int, data: bytes, *, fin: bool) -> bytes:
+def _build_frame(opcode: int, data: bytes, *, fin: bool) -> bytes:
     size = len(data)
     if size < 126:
         head = bytes((size,))
@@ -100,7 +100,7 @@ class Peer:
         self._request, self._greeted, self._left = b"", False, False
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
+    def _raise_refusal(self) -> Iterator[None]:
         """What fails inside fails of what ended the play, where that was a refusal."""
         try:
             yield
@@ -113,10 +113,10 @@ class Peer:
     def _was_rejected(self) -> bool:
         return self.reply.status != 101
 
-    def _first_wait(self) -> float:
+    def _find_first_wait(self) -> float:
         return self.reply.waits[0] if self._was_rejected and self.reply.waits else 0.0
 
-    def _handshake_answer(self, data: bytes) -> bytes | None:
+    def _build_handshake_answer(self, data: bytes) -> bytes | None:
         """The answer, once the whole request of the handshake was written; what is written later is
         heard above.
         """
@@ -128,10 +128,10 @@ class Peer:
         self._greeted = True
         return greeting(self.reply, self._request)
 
-    def _next_frame(self) -> DueFrame | None:
+    def _find_next_frame(self) -> DueFrame | None:
         return self.dialogue.due() if self.dialogue is not None else None
 
-    def _loss(self) -> OSError | None:
+    def _find_loss(self) -> OSError | None:
         """What reading raised where the recorded connection broke; None where it merely ended."""
         error = thawed(self.reply.error)
         return error if isinstance(error, OSError) else None

@@ -69,7 +69,9 @@ def patch(module: ModuleType) -> Callable[[], None]:
         vars(module.reconnect("ws://localhost"))[
             "create_connection"
         ]  # it opens nothing until it is entered
-        return swap(module.reconnect, "open_connection", functools.partial(_attempts, module))
+        return swap(
+            module.reconnect, "open_connection", functools.partial(_wrap_open_connection, module)
+        )
     connect = module.connect
     own, body = connect.__code__, clone(connect)
     code = trampoline(connect, _Door(module, body))
@@ -84,12 +86,14 @@ def patch(module: ModuleType) -> Callable[[], None]:
     return undo
 
 
-def _attempts(module: ModuleType, original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _wrap_open_connection(
+    module: ModuleType, original: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
     """What stands in for `reconnect.open_connection`, since 17.1."""
 
     @functools.wraps(original)
     def open_connection(reconnect: Any, deadline: Any) -> Any:
-        def changed(options: dict[str, Any]) -> Any:
+        def open_changed(options: dict[str, Any]) -> Any:
             attempt = copy.copy(reconnect)
             vars(attempt).update(options)
             return original(attempt, deadline)
@@ -97,7 +101,7 @@ def _attempts(module: ModuleType, original: Callable[[Any, Any], Any]) -> Callab
         if instrumentation.current() is None or SENDING.get():
             return original(reconnect, deadline)
         reconnect.additional_headers = repeatable(reconnect.additional_headers)
-        return _open(_Attempt(module, reconnect.uri, vars(reconnect), changed))
+        return _open_attempt(_Attempt(module, reconnect.uri, vars(reconnect), open_changed))
 
     return open_connection
 
@@ -112,14 +116,14 @@ class _Door:
         if instrumentation.current() is None or SENDING.get():
             return self.body(uri, **options)
         options["additional_headers"] = repeatable(options.get("additional_headers"))
-        return _open(
+        return _open_attempt(
             _Attempt(
                 self.module, uri, options, lambda changed: self.body(uri, **{**options, **changed})
             )
         )
 
 
-def _open(attempt: _Attempt) -> Any:
+def _open_attempt(attempt: _Attempt) -> Any:
     tape = instrumentation.current()
     assert tape is not None
     threads.settle()
@@ -130,26 +134,26 @@ def _open(attempt: _Attempt) -> Any:
     if decision is None:
         return attempt.open({})
     if isinstance(decision, Play):
-        return _play(decision, attempt)
-    return _record(decision, attempt)
+        return _play_connection(decision, attempt)
+    return _record_connection(decision, attempt)
 
 
-def _record(capture: Capture, attempt: _Attempt) -> Any:
+def _record_connection(capture: Capture, attempt: _Attempt) -> Any:
     made: list[Any] = []
 
-    def heard(socket: Any, protocol: Any, **more: Any) -> Any:
+    def make_recorded(socket: Any, protocol: Any, **more: Any) -> Any:
         hear(protocol, capture, lambda: loss(made[0]) if made else None)
         connection = attempt.make(socket, protocol, **more)
         made.append(connection)
         connection.ping = pinging(connection.ping)
-        connection.start_keepalive = _uncounted(getattr(connection, "start_keepalive", bool))
+        connection.start_keepalive = _make_uncounted(getattr(connection, "start_keepalive", bool))
         return connection
 
     with sending(capture):
-        return attempt.open({"create_connection": heard})
+        return attempt.open({"create_connection": make_recorded})
 
 
-def _uncounted(start: Callable[[], object]) -> Callable[[], None]:
+def _make_uncounted(start: Callable[[], object]) -> Callable[[], None]:
     """`start`, whose thread takes no number among the program's."""
 
     def start_uncounted() -> None:
@@ -159,34 +163,34 @@ def _uncounted(start: Callable[[], object]) -> Callable[[], None]:
     return start_uncounted
 
 
-def _play(play: Play, attempt: _Attempt) -> Any:
+def _play_connection(play: Play, attempt: _Attempt) -> Any:
     reply = cast("Reply", play.reply)
     if reply.status is None:
         raise thawed(reply.error)
     where = attempt.module.parse_uri(attempt.uri)
     socket = PlayedSocket(play, (where.host, where.port))
 
-    def played(_socket: Any, protocol: Any, **more: Any) -> Any:
+    def make_played(_socket: Any, protocol: Any, **more: Any) -> Any:
         mark(protocol, PLAYED)
         hear_sent(protocol, socket.said, socket.pinged)
         connection = attempt.make(socket, protocol, **more)
         connection.ping = pinging(connection.ping)
-        connection.start_keepalive = _no_keepalive
+        connection.start_keepalive = _do_nothing
         socket.give_up = functools.partial(_fail_connection, connection)
         return connection
 
     changed: dict[str, Any] = {
         name: told for name, told in _UNUSED.items() if name in attempt.options
     }
-    changed |= {"sock": socket, "create_connection": played}
+    changed |= {"sock": socket, "create_connection": make_played}
     if where.secure:
         changed["ssl"] = _NoTls()
     with live():  # its thread takes no number among the program's, as it took none when recorded
         connection = attempt.open(changed)
-    return _guarded(connection, socket)
+    return _guard_connection(connection, socket)
 
 
-def _guarded(connection: Any, socket: PlayedSocket) -> Any:
+def _guard_connection(connection: Any, socket: PlayedSocket) -> Any:
     socket.remind = reminder(connection)
     connection.recv = socket.guard(connection.recv, bounded=_has_timeout)
     connection.recv_streaming = socket.guard_pieces(connection.recv_streaming)
@@ -194,7 +198,7 @@ def _guarded(connection: Any, socket: PlayedSocket) -> Any:
     return connection
 
 
-def _no_keepalive() -> None:
+def _do_nothing() -> None:
     """A recorded server needs no pings to stay."""
 
 

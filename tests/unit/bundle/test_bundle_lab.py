@@ -138,7 +138,7 @@ def test_what_cannot_be_laid_out_leaves_no_folder(place, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     with pytest.raises(BundleError, match="no take"):
         jupyterlab.lay(place, Wanted("none", "current", yes=True))
-    monkeypatch.setattr(jupyterlab, "_environment", lambda *_: 1 / 0)
+    monkeypatch.setattr(jupyterlab, "_build_environment", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jupyterlab.lay(place, HERE)
     assert list((tmp_path / "tmp").iterdir()) == []

@@ -10,9 +10,11 @@ from tape_jupyter.errors import BundleError
 
 def test_the_sockets_lie_where_their_paths_are_short_enough(tmp_path, monkeypatch):
     fits = Path("/tmp") / ("f" * (socket_bridge.LONGEST - socket_bridge.NAME - len("/tmp/")))
-    assert socket_bridge._fits(fits) and not socket_bridge._fits(Path(f"{fits}f"))
+    assert socket_bridge._is_short_enough(fits) and not socket_bridge._is_short_enough(
+        Path(f"{fits}f")
+    )
     made = socket_bridge.runtime(tmp_path / ("long" * 20) / "run")
-    assert socket_bridge._fits(made) and made.stat().st_mode & 0o077 == 0
+    assert socket_bridge._is_short_enough(made) and made.stat().st_mode & 0o077 == 0
     socket_bridge.remove(made, made.parent)
     assert made.exists()
     socket_bridge.remove(made, tmp_path)

@@ -126,7 +126,7 @@ def test_a_yanked_version_is_noted():
 
 def test_addresses_lose_password_query_and_fragment():
     data = b'{"files": [{"filename": "amber-1.0-py3-none-any.whl", "url": "https://u:p@h.test/a.whl?token=1#x", "hashes": {"sha256": "%s"}}]}'
-    (file,) = index._from_json(data % (b"0" * 64), "https://h.test/")
+    (file,) = index._parse_json(data % (b"0" * 64), "https://h.test/")
     assert file.url == "https://h.test/a.whl"
 
 

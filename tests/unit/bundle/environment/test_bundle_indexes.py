@@ -26,13 +26,13 @@ def test_with_nothing_configured_it_is_the_public_one(environ):
 def test_the_public_one_is_read_from_the_pip_that_python_brings_where_none_is_installed(
     environ, monkeypatch
 ):
-    told = environment_index._public()
-    environment_index._public.cache_clear()
+    told = environment_index._find_public_index()
+    environment_index._find_public_index.cache_clear()
     monkeypatch.setattr(environment_index, "find_spec", lambda name: None)
     try:
-        assert environment_index._public() == told
+        assert environment_index._find_public_index() == told
     finally:
-        environment_index._public.cache_clear()
+        environment_index._find_public_index.cache_clear()
 
 
 def test_pips_variables_count(environ):
@@ -70,7 +70,7 @@ def test_no_index_means_none(environ):
 
 
 def test_where_nobody_knows_the_default_none_is_made_up(environ, monkeypatch):
-    monkeypatch.setattr(environment_index, "_public", lambda: ("", ""))
+    monkeypatch.setattr(environment_index, "_find_public_index", lambda: ("", ""))
     assert environment_index.configured(environ) == [] and not environment_index.forbidden(environ)
     assert not environment_index.is_public("https:///simple")
 

@@ -68,13 +68,13 @@ def test_uv_is_told_what_pip_is_configured_for(tmp_path):
         "PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "/w",
         "PIP_INDEX_URL": "https://a.test/s", "PIP_EXTRA_INDEX_URL": "https://b.test/s https://c.test/s",
     }  # fmt: skip
-    told = install.Maker("python", "uv", environ)._sources()
+    told = install.Maker("python", "uv", environ)._build_uv_environ()
     assert (
         told["UV_DEFAULT_INDEX"] == "https://a.test/s"
         and told["UV_INDEX"] == "https://b.test/s https://c.test/s"
     )
     assert told["UV_FIND_LINKS"] == "/w"
-    none = install.Maker("python", "uv", {**environ, "PIP_NO_INDEX": "1"})._sources()
+    none = install.Maker("python", "uv", {**environ, "PIP_NO_INDEX": "1"})._build_uv_environ()
     assert none["UV_NO_INDEX"] == "1" and "UV_DEFAULT_INDEX" not in none
 
 

@@ -27,7 +27,7 @@ def wheel(url, **more):
 @pytest.fixture
 def public():
     """The host of the public index's files, as pip knows it."""
-    host = index._public()[1]
+    host = index._find_public_index()[1]
     assert host
     return f"https://{host}/a/amber-1.0-py3-none-any.whl"
 

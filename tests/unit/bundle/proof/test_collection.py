@@ -165,7 +165,7 @@ def test_nothing_of_this_machine_is_told_but_where_packages_lie(told, folder):
 def test_too_large_files_are_left_out_with_the_reason(monkeypatch):
     monkeypatch.setattr(collection, "ONE", 10)
     monkeypatch.setattr(collection, "ALL", 12)
-    kept, left = collection._within_caps(
+    kept, left = collection._split_by_caps(
         [
             InputFile("huge", 11, "h"),
             InputFile("b", 8, "b"),
@@ -180,10 +180,10 @@ def test_too_large_files_are_left_out_with_the_reason(monkeypatch):
 
 
 def test_the_root_rises_only_as_far_as_it_must():
-    assert collection._common("a/nb", ["a/nb/x.csv"]) == "a/nb"
-    assert collection._common("a/nb", ["a/nb/x.csv", "a/data/y.csv"]) == "a"
-    assert collection._common("a/nb", ["z.csv"]) == ""
-    assert collection._common("", ["a/z.csv"]) == ""
+    assert collection._find_common_folder("a/nb", ["a/nb/x.csv"]) == "a/nb"
+    assert collection._find_common_folder("a/nb", ["a/nb/x.csv", "a/data/y.csv"]) == "a"
+    assert collection._find_common_folder("a/nb", ["z.csv"]) == ""
+    assert collection._find_common_folder("", ["a/z.csv"]) == ""
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,9 @@ def test_the_hooks_prove_themselves_and_go_when_the_last_cell_goes():
 def test_where_the_hooks_do_not_work_it_is_said_once_and_the_rest_is_held(deck, path, monkeypatch):
     monkeypatch.setattr(wall_clock, "_loaded", [])
     monkeypatch.setattr(wall_clock, "_reason", [])
-    monkeypatch.setattr(wall_clock, "_imported", lambda: types.SimpleNamespace(traveller_stack=[]))
+    monkeypatch.setattr(
+        wall_clock, "_import_time_machine", lambda: types.SimpleNamespace(traveller_stack=[])
+    )
     with taped(deck, "record", path) as cell:
         told = time.perf_counter(), work("a", 0.01)
     assert (
