@@ -17,6 +17,7 @@ import collections
 import enum
 import functools
 import hashlib
+import inspect
 import io
 import itertools
 import logging
@@ -35,6 +36,7 @@ from tape_jupyter.cassette.match_key import canonical
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
+from tape_jupyter.dataflow.fingerprint.unwrapped import body_of, code_of
 from tape_jupyter.encoding.values import stdlib
 from tape_jupyter.encoding.values.placeholders import StandIn
 from tape_jupyter.encoding.values.registry import freeze
@@ -453,7 +455,7 @@ class _Walk:
             self.look(each, at, depth + 1).digest
             for each in (value.__defaults__, value.__kwdefaults__, held)
         ]
-        digest = _compute_digest("function", name, _digest_code(value.__code__), *inner)
+        digest = _compute_digest("function", name, _digest_code(_find_code(value)), *inner)
         return _Part(digest, {"<code>": name, "digest": digest[:16]})
 
     def method(self, value: Any, at: str, depth: int) -> _Part:
@@ -464,7 +466,7 @@ class _Walk:
             return _build_part("builtin", name)
         inner = self.look(owner, at, depth + 1)
         body = (
-            _digest_code(value.__func__.__code__)
+            _digest_code(_find_code(value.__func__))
             if hasattr(value, "__func__") and hasattr(value.__func__, "__code__")
             else ""
         )
@@ -581,6 +583,19 @@ def _build_part(what: str, told: Any) -> _Part:
 def _build_digest_part(what: str, size: Any, text: str) -> _Part:
     digest = _compute_digest(what, str(size), text)
     return _Part(digest, {"<digest>": digest[:16], "of": f"{what}, {size}"})
+
+
+def _find_code(function: Any) -> types.CodeType:
+    """Its code; the user's own where ours holds an object, which is another in each process."""
+    code: types.CodeType = function.__code__
+    if not isinstance(function, types.FunctionType):
+        return code
+    if code.co_flags & _GENERATORS and isinstance(body := body_of(function), types.FunctionType):
+        return code_of(body)
+    return code_of(function)
+
+
+_GENERATORS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 
 
 def _digest_code(code: types.CodeType) -> str:

@@ -132,7 +132,15 @@ def _put_umask(told: Any) -> None:
 
 
 def _read_tracing() -> list[Any]:
-    return [sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()]
+    """None for what we profile with ourselves (dataflow/tracing/executed_code.py): it ends when it
+    has seen enough, amid a tool too.
+    """
+    found = [sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()]
+    return [None if _is_ours(function) else function for function in found]
+
+
+def _is_ours(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("tape_jupyter.")
 
 
 def _read_timers() -> list[bool]:

@@ -112,18 +112,18 @@ class span:  # noqa: N801  # used like a function: `with tape.span("plan"):`, `@
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
-            async def run_within_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+            async def within_async(*args: P.args, **kwargs: P.kwargs) -> Any:
                 with self:
                     return await function(*args, **kwargs)
 
-            return cast("Callable[P, R]", run_within_async)
+            return cast("Callable[P, R]", within_async)
 
         @functools.wraps(function)
-        def run_within(*args: P.args, **kwargs: P.kwargs) -> R:
+        def within(*args: P.args, **kwargs: P.kwargs) -> R:
             with self:
                 return function(*args, **kwargs)
 
-        return run_within
+        return within
 
 
 # Taping where a function stands

@@ -87,16 +87,16 @@ def _build_forwarder(function: Callable[..., Any], record: Any) -> Callable[...,
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def forward_async(*args: Any, **kwargs: Any) -> Any:
+        async def wait(*args: Any, **kwargs: Any) -> Any:
             return await record.call_async(*args, **kwargs)
 
-        return forward_async
+        return wait
 
     @functools.wraps(function)
-    def forward_call(*args: Any, **kwargs: Any) -> Any:
+    def forward(*args: Any, **kwargs: Any) -> Any:
         return record.call(*args, **kwargs)
 
-    return forward_call
+    return forward
 
 
 def _build_generator_wrapper(function: Any) -> FunctionType | None:

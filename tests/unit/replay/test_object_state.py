@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tape_jupyter as tape
 from tape_jupyter.replay import object_state
 from tape_jupyter.secrets.masked_values import MaskedValues
 from tape_jupyter.secrets.registry import Secrets
@@ -258,3 +259,32 @@ def test_a_queue_is_what_waits_in_it():
     one, other = queue.Queue(), queue.Queue()
     one.put(1)
     assert digest(one) != digest(other)
+
+
+def test_a_taped_generator_that_an_object_holds_counts_as_the_one_that_was_written():
+    def stream(topic):
+        yield topic
+
+    plain, taped = User(tools=[stream]), User(tools=[tape.tool(stream)])
+    assert digest(plain) == digest(taped)
+
+
+def test_our_wrappers_keep_the_names_that_older_recordings_know_them_by():
+    """The digest of an argument that holds a taped function is made of its wrapper's code, names
+    too: with others, what was recorded before is not found.
+    """
+
+    def plain(x):
+        return x
+
+    async def later(x):
+        return x
+
+    wrappers = [tape.tool(plain), tape.tool(later), tape.span("s")(plain), tape.span("s")(later)]
+    named = [(each.__code__.co_name, each.__code__.co_names) for each in wrappers]
+    assert named == [
+        ("forward", ("call",)),
+        ("wait", ("call_async",)),
+        ("within", ()),
+        ("within_async", ()),
+    ]
