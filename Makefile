@@ -24,7 +24,7 @@ test: $(VENV)/.group-test js chromium ## the tests of every push (15 to 20 minut
 	$(BIN)/python -m pytest -n $(JOBS) --maxprocesses=4 --dist loadfile --session-timeout=$(TEST_SECONDS) $(ARGS)
 
 test-long: $(VENV)/.group-test ## the nightly counts: a million mutated cassettes, 500 kills
-	TAPE_PROPERTY_COUNT=1000000 TAPE_KILL_COUNT=500 TAPE_CELL_COUNT=5000 TAPE_RACE_COUNT=560 TAPE_NIGHTLY=1 \
+	TAPE_PROPERTY_COUNT=1000000 TAPE_KILL_COUNT=500 TAPE_CELL_COUNT=5000 TAPE_RACE_COUNT=560 TAPE_SEQUENCE_COUNT=2500 TAPE_NIGHTLY=1 \
 		$(BIN)/python -m pytest --timeout=0 $(ARGS)
 
 lint: $(VENV)/.group-test $(VENV)/.group-lint ## ruff and mypy

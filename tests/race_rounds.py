@@ -46,11 +46,11 @@ Program = Callable[[str], Any]
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+    disable_nagle_algorithm, apart = True, APART
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length") or 0))
-        time.sleep(random.random() * APART)
+        time.sleep(random.random() * self.apart)
         body = json.dumps({"x": os.urandom(4).hex()}).encode()
         self.send_response(200)
         self.send_header("content-type", "application/json")
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
             for _ in range(3):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
-                time.sleep(random.random() * APART / 4)
+                time.sleep(random.random() * self.apart / 4)
             self.wfile.write(b"0\r\n\r\n")
         else:
             self.send_header("content-length", str(len(body)))
@@ -78,8 +78,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def provider() -> Iterator[str]:
+def provider(apart: float = APART) -> Iterator[str]:
     serve = "from tests.race_rounds import Server, Handler; s = Server(('127.0.0.1', 0), Handler); "
+    serve += f"Handler.apart = {apart}; "
     serve += "print(s.server_port, flush=True); s.serve_forever()"
     with subprocess.Popen(
         [sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True
@@ -214,7 +215,7 @@ async def tools(url: str, client: httpx.AsyncClient) -> Any:
 
     @tape.tool
     async def look(number: int) -> int:
-        await asyncio.sleep(random.random() * APART)
+        await asyncio.sleep(random.random() * self.apart)
         return number
 
     async def one(number: int) -> None:
@@ -695,7 +696,7 @@ def langgraph_writes(url: str, client: httpx.Client) -> Any:
     def work(name: str) -> str:
         for number in range(3):
             get_stream_writer()((name, number))
-            time.sleep(random.random() * APART / 8)
+            time.sleep(random.random() * self.apart / 8)
         return name
 
     def node(name: str) -> Any:

@@ -15,7 +15,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.audit.installed_packages import distributions, not_installed
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism import random_state, timezone
 from tape_jupyter.isolation import network_guard
 
@@ -108,7 +108,7 @@ def _digest_own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
     kinds = () if numpy_random is None else (numpy_random.Generator,)
     found: dict[str, str] = {}
     for name, value in list(namespace.items()):
-        if isinstance(value, random.Random):
+        if isinstance(value, random_state.Random):
             found[name] = _compute_digest(repr(value.getstate()).encode())
         elif kinds and isinstance(value, kinds):
             found[name] = _compute_digest(repr(value.bit_generator.state).encode())
@@ -154,7 +154,7 @@ def git(folder: Path) -> dict[str, Any]:
     moved = tuple(
         _read_modified_time(root / ".git" / name) for name in ("HEAD", "index", "logs/HEAD")
     )
-    return dict(_read_git_state(root, moved, int(time.monotonic() / _GIT_HOLDS)))
+    return dict(_read_git_state(root, moved, int(monotonic() / _GIT_HOLDS)))
 
 
 @lru_cache(maxsize=4)

@@ -68,7 +68,8 @@ class OutputDifference:
             else list(self.lines)
         )
         more = len(told) - most
-        return [head, *told[:most], *([f"... and {more} more lines"] if more > 0 else [])]
+        shown = map(outputs.shortened, told[:most])
+        return [head, *shown, *([f"... and {more} more lines"] if more > 0 else [])]
 
     def record(self) -> dict[str, Any]:
         """For --json."""

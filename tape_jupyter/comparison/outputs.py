@@ -140,6 +140,8 @@ _COUNT = re.compile(r"\b(In|Cell In|Input In) ?\[\d+\]")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 DIFF_LINES = 60
 """Lines of a cell's diff that are shown; a replay that went wrong early differs everywhere."""
+DIFF_WIDTH = 4_000
+"""Characters of such a line that are shown: ten megabytes may stand in one."""
 
 
 def is_summary(output: Output) -> bool:
@@ -224,7 +226,14 @@ def diff(
     before, after = list(lines(saved, where)), list(lines(replayed, where))
     found = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
     more = len(found) - DIFF_LINES
-    return [*found[:DIFF_LINES], f"... and {more} more lines"] if more > 0 else found
+    shown = [shortened(line) for line in found[:DIFF_LINES]]
+    return [*shown, f"... and {more} more lines"] if more > 0 else shown
+
+
+def shortened(line: str) -> str:
+    """A line of a diff as it is shown."""
+    more = len(line) - DIFF_WIDTH
+    return f"{line[:DIFF_WIDTH]} ... and {more:,} more characters" if more > 0 else line
 
 
 def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iterator[str]:

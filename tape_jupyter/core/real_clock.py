@@ -3,18 +3,38 @@
 What is imported meanwhile takes what stands there for Python's own and keeps it: our modules would
 look for dates that are none, and time-machine's C half writes into whatever it takes for a built-in
 function, so that the kernel dies.
+
+`monotonic` and `perf_counter` are what we ourselves measure and wait by: nobody's stand-in, ours
+included, reaches them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import BuiltinImporter
 from importlib.util import module_from_spec
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
+
+
+def _second_time() -> ModuleType:
+    """Another module `time`, of the same C functions. Raises RuntimeError where it is not built in."""
+    spec = BuiltinImporter.find_spec("time")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("the module time is not built in")
+    second = module_from_spec(spec)
+    spec.loader.exec_module(second)
+    return second
+
+
+_second = _second_time()
+monotonic: Callable[[], float] = _second.monotonic
+monotonic_ns: Callable[[], int] = _second.monotonic_ns
+perf_counter: Callable[[], float] = _second.perf_counter
+perf_counter_ns: Callable[[], int] = _second.perf_counter_ns
 
 
 @contextmanager
@@ -40,14 +60,7 @@ def genuine() -> Iterator[None]:
 
 
 def _find_genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
-    """The module, the name, and what Python itself has there. A second `time` shares its C
-    functions with the first.
-    """
-    spec = BuiltinImporter.find_spec("time")
-    if spec is None or spec.loader is None:
-        raise RuntimeError("the module time is not built in")
-    second = module_from_spec(spec)
-    spec.loader.exec_module(second)
+    """The module, the name, and what Python itself has there."""
     for name in (
         "time",
         "time_ns",
@@ -57,8 +70,8 @@ def _find_genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
         "localtime",
         "strftime",
     ):
-        if hasattr(second, name):
-            yield time, name, getattr(second, name)
+        if hasattr(_second, name):
+            yield time, name, getattr(_second, name)
     date = _find_static_class(object, "date")
     yield dt, "date", date
     yield dt, "datetime", _find_static_class(date, "datetime")

@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter.core.context import is_body
+from tape_jupyter.core.real_clock import monotonic, monotonic_ns, perf_counter_ns
+from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.determinism.clock_readings import Notes, Readings
 from tape_jupyter.determinism.idle_detection import Quiet, others_time
 from tape_jupyter.determinism.order import Handovers, RecordedOrder, Signal, Turns
@@ -39,8 +41,8 @@ from tape_jupyter.determinism.scheduler import Deadline, Order, Schedule
 Kind = Literal["wall", "monotonic", "perf"]
 REAL: dict[Kind, Callable[[], int]] = {
     "wall": time.time_ns,
-    "monotonic": time.monotonic_ns,
-    "perf": time.perf_counter_ns,
+    "monotonic": monotonic_ns,
+    "perf": perf_counter_ns,
 }
 
 GRACE = 1.0
@@ -115,7 +117,7 @@ class TapeClock:
         self.turns = Turns(self._find_active_thread)
         self.order = Handovers(self.turns, lambda loop: watch(loop, self)) if orders else None
         self.sequence = sequence
-        self._started = time.monotonic()
+        self._started = monotonic()
         self._children = _list_children() if sleeps else frozenset()
 
     @property
@@ -161,7 +163,7 @@ class TapeClock:
     def _measure_elapsed(self) -> int:
         if self.jumps:
             return self._schedule.now
-        return max(self._schedule.now, int((time.monotonic() - self._started) * 1e9))
+        return max(self._schedule.now, int((monotonic() - self._started) * 1e9))
 
     def advance(self, by: int) -> None:
         """A reply that took so long was handed on at once."""
@@ -184,7 +186,7 @@ class TapeClock:
         time.sleep(0)
         when = self.now() + int(seconds * 1e9)
         quiet = self.wait(
-            when, time.monotonic() + seconds + (GRACE if number is not None else 0.0), None, number
+            when, monotonic() + seconds + (GRACE if number is not None else 0.0), None, number
         )
         if self.sequence is not None and number is not None:
             self.sequence.passed(number, quiet=quiet)
@@ -196,7 +198,7 @@ class TapeClock:
         the event set.
         """
         number = self.sequence.timer(strand) if self.sequence is not None else None
-        limit = time.monotonic() + seconds + (GRACE if number is not None else 0.0)
+        limit = monotonic() + seconds + (GRACE if number is not None else 0.0)
         due = self._build_deadline(self.now() + int(seconds * 1e9), limit, None, number)
         rang: list[bool] = []
 
@@ -378,7 +380,7 @@ class TapeClock:
 
         `first`: the one that is looked at before the others, once.
         """
-        running, ignored = self._list_running_threads(), {threading.get_ident(), *ignored}
+        running, ignored = self._list_running_threads(), {thread_number(), *ignored}
         if running is None:
             return _STARTING
         others = [each for each in running if each.ident not in ignored]
@@ -390,7 +392,7 @@ class TapeClock:
         with self._lock:
             if self.closed or not self.jumps or self._schedule.first() is None:
                 return False
-            if not (self.is_alone() and self._quiet.no_files_more(threading.get_ident(), selector)):
+            if not (self.is_alone() and self._quiet.no_files_more(thread_number(), selector)):
                 self._start_pump()
                 return False
             due = self._schedule.release(quiet=True, real=0.0)
@@ -425,7 +427,7 @@ class TapeClock:
             return None
         return self._schedule.release(
             quiet=quiet,
-            real=time.monotonic(),
+            real=monotonic(),
             computed=others_time() / 1e9,
             runs_on=getattr(self._quiet, "runs_on", False),
         )
@@ -448,14 +450,14 @@ class TapeClock:
         What is put on the heap meanwhile is not held: somebody else's strand may go on.
         """
         with self._lock:
-            self._held += [(due, time.monotonic()) for due in self._schedule.drain()]
+            self._held += [(due, monotonic()) for due in self._schedule.drain()]
 
     def go_on(self) -> None:
         """Nobody waits for a person any more. Real limits are later by the time that passed."""
         with self._lock:
             held, self._held = self._held, []
             for due, since in held:
-                due.limit += time.monotonic() - since
+                due.limit += monotonic() - since
                 if not self.closed:
                     self._add_deadline(due)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism.clock import GRACE, TapeClock
 from tape_jupyter.determinism.order import RecordedOrder
 from tape_jupyter.determinism.scheduler import Order, Timeline
@@ -37,7 +37,7 @@ class ReplyGate:
             ended,
             in_one,
         )
-        self._began, self._real = clock.now(), time.monotonic()
+        self._began, self._real = clock.now(), monotonic()
         self._passed = (-1.0, False)
 
     def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002 - it has no places for what is shown

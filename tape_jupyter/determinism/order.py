@@ -35,6 +35,7 @@ from operator import itemgetter
 from time import sleep  # not the stand-in that programs get
 from typing import Any, Protocol
 
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism.idle_detection import others_time
 from tape_jupyter.determinism.scheduler import BEYOND, HOLD, NEVER
 from tape_jupyter.errors import CassetteError
@@ -218,7 +219,7 @@ class Turns:
                 if self._is_first(own):
                     break
                 continue
-            now = time.monotonic()
+            now = monotonic()
             if not began:
                 began, spent = now, others_time() / 1e9
             if others_time() / 1e9 - spent > patience or now - began > PATIENCE:

@@ -62,6 +62,10 @@ class Generator:
         self.set(_read_state(state, self.get()))
 
 
+Random: type[random.Random] = type(random._inst)  # noqa: SLF001
+"""Python's own, whatever a program has put in its place."""
+
+
 def standing() -> list[Generator]:
     """The process's own generators: `random`, and those of numpy and torch where they are imported."""
     found = [Generator("random", random.getstate, random.setstate, random.seed)]
@@ -76,7 +80,7 @@ def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
     """Generators that variables of a notebook hold (`rng = numpy.random.default_rng()`), each once."""
     numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     kinds: list[tuple[Any, Callable[[str, Any], Generator]]] = [
-        (random.Random, _build_python_generator),
+        (Random, _build_python_generator),
         (getattr(numpy, "RandomState", ()), _build_numpy_generator),
         (
             getattr(numpy, "Generator", ()),
@@ -172,7 +176,7 @@ def words_between(before: Raw, after: Raw) -> int | None:
         (start, place, _), (end, goal, _) = mersenne(before), mersenne(after)
     except (ValueError, KeyError):
         return None
-    scratch = random.Random()  # noqa: S311  # walks the same numbers again
+    scratch = Random()  # walks the same numbers again
     scratch.setstate((3, (*start, place), None))
     for block in range(_FURTHEST):
         if start == end and (block or goal >= place):
@@ -191,7 +195,7 @@ def further(now: Raw, words: Any, gauss: float | None) -> Raw:
     if type(words) is not int or not 0 <= words <= _FURTHEST * BLOCK:
         raise ValueError(f"{words!r} is no number of words")
     block, index, _ = mersenne(now)
-    scratch = random.Random()  # noqa: S311
+    scratch = Random()
     scratch.setstate((3, (*block, index), None))
     if words:
         scratch.getrandbits(32 * words)
@@ -223,7 +227,7 @@ def place(raw: Raw) -> dict[str, int | float]:
 
 
 def _compute_next_block(words: list[int]) -> list[int]:
-    scratch = random.Random()  # noqa: S311  # walks the same numbers
+    scratch = Random()  # walks the same numbers
     scratch.setstate((3, (*words, BLOCK), None))
     scratch.getrandbits(1)
     return list(scratch.getstate()[1][:-1])

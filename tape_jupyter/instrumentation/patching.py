@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType, ModuleType
 from typing import Any
+from weakref import WeakSet
 
 from tape_jupyter.core.call import Capture
 from tape_jupyter.core.context import SENDING
@@ -17,19 +20,39 @@ the name.
 """
 
 
+_codes: set[Any] = set()
+"""The code of every stand-in that is a function. (What wraps one may have its attributes.)"""
+
+
+_owners: WeakSet[type] = WeakSet()
+"""The classes that have had stand-ins."""
+
+
+class StandIn:
+    """A base for stand-ins that are neither functions nor classes."""
+
+
 def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None]:
     """Replace `owner.name` by `door(original)`. Returns the undo; what is swapped already stays as
-    it is.
+    it is, and so does what a mock has, which stands for a class or module.
 
     Somebody else may patch over ours: their patch is then left in place, and ours passes through
-    without a tape.
+    without a tape. Once they take theirs off, ours may stand there again, of long ago: it gives way.
     """
+    if not isinstance(owner, type | ModuleType):
+        return lambda: None
     inherited = name not in vars(owner)  # gevent's Thread has its methods from Python's
     original = getattr(owner, name) if inherited else vars(owner)[name]
-    if hasattr(original, _MARK):
-        return lambda: None
+    if is_stand_in(original):
+        if any(ours is original for _, ours, _ in _standing.values()):
+            return lambda: None
+        original = original_of(original)
     ours = door(original)
     setattr(ours, _MARK, original)
+    if type(ours) is FunctionType:
+        _codes.add(ours.__code__)
+    if isinstance(owner, type):
+        _owners.add(owner)
     _standing[id(owner), name] = owner, ours, _INHERITED if inherited else original
     setattr(owner, name, ours)
     return lambda: _restore_attribute(id(owner), name)
@@ -37,7 +60,24 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
 
 def is_swapped(owner: Any, name: str) -> bool:
     """Whether what `owner` has under that name, of its own or inherited, is a stand-in of ours."""
-    return hasattr(getattr(owner, name), _MARK)
+    return is_stand_in(getattr(owner, name))
+
+
+def is_stand_in(value: Any) -> bool:
+    """Whether this is one of ours, standing or not."""
+    kind = type(value)
+    if kind is FunctionType:
+        return value.__code__ in _codes and _MARK in value.__dict__
+    if issubclass(kind, type):
+        return _MARK in type.__dict__["__dict__"].__get__(value)
+    return issubclass(kind, StandIn) and _MARK in vars(value)
+
+
+def original_of(value: Any) -> Any:
+    """What a stand-in stands for; any other value itself."""
+    while is_stand_in(value):
+        value = vars(value)[_MARK]
+    return value
 
 
 def _restore_attribute(number: int, name: str) -> None:
@@ -51,9 +91,33 @@ def _restore_attribute(number: int, name: str) -> None:
 
 
 def sweep() -> None:
-    """Take off what still stands: an interrupt may have come before anyone had its undo."""
+    """Take off what still stands, and its copies.
+
+    An interrupt may have come before anyone had its undo; modules that were imported meanwhile say
+    `from os import urandom`, programs keep what they replace and put it back.
+    """
     for number, name in list(_standing):
         _restore_attribute(number, name)
+    for module in list(sys.modules.values()):
+        if isinstance(module, ModuleType):
+            _sweep_copies(module)
+    for owner in list(_owners):
+        for kind in _subclasses(owner):
+            _sweep_copies(kind)
+
+
+def _sweep_copies(owner: Any) -> None:
+    for name, value in list(vars(owner).items()):
+        if is_stand_in(value):
+            setattr(owner, name, original_of(value))
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    """It, and all that are derived from it."""
+    yield kind
+    derived: list[type] = type.__subclasses__(kind)
+    for each in derived:
+        yield from _subclasses(each)
 
 
 def undoing(*undone: Callable[[], None]) -> Callable[[], None]:

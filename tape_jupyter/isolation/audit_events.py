@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from tape_jupyter.core import shell_commands
+from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.providers import hosts
 
 # raised by taps (grpc, pycurl, websockets_open) for what goes out without an event
@@ -202,7 +202,7 @@ class Listener:
 
     def hear(self, event: str, args: tuple[Any, ...]) -> None:
         """An event. Raises nothing, whatever `told` does."""
-        if (thread := threading.get_ident()) in self._inside:
+        if (thread := thread_number()) in self._inside:
             return
         self._inside.add(thread)
         try:
@@ -215,7 +215,7 @@ class Listener:
     @contextmanager
     def deaf(self) -> Iterator[None]:
         """Nothing that this thread does in the block is heard."""
-        thread = threading.get_ident()
+        thread = thread_number()
         self._inside.add(thread)
         try:
             yield

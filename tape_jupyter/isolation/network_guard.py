@@ -27,7 +27,6 @@ import os
 import socket
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -37,6 +36,7 @@ from types import FrameType
 from typing import Any, Literal
 
 from tape_jupyter.core.context import ORIGIN, PARENT, SENDING
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.core.user_code import is_cell
 from tape_jupyter.errors import BlockedConnection
 from tape_jupyter.isolation import audit_events
@@ -409,7 +409,7 @@ _lately: list[tuple[str, float]] = [("", 0.0)]
 
 
 def _remember_lookup(host: str) -> None:
-    _looked_up.last = _lately[0] = (host, time.monotonic())
+    _looked_up.last = _lately[0] = (host, monotonic())
 
 
 def _find_looked_up_name(target: Target) -> str:
@@ -421,7 +421,7 @@ def _find_looked_up_name(target: Target) -> str:
     # the public one raises where there is none
     in_loop = asyncio._get_running_loop() is not None  # noqa: SLF001
     name, at = getattr(_looked_up, "last", _lately[0] if in_loop else ("", 0.0))
-    return name if time.monotonic() - at < _NAME_HOLDS and not hosts.loopback(target.host) else ""
+    return name if monotonic() - at < _NAME_HOLDS and not hosts.loopback(target.host) else ""
 
 
 def _format_target(target: Target) -> str:

@@ -14,7 +14,6 @@ import ast
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import MAIN, Ladder
+from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
@@ -294,7 +294,7 @@ class CellRunner:
         if (
             line is None
             or not source.strip()
-            or (self._open is not None and self._open.thread == threading.get_ident())
+            or (self._open is not None and self._open.thread == thread_number())
         ):
             return None
         return TapeUsageError(
@@ -305,7 +305,7 @@ class CellRunner:
         """Tape what other hooks put in a tool's place since we began (`%autoreload`); why that
         failed, if it did.
         """
-        if self._open is None or self._open.thread != threading.get_ident():
+        if self._open is None or self._open.thread != thread_number():
             return None
         try:
             self.deck.look_again(self._open.cell)
@@ -449,7 +449,7 @@ class CellRunner:
         notes += self._pop_notebook_note()
         if (planned := self.planned()) is not None:
             planned.cell = cell
-        opened = Open(cell, depth, threading.get_ident(), explicit or stepped is not None, notes)
+        opened = Open(cell, depth, thread_number(), explicit or stepped is not None, notes)
         if stepped is not None:
             try:
                 opened.passes = stepped.start(cell, self._transformed or source)
@@ -534,9 +534,7 @@ class CellRunner:
         thread.
         """
         opened = self._open
-        return opened is not None and (
-            depth > opened.depth or threading.get_ident() != opened.thread
-        )
+        return opened is not None and (depth > opened.depth or thread_number() != opened.thread)
 
     def _is_silent(self) -> bool:
         """Whether a front end runs this beside the notebook's cells."""

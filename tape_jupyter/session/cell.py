@@ -8,7 +8,6 @@ import asyncio
 import os
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from tape_jupyter.core.call import (
     Value,
 )
 from tape_jupyter.core.context import Origin
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.seeded_random import Chance
 from tape_jupyter.dataflow.isolated.process import AWAY
 from tape_jupyter.determinism.clock import TapeClock
@@ -330,7 +330,7 @@ class TapedCell:
     _committed: list[str] = field(default_factory=list)
     _readings: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     outer: Origin | None = None
     unrecorded: bool = False

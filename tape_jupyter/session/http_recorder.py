@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from time import perf_counter
 from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
@@ -24,6 +23,7 @@ from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core import large_body
 from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.core.context import is_body
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.http.body import TerminalWatch
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import CassetteError

@@ -8,7 +8,6 @@ or a person.
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from tape_jupyter.cassette.match_key import (
     nearest,
 )
 from tape_jupyter.core.call import FunctionCall, HostClass, Request
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.replay.player import Frozen, Refuse
 from tape_jupyter.secrets.registry import Secrets
@@ -181,9 +181,9 @@ def _read_recorded_calls(
     """Recorded calls of the same sort with their fields, newest first, for as long as a person is
     ready to wait.
     """
-    until = time.monotonic() + SEARCH_SECONDS
+    until = monotonic() + SEARCH_SECONDS
     for entry in reversed(calls):
-        if time.monotonic() > until:
+        if monotonic() > until:
             return
         theirs = recorded_fields(entry)
         if theirs is not None and ("tool" in theirs) == is_tool:
@@ -254,9 +254,9 @@ def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iter
     runs, served = cell.player.repeated(cell.execution) - {cell.run}, cell.execution.served
     calls = cell.cassette.calls if cell.cassette is not None else []
     own = [entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served]
-    until, ranked = time.monotonic() + SEARCH_SECONDS, []
+    until, ranked = monotonic() + SEARCH_SECONDS, []
     for place, entry in enumerate(own):
-        theirs = recorded_fields(entry) if time.monotonic() < until else None
+        theirs = recorded_fields(entry) if monotonic() < until else None
         if theirs is not None and _extract_address(theirs) == _extract_address(ours):
             ranked.append((entry.lineage != lineage, -likeness(ours, theirs), place))
     for *_, place in sorted(ranked):

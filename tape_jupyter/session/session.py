@@ -11,7 +11,6 @@ import json
 import os
 import secrets as entropy
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -30,6 +29,7 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import REMARKS, Remark
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.core.context import ORIGIN, Origin
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.dataflow.isolated.process import AWAY
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
@@ -436,7 +436,7 @@ class TapeSession:
         outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
         told: dict[str, Any] = {
             "outcome": outcome,
-            "seconds": round(time.perf_counter() - cell.started, 3),
+            "seconds": round(perf_counter() - cell.started, 3),
             "calls": len(cell.rows),
         }
         if error is not None:

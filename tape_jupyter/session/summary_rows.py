@@ -9,7 +9,6 @@ cell.
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from tape_jupyter.audit.run_view import RunSeen, call_seen, seen
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import run_of
 from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.providers.registry import recalled
 from tape_jupyter.session import labels, partial_replay, saved_output
 from tape_jupyter.session.cell import CellReport, Later, ReportRow, TapedCell
@@ -119,7 +119,7 @@ def report_of(cell: TapedCell, error: BaseException | None) -> CellReport:
         notes.append(
             f"{len(cell.stale)} stale: answered as another request was when recorded ({named})"
         )
-    seconds = time.perf_counter() - cell.started
+    seconds = perf_counter() - cell.started
     take, path, whereto = partial_replay.told_of(cell)
     told = Later([*notes, *whereto], lambda: said(cell))
     return CellReport(

@@ -12,7 +12,6 @@ looked up.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 from tape_jupyter.cassette.cell_sources import Sources, cell_of, notebook_of
 from tape_jupyter.cassette.index_entries import Overridden
 from tape_jupyter.cassette.reader import Book
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.providers.registry import Facts, Usage, cost
 from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, Heads
 from tape_jupyter.spans.titles import Happened, happened, one_line
@@ -237,10 +237,10 @@ class Spans:
 
     def _read_rows(self, start: int, limit: int, patience: float) -> list[SpanRow]:
         rows: list[SpanRow] = []
-        until = time.perf_counter() + patience
+        until = perf_counter() + patience
         for node in self.nodes[start : start + limit]:
             rows.append(self.row(node))
-            if len(rows) >= _AT_LEAST and time.perf_counter() > until:
+            if len(rows) >= _AT_LEAST and perf_counter() > until:
                 break
         return rows
 

@@ -8,11 +8,11 @@ texts that lie in files of their own (assets/) are not looked into.
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.reader import Book
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.spans.rows import Spans
 
 PATIENCE = 0.05
@@ -27,14 +27,14 @@ def search(spans: Spans, words: str, start: int, patience: float = PATIENCE) -> 
     """
     wanted = [_list_spellings(word) for word in words.lower().split()]
     nodes, found, row = spans.nodes, [], start
-    until = time.perf_counter() + patience
+    until = perf_counter() + patience
     for row in range(start, len(nodes)):
         told = nodes[row].told
         if told is not None and told.entry is not None:
             text = _read_text(told.entry)
             if all(any(word in text for word in spellings) for spellings in wanted):
                 found.append(nodes[row].id)
-        if row - start >= _AT_LEAST and time.perf_counter() > until:
+        if row - start >= _AT_LEAST and perf_counter() > until:
             break
     done = row + 1 >= len(nodes)
     return {"spans": found, "next": None if done else row + 1, "total": len(nodes)}

@@ -12,13 +12,14 @@ import contextlib
 import random
 import sys
 import threading
-import time
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.core.real_clock import perf_counter
+from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
 from tape_jupyter.dataflow.history import (
@@ -211,11 +212,11 @@ class Tracker:
     # ---------------------------------------------------------------- the shell's events
     def pre_run_cell(self, info: Any) -> None:
         if self._open is not None and (
-            _count_running_cells() > 1 or self._open.thread != threading.get_ident()
+            _count_running_cells() > 1 or self._open.thread != thread_number()
         ):
             return  # a cell that a cell runs is part of it
         if self._noting is not None:
-            if _count_running_cells() > 1 or self._noting.thread != threading.get_ident():
+            if _count_running_cells() > 1 or self._noting.thread != thread_number():
                 return
             self._end_noting(self._noting, None)  # its post_run_cell never came
         if self._skips(info.raw_cell):
@@ -238,7 +239,7 @@ class Tracker:
         """The cell's code is done; others now show its figures and the like."""
         if (
             self._open is not None
-            and self._open.thread == threading.get_ident()
+            and self._open.thread == thread_number()
             and not _count_running_cells()
         ):
             self._watch.end()
@@ -247,14 +248,14 @@ class Tracker:
     def post_run_cell(self, result: Any) -> None:
         running = self._open
         if (noting := self._noting) is not None:
-            if noting.thread == threading.get_ident() and not _count_running_cells():
+            if noting.thread == thread_number() and not _count_running_cells():
                 self._end_noting(noting, result)
             return
         if (
             running is None and _count_running_cells() == 0 and not self._noted
         ):  # the cell that began the tracking: what it made is from before
             self.variables.refresh(set(), SECONDS)
-        if running is None or _count_running_cells() > 0 or running.thread != threading.get_ident():
+        if running is None or _count_running_cells() > 0 or running.thread != thread_number():
             return
         self._open = None
         try:
@@ -275,30 +276,30 @@ class Tracker:
 
     def _start_watches(self) -> None:
         running, noting = self._open, self._noting
-        if noting is not None and not noting.runs and noting.thread == threading.get_ident():
-            noting.runs, noting.began = True, time.perf_counter()
+        if noting is not None and not noting.runs and noting.thread == thread_number():
+            noting.runs, noting.began = True, perf_counter()
             self._files.begin()
-        if running is not None and not running.watched and running.thread == threading.get_ident():
+        if running is not None and not running.watched and running.thread == thread_number():
             running.watched = True
             running.ambient = (
                 self._between or ambient.take()
             )  # here: what pins hold by now is no doing of the cell
             self._between = None
             self._files.begin()
-            running.began = time.perf_counter()
+            running.began = perf_counter()
             self._watch.begin(_find_shown_lines(running.cell))
 
     # ---------------------------------------------------------------- cells that are only noted
     def _begin_noting(self, info: Any) -> None:
         number = self.shell.execution_count - 1 if info.store_history else None
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
-        self._noting = Unwatched(entry, time.perf_counter())
+        self._noting = Unwatched(entry, perf_counter())
 
     def _end_noting(self, noted: Unwatched, result: Any) -> None:
         self._noting, entry = None, noted.entry
         try:
             noted.touched = self._files.end()
-            entry.seconds, entry.outcome = time.perf_counter() - noted.began, _read_outcome(result)
+            entry.seconds, entry.outcome = perf_counter() - noted.began, _read_outcome(result)
             noted.shown = getattr(result, "result", None) is not None
             noted.binds(*self.variables.bound())
             entry.files = noted.touched.changes()
@@ -343,12 +344,12 @@ class Tracker:
         alive = _find_user_threads()
         tasks = _find_user_tasks()
         self._open = _Open(
-            entry, cell, 0.0, threading.get_ident(), {},
+            entry, cell, 0.0, thread_number(), {},
             self._copy_module_dicts(reach) | self._copy_assigned_dicts(cell),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
             alive, tasks, bool(tasks) or bool(alive - self._threads), loaded=frozenset(sys.modules),
         )  # fmt: skip
-        self._open.began = time.perf_counter()
+        self._open.began = perf_counter()
 
     def _begin_midway(self, info: Any) -> None:
         """The cell that installs us is an entry, unless it does nothing else: most import beside
@@ -394,7 +395,7 @@ class Tracker:
     def _end_cell(self, running: _Open, result: Any) -> None:
         ran = self._watch.end() if running.watched else ExecutedCode()
         entry, touched = running.entry, self._files.end()
-        entry.seconds = time.perf_counter() - running.began
+        entry.seconds = perf_counter() - running.began
         if running.background:
             ran.whole = ran.whole and sys.version_info >= (3, 12)
         entry.outcome = _read_outcome(result)

@@ -6,10 +6,10 @@ bound it, or may have changed it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
 from tape_jupyter.dataflow.history import UNWATCHED, Execution, name_of
 from tape_jupyter.dataflow.static.names import cell_names, transform
@@ -26,7 +26,7 @@ class Unwatched:
 
     entry: Execution
     began: float
-    thread: int = field(default_factory=threading.get_ident)
+    thread: int = field(default_factory=thread_number)
     runs: bool = False
     """Its own code runs, or has run."""
     bound: frozenset[str] = frozenset()

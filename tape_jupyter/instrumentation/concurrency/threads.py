@@ -32,10 +32,16 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 _CARRIED: tuple[ContextVar[Any], ...] = (SPAN, PARENT, SENDING, CALLED_AS, BODY)
 
 
+_Thread: Any = next(
+    each for each in type.mro(type(threading.main_thread())) if each.__name__ == "Thread"
+)
+"""Python's own: what a program or gevent has put in its place is derived from it, or makes it."""
+
+
 def patch() -> Callable[[], None]:
     """Tap thread starts, executor submits and task creation. Returns the undo."""
     return undoing(
-        swap(threading.Thread, "start", _wrap_start),
+        swap(_Thread, "start", _wrap_start),
         swap(ThreadPoolExecutor, "submit", _wrap_submit),
         swap(threading.Condition, "wait", _wrap_wait),
         swap(asyncio.BaseEventLoop, "create_task", _wrap_create_task),

@@ -21,7 +21,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from tape_jupyter.instrumentation.determinism import clock_callers
-from tape_jupyter.instrumentation.patching import swap, undoing
+from tape_jupyter.instrumentation.patching import StandIn, original_of, swap, undoing
 
 _READS = {
     "monotonic": ("monotonic", 1e-9), "monotonic_ns": ("monotonic", 1), "perf_counter": ("perf", 1e-9),
@@ -41,7 +41,7 @@ def patch() -> Callable[[], None]:
         *(
             swap(time, name, door)
             for name, door in doors.items()
-            if _is_genuine(vars(time).get(name))
+            if _is_genuine(original_of(vars(time).get(name)))
         )
     )
     _replace_in_definitions(_stand_ins)
@@ -50,8 +50,7 @@ def patch() -> Callable[[], None]:
     def undo() -> None:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
         take_off()
-        _replace_in_definitions(back)
-        _replace_in_namespaces(_list_namespaces(), back)
+        _replace_in_definitions(back)  # patching.sweep() has the namespaces
 
     return undo
 
@@ -65,21 +64,13 @@ def _is_genuine(value: Any) -> bool:
 
 def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
     """Put the stand-ins where these namespaces hold the functions themselves."""
-    _replace_in_namespaces(namespaces, _stand_ins)
-
-
-def _replace_in_namespaces(
-    namespaces: Iterable[Mapping[str, Any]], instead: Mapping[int, Any]
-) -> None:
-    kinds = {
-        type(each) for stand_in in _stand_ins.values() for each in (stand_in, stand_in.original)
-    }
+    kinds = {type(stand_in.original) for stand_in in _stand_ins.values()}
     for names in namespaces:
         if isinstance(names, dict):
             held = [item for item in names.items() if type(item[1]) in kinds]
             for name, value in held:
-                if id(value) in instead:  # every audit hook hears of an id()
-                    names[name] = instead[id(value)]
+                if id(value) in _stand_ins:  # every audit hook hears of an id()
+                    names[name] = _stand_ins[id(value)]
 
 
 def _replace_in_definitions(instead: Mapping[int, Any]) -> None:
@@ -158,7 +149,7 @@ def _build_stand_in(original: Any, call: Callable[..., Any]) -> Any:
     """
     kind = type(
         "builtin_function_or_method",
-        (),
+        (StandIn,),
         {
             "__module__": "time", "__name__": original.__name__, "__qualname__": original.__name__,
             "__doc__": original.__doc__, "__text_signature__": getattr(original, "__text_signature__", None),

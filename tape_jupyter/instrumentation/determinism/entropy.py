@@ -24,7 +24,7 @@ from typing import Any
 from tape_jupyter.core.context import ORIGIN, PARENT, SENDING
 from tape_jupyter.core.seeded_random import Chance
 from tape_jupyter.instrumentation.concurrency.threads import settle
-from tape_jupyter.instrumentation.patching import swap, undoing
+from tape_jupyter.instrumentation.patching import StandIn, swap, undoing
 
 _THROUGH = frozenset({
     "uuid", "uuid_utils", "uuid_utils.compat", "secrets", "random", "tempfile", "functools",
@@ -57,7 +57,7 @@ def patch() -> Callable[[], None]:
     time_safe = vars(uuid)["_generate_time_safe"]
     return undoing(
         *_swap_everywhere("urandom", "getrandom"),
-        swap(random.Random, "seed", _wrap_seed_method),
+        swap(type(random._inst), "seed", _wrap_seed_method),  # noqa: SLF001  # Python's own Random
         swap(random, "seed", _wrap_seed),
         swap(tempfile, "_get_candidate_names", _wrap_candidate_names),
         swap(uuid, "_generate_time_safe", _wrap_time_safe)
@@ -174,7 +174,7 @@ def _find_drawer(frame: FrameType | None) -> tuple[str, FrameType | None, bool]:
 # ---- the doors
 
 
-class _Urandom:
+class _Urandom(StandIn):
     """Stands in for `os.urandom` and `os.getrandom`: no method where a class keeps it, and pickled
     by its name.
     """

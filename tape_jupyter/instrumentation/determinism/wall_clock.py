@@ -14,12 +14,14 @@ import datetime as dt
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from tape_jupyter.core.real_clock import genuine
 from tape_jupyter.instrumentation.determinism import clock_callers
+from tape_jupyter.instrumentation.patching import original_of
 
 _lock = threading.Lock()
 _loaded: list[tuple[Any, Any]] = []
@@ -70,8 +72,28 @@ def _remove_hook() -> None:
         _dispatch[0].uses -= 1
         if not _dispatch[0].uses:
             module.traveller_stack.remove(_dispatch.pop())
+            _hand_on_uuid(module)
             if not module.traveller_stack:
                 machine.unpatch()
+
+
+_UUID = {
+    "_generate_time_safe": "original_uuid_generate_time_safe",
+    "_UuidCreate": "original_uuid_uuid_create",
+}
+"""Names in `uuid`, and under which time-machine keeps what stood there."""
+
+
+def _hand_on_uuid(module: Any) -> None:
+    """As time-machine's first traveller takes these functions of `uuid` out, and its last puts them
+    back: where that one came after us, or went before us, they would be gone for ever.
+    """
+    for name, original in _UUID.items():
+        if module.traveller_stack and getattr(module, original) is None:
+            setattr(module, original, original_of(vars(uuid)[name]))
+        elif not module.traveller_stack and getattr(module, original) is not None:
+            setattr(uuid, name, getattr(module, original))
+            setattr(module, original, None)
 
 
 def _call_once(undo: Callable[[], None]) -> Callable[[], None]:

@@ -13,7 +13,6 @@ import asyncio
 import functools
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -21,6 +20,7 @@ from typing import Any, cast
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Capture
 from tape_jupyter.core.context import SENDING, Origin
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.values.tool_results import Exchange
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation.patching import live, swap, undoing
@@ -72,12 +72,12 @@ class McpRequest:
         self, capture: Capture, name: str, given: dict[str, Any], early: list[dict[str, Any]]
     ) -> None:
         self.capture, self.given, self._listener_of = capture, given, early
-        self.started, self.strand = time.perf_counter(), strand_of(name)
+        self.started, self.strand = perf_counter(), strand_of(name)
         self.parent = parent_of(capture)
         self.on_progress: Callable[..., Awaitable[None]] | None = None
 
     def hear(self, event: dict[str, Any]) -> None:
-        event["at"] = round(time.perf_counter() - self.started, 4)
+        event["at"] = round(perf_counter() - self.started, 4)
         self._listener_of.append(event)
 
     def options(self, *, direct: bool) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +18,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.core.call import Capture
 from tape_jupyter.core.context import ORIGIN, PARENT, Origin
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.encoding.values.placeholders import not_kept
@@ -162,7 +162,7 @@ class _Telling:
         self.capture, self.steps, self.started = (
             capture,
             GeneratorSteps(is_async),
-            time.perf_counter(),
+            perf_counter(),
         )
         self.strand, self.parent = strand_of(name), parent_of(capture)
         self.thrown: BaseException | None = None
@@ -221,7 +221,7 @@ class _Telling:
             self.capture.fail(error)
 
     def _measure_elapsed(self) -> float:
-        return time.perf_counter() - self.started
+        return perf_counter() - self.started
 
 
 def _freeze_item(value: Any) -> Any:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import socket
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tape_jupyter.core.call import Play
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.core.websocket import DueFrame, WebSocketFrame
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.instrumentation.patching import live
@@ -44,7 +44,7 @@ class PlayedSocket(Peer):
             self.dialogue.said(frame)
         with self._turn:
             self._left = self._left or not frame.is_message
-            self._since = time.monotonic()
+            self._since = monotonic()
             self._turn.notify_all()
 
     def pinged(self, data: bytes) -> None:
@@ -91,7 +91,7 @@ class PlayedSocket(Peer):
     def _count_reader(self, change: int) -> None:
         with self._turn:
             self._readers += change
-            self._since = time.monotonic()
+            self._since = monotonic()
             self._turn.notify_all()
 
     # what the library does
@@ -193,11 +193,11 @@ class PlayedSocket(Peer):
     def _compute_patience(self) -> float | None:
         if not self._readers or self.dialogue is None:
             return None
-        return max(0.0, self._since + self.dialogue.patience() - time.monotonic())
+        return max(0.0, self._since + self.dialogue.patience() - monotonic())
 
     def _is_stuck(self) -> bool:
         assert self.dialogue is not None
-        self._since = time.monotonic()
+        self._since = monotonic()
         self.refusal = self.dialogue.stuck()
         return self.refusal is not None
 

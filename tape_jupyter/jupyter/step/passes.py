@@ -15,12 +15,12 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.debugger.snapshot import NamespaceSnapshot, reached
 from tape_jupyter.debugger.stack import is_theirs
 from tape_jupyter.errors import SteppedAway, TapeError
@@ -217,8 +217,8 @@ class CellPasses:
             task.cancel()
         if left and self._is_awaited:
             await asyncio.wait(left, timeout=LINGERING)
-        until = time.monotonic() + LINGERING
-        while (busy := self._find_busy_threads()) and time.monotonic() < until:
+        until = monotonic() + LINGERING
+        while (busy := self._find_busy_threads()) and monotonic() < until:
             busy[0].join(0.01)
         for thread in self._find_busy_threads():
             self._add_note(f"thread {thread.name} of the pass before runs on")

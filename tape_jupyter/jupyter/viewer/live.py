@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import contextvars
 import threading
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.providers import registry
 from tape_jupyter.providers.registry import Facts
 from tape_jupyter.spans import rows
@@ -84,10 +84,10 @@ class LiveUpdates:
         while self._may_go_on():
             self._news.wait()
             self._news.clear()
-            began = time.perf_counter()
+            began = perf_counter()
             for view in tuple(self._views):
                 view.look()
-            pause = min(max(AT_MOST, _SHARE * (time.perf_counter() - began)), _AT_LEAST)
+            pause = min(max(AT_MOST, _SHARE * (perf_counter() - began)), _AT_LEAST)
             threading.Event().wait(pause)
 
     def _may_go_on(self) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tape_jupyter.comparison.diff import compare
 from tape_jupyter.comparison.outputs import diff, failure_of, merged, same, summary_of
 
 
@@ -74,6 +75,13 @@ def test_a_difference_reads_like_a_diff():
 def test_a_huge_difference_is_cut_short_and_says_so():
     found = diff([stream("".join(f"{i}\n" for i in range(1000)))], [])
     assert len(found) == 61 and found[-1] == "... and 942 more lines"
+
+
+def test_a_line_of_megabytes_is_cut_short_and_says_so():
+    told = diff([stream("x" * 10_000_000)], [stream("y")])
+    assert sum(map(len, told)) < 10_000 and any("more characters" in line for line in told)
+    (part,) = compare([stream("x" * 10_000_000)], [stream("y")])
+    assert sum(map(len, part.text())) < 10_000
 
 
 def test_neighbouring_stream_messages_are_saved_as_one():

@@ -56,3 +56,18 @@ def test_a_program_with_stand_ins_of_its_own_is_taped_and_its_kernel_lives(name,
     assert recorded == replayed
     assert abs(now - time.time()) < 60, "the clock is real afterwards"
     assert own, "and Python's own"
+
+
+def test_a_frozen_clock_is_not_what_a_cell_took(tmp_path):
+    """Freezegun replaces the clocks that modules have by name, ours too: a cell then took fifty years."""
+    program = """
+import freezegun, tape_jupyter as tape
+with freezegun.freeze_time("2020-01-01"), tape.recording("frozen.tape.yaml") as block:
+    pass
+print(block.report.seconds < 60)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", "import tape_jupyter.session.api\n" + program],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == "True\n", done.stderr

@@ -49,14 +49,40 @@ def test_a_library_imported_later_is_tapped_as_it_arrives():
             (aiohttp.BaseConnector, "connect"), (aiohttp.ClientRequest, "send"), (aiohttp.ClientResponse, "start"),
             (http.client.HTTPConnection, "_send_output"), (http.client.HTTPSConnection, "connect"),
         ]:
-            ours = vars(owner)[name]
+            ours, original = [vars(owner)[name]], vars(owner)[name].__tape_original__
             taps.unpatch_all()
-            assert vars(owner)[name] is ours.__tape_original__, name
+            assert vars(owner)[name] is original, name
             taps.patch_all()
-            assert vars(owner)[name] is not ours and vars(owner)[name].__tape_original__ is ours.__tape_original__
+            assert vars(owner)[name] is not ours[0] and vars(owner)[name].__tape_original__ is original
         print("all")
     """)
         == "all"
+    )
+
+
+def test_copies_of_stand_ins_go_with_them():
+    """What a module took while they stood, and what a program puts back that it had replaced."""
+    assert (
+        in_new_process("""
+        import os, sys, time, types
+        from unittest import mock
+        from tape_jupyter import instrumentation as taps
+        sleep, urandom = [time.sleep], [os.urandom]
+        taps.patch_all()
+        other = sys.modules["other"] = types.ModuleType("other")
+        exec("from os import urandom; from time import sleep", vars(other))
+        kept, patch = time.sleep, mock.patch("time.monotonic", lambda: 5.0)
+        patch.start()
+        taps.unpatch_all()
+        assert other.sleep is sleep[0] is kept and other.urandom is urandom[0]
+        patch.stop()  # a stand-in of ours stands there again, and passes through
+        assert time.monotonic() != 5.0
+        taps.patch_all()
+        taps.unpatch_all()
+        assert type(time.monotonic) is type(len)
+        print("gone")
+    """)
+        == "gone"
     )
 
 
