@@ -374,6 +374,7 @@ class TapeSession:
         cell.undo += [pins.start(cell), partial_replay.watched(cell)]
         if self.tracker is not None:
             self.tracker.taped()
+        self.changed()
 
     def end(self, cell: TapedCell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
