@@ -433,6 +433,7 @@ class TapeSession:
             "outcome": outcome,
             "seconds": round(time.perf_counter() - cell.started, 3),
             "calls": len(cell.rows),
+            **cell.went_through(interrupted=interrupted),
         }
         if error is not None:
             told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]

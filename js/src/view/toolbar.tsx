@@ -74,12 +74,8 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
 }
 
 function Filters({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
-  const { kinds, notes } = look.filter;
-  return <Menu word={`${words(kinds.size + notes.size)} `} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
-}
-
-function words(chosen: number): string {
-  return chosen ? many(chosen, "filter") : "all kinds";
+  const chosen = look.filter.kinds.size + look.filter.notes.size;
+  return <Menu word={`${chosen ? many(chosen, "filter") : "all kinds"} `} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
 }
 
 /** What the list is narrowed to, each with its way out. */
