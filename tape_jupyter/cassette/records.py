@@ -114,7 +114,7 @@ def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
     return {**clean, **kept} if isinstance(clean, dict) else record
 
 
-_OURS = ("run", "source", "session", "parent", "alike", "alike in", "order", "timers")
+_OURS = ("run", "source", "session", "parent", "alike", "alike in", "ran", "order", "timers")
 
 
 def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:

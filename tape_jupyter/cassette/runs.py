@@ -52,6 +52,11 @@ class RecordedRun:
     """It holds what a replay of its cell asked otherwise than was recorded."""
 
 
+def span_of(run: str, call: str) -> str:
+    """What a call is named by among all runs of a cassette: in a run's end mark, in a view."""
+    return f"{run}/{call}"
+
+
 def run_of(record: Mapping[str, Any]) -> RecordedRun:
     """The player's view of a `run:` record."""
     names = (str(record.get(key) or "") for key in ("cell", "source", "session"))

@@ -281,7 +281,8 @@ class TapedCell:
     `changed` is called when there is something new to see (jupyter/viewer/live.py), and only takes
     note. `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did
     not do again, `doubts` what was played though it was recorded from something else than is there
-    now. `outer` is the strand of the cell around it, a session's in which a block runs.
+    now. `outer` is the strand of the cell around it, a session's in which a block runs. `ran` names
+    its calls, live or from the tape, in their order.
     `plain` are its recorded calls by what they are found by and by what they asked that is not on
     the tape. `unrecorded`: a session replays it, and the cassette has no recording of it.
     """
@@ -304,6 +305,7 @@ class TapedCell:
     pacing: Pacing | None = None
     stepping: Stepping | None = None
     served: list[Entry] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
     rows: list[ReportRow] = field(default_factory=list)
     refusals: list[TapeRefusal] = field(default_factory=list)
@@ -400,6 +402,13 @@ class TapedCell:
         """
         with self.lock:
             self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
+
+    def went_through(self, *, interrupted: bool) -> dict[str, list[str]]:
+        """For the end mark of a run that asked otherwise than its recording: what it went through,
+        nothing where it was stopped on its way.
+        """
+        whole = self.replaying and not interrupted and not self.refusals
+        return {"ran": self.ran} if whole else {}
 
     def alike(self) -> list[str]:
         """Ids of the calls that others of this cell equal but for what is not on the tape."""

@@ -19,6 +19,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.match_key import MatchedRequest, asked_as
 from tape_jupyter.cassette.prepared_requests import Beginning
 from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core import large_body
 from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where
@@ -232,6 +233,7 @@ class RecorderBase:
                 self.cell.tell_apart(self.id, self.match + self.asked.apart, plain)
         with self.cell.lock:
             self.cell.rows.append(row)
+            self.cell.ran.append(span_of(self.over.run if self.over else self.cell.run, self.id))
             self.cell.going.pop(self, None)
         self.cell.changed()
 

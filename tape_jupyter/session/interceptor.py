@@ -15,6 +15,7 @@ from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.growing_history import History
 from tape_jupyter.cassette.match_key import MatchedRequest, asked, exact_digest, json_value
+from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.cassette.takes.overrides import overridden_inside
 from tape_jupyter.core import copied_folder
 from tape_jupyter.core.call import (
@@ -542,6 +543,7 @@ class Interceptor(Tape):
             elif near is not None:
                 self._report_match_by_less(cell, call, decided, near)
             cell.served.append(decided)
+            cell.ran.append(span_of(decided.run, decided.id))
             cell.changed()
         return decided
 

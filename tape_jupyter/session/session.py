@@ -380,6 +380,7 @@ class TapeSession:
         cell.undo += [pins.start(cell), partial_replay.watched(cell)]
         if self.tracker is not None:
             self.tracker.taped()
+        self.changed()
 
     def end(self, cell: TapedCell, error: BaseException | None) -> CellReport:
         """End a taped cell, in whatever context: the next cell is live again. Commits its end mark."""
@@ -438,6 +439,7 @@ class TapeSession:
             "outcome": outcome,
             "seconds": round(perf_counter() - cell.started, 3),
             "calls": len(cell.rows),
+            **cell.went_through(interrupted=interrupted),
         }
         if error is not None:
             told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]

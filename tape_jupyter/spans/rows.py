@@ -95,8 +95,8 @@ def _to_float(dollars: Decimal | None) -> float | None:
     return None if dollars is None else float(dollars)
 
 
-MARKS = ("", "overridden", "error", "diverged", "stale", "running")
-NONE, OVERRIDDEN, ERROR, DIVERGED, STALE, RUNNING = range(6)
+MARKS = ("", "overridden", "error", "diverged", "stale", "running", "superseded")
+NONE, OVERRIDDEN, ERROR, DIVERGED, STALE, RUNNING, SUPERSEDED = range(7)
 COLUMNS = (
     "id",
     "depth",
@@ -190,10 +190,18 @@ class Spans:
         told = node.told
         if told is not None:
             entry = told.entry
-            return (node.id, node.depth, entry, len(entry.more) if entry is not None else -1)
+            more = len(entry.more) if entry is not None else -1
+            return (node.id, node.depth, entry, more, node.superseded)
         if node.kind == CELL:
             runs = node.id == self._pending.run
-            return (node.id, runs, None if runs else node.end, self.sources.number(node.record))
+            number = self.sources.number(node.record)
+            return (
+                node.id,
+                runs,
+                None if runs else node.end,
+                number,
+                None if runs else node.ended.get("end"),
+            )
         return (node.id, node.depth)
 
     def new_revision(self) -> None:
@@ -285,7 +293,7 @@ class Spans:
         first = None if seen.first is None else min(start + seen.first, end)
         usage = told.facts.usage
         return SpanRow(
-            node.id, node.depth, node.kind, mark_of(told, seen),
+            node.id, node.depth, node.kind, SUPERSEDED if node.superseded else mark_of(told, seen),
             _round_seconds(start), None if first is None else _round_seconds(first), _round_seconds(end),
             seen.name, seen.note,
             usage.input + usage.output if usage else None,
@@ -295,8 +303,7 @@ class Spans:
     def _build_heading(self, node: Node) -> tuple[str, str]:
         if node.kind == SPAN:
             return one_line(node.name), ""
-        ended = self.book.ended.get(node.id)
-        outcome = str((ended or {}).get("outcome", "")) or (
+        outcome = str(node.ended.get("outcome", "")) or (
             "" if node.id == self._pending.run else "incomplete"
         )
         notes = [
@@ -311,12 +318,12 @@ class Spans:
             return NONE
         if node.id == self._pending.run:
             return RUNNING
-        return ERROR if self.book.ended.get(node.id, {}).get("outcome") == "raised" else NONE
+        return ERROR if node.ended.get("outcome") == "raised" else NONE
 
     def totals(self) -> dict[str, Any]:
-        """protocol.ts' `Totals`: of all calls; seconds are those of the cells."""
+        """protocol.ts' `Totals`: of all calls but superseded ones; seconds are those of the cells."""
         with self._lock:
-            calls = [node.told for node in self.nodes if node.told is not None]
+            calls = [node.told for node in self.nodes if node.told and not node.superseded]
             used = [told for told in calls if told.facts.usage is not None]
             prices = [price(told.facts, told.at) for told in used]
             known = [dollars for dollars in prices if dollars is not None]
@@ -359,7 +366,8 @@ def mark_of(told: CallHeader, seen: Happened) -> int:
 
 
 def _format_added(node: Node) -> str:
-    return "added" if node.record.get("parent") else ""
+    added = "added" if node.record.get("parent") else ""
+    return f"{node.added} new" if node.added else added
 
 
 def _round_seconds(seconds: float) -> float:

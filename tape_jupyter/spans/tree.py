@@ -1,8 +1,10 @@
 """Which span stands below which: the spans of a book, in tree order, as values.
 
 Of each cell the runs that count are shown (runs.Current), and what was added to them; superseded
-runs are not. A call stands below the taped function whose body made it (`parent`), else below the
-user's spans it was made in, else below its cell. Brothers stand in the order in which they began.
+runs are not. What a re-run asked otherwise, in a take, stands in its cell, among the calls that were
+played; those that it did not ask again come last, as superseded. A call stands below the taped
+function whose body made it (`parent`), else below the user's spans it was made in, else below its
+cell. Brothers stand in the order in which they began.
 Records may be made by hand: a parent that is not there, or a circle of parents, loses no row.
 """
 
@@ -13,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.cassette.index_entries import Holder, Overridden
-from tape_jupyter.cassette.runs import Current, run_of
+from tape_jupyter.cassette.runs import Current, run_of, span_of
 from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, by_run, moment, seconds
 
 
@@ -33,6 +35,12 @@ class Node:
     name: str = ""
     calls: int = 0
     """How many calls stand below it."""
+    ended: Mapping[str, Any] = field(default_factory=dict)
+    """A cell's end mark: of the newest run of those that it shows."""
+    added: int = 0
+    """How many of a cell's calls a re-run asked otherwise."""
+    superseded: bool = False
+    """A recorded call that the newest re-run of its cell did not ask."""
 
 
 @dataclass(slots=True)
@@ -82,13 +90,67 @@ def grow(book: Holder, heads: Iterable[CallHeader], pending: Pending = NOTHING_R
     for told in pending.calls:
         groups.setdefault(told.run, []).append(told)
     shown = [*shown_runs(book), *({"run": run} for run in groups if run not in book.by_run)]
+    reruns = _reruns(shown, pending)
+    within = {id(each) for records in reruns.values() for each in records}
     nodes: list[Node] = []
     for record in shown:
         name = str(record.get("run"))
         calls = groups.get(name, [])
-        if calls or not record.get("parent"):
+        if id(record) in within:
+            continue
+        if name in reruns:
+            nodes += _rerun_cell(book, record, reruns[name], groups)
+        elif calls or not record.get("parent"):
             nodes += cell(record, book.ended.get(name), calls, pending)
     return nodes
+
+
+def _reruns(shown: Iterable[Mapping[str, Any]], pending: Pending) -> dict[str, list[Any]]:
+    """By the run of a cell: those that asked otherwise in its place and are over, oldest first."""
+    found: dict[str, list[Any]] = {str(record.get("run")): [] for record in shown}
+    for record in shown:
+        run = run_of(record)
+        if run.added and run.id != pending.run and run.parent in found:
+            found[run.parent].append(record)
+    return {name: records for name, records in found.items() if records}
+
+
+def _rerun_cell(
+    book: Holder,
+    record: Mapping[str, Any],
+    reruns: Sequence[Mapping[str, Any]],
+    groups: Mapping[str, list[CallHeader]],
+) -> Iterator[Node]:
+    """A cell as it stands in a take: its recorded run, and the runs that asked otherwise."""
+    name, newest = str(record.get("run")), str(reruns[-1].get("run"))
+    added = [told for each in reruns for told in groups.get(str(each.get("run")), ())]
+    calls = {span_of(told.run, told.id): told for told in (*groups.get(name, ()), *added)}
+    ended = book.ended.get(newest, {})
+    ran = dict.fromkeys(_what_ran(reruns[-1], ended, calls.values()) or calls)
+    asked = [calls[each] for each in ran if each in calls]
+    rest = [told._replace(span=()) for each, told in calls.items() if each not in ran]
+    head = next(cell(record, book.ended.get(name), groups.get(name, [])))  # its time is its own
+    head.ended, head.calls = ended, len(asked)
+    head.added = sum(1 for told in asked if told.run != name)
+    yield head
+    yield from list(cell(record, None, asked, ordered=True))[1:]
+    for node in list(cell(record, None, rest))[1:]:
+        node.superseded = True
+        yield node
+
+
+def _what_ran(
+    record: Mapping[str, Any], ended: Mapping[str, Any], calls: Iterable[CallHeader]
+) -> list[str]:
+    """The calls that a re-run went through, by their names (runs.span_of). Nothing where that is not
+    known: it did not come to its end, or a reply was changed since.
+    """
+    ran, at = ended.get("ran"), moment(record.get("at"))
+    if not isinstance(ran, list):
+        return []
+    entries = [told.entry for told in calls if isinstance(told.entry, Overridden)]
+    later = (moment(each.head().get("at")) > at for each in entries if each.by != record.get("run"))
+    return [] if any(later) else [str(name) for name in ran]
 
 
 def cell(
@@ -96,9 +158,11 @@ def cell(
     ended: Mapping[str, Any] | None,
     calls: list[CallHeader],
     pending: Pending = NOTHING_RUNS,
+    *,
+    ordered: bool = False,
 ) -> Iterator[Node]:
-    """A cell run and all below it. Its time is that of its own calls: one that another run answered,
-    or a take, was made at another time.
+    """A cell run and all below it, by the time of its calls unless these are `ordered`. Its time is
+    that of its own calls: one that another run answered, or a take, was made at another time.
     """
     name = str(record.get("run"))
     at = moment(record.get("at"))
@@ -108,8 +172,9 @@ def cell(
     last = max((_compute_end(told, begin) for told in own or calls), default=begin)
     over = at + seconds((ended or {}).get("seconds")) if at else begin
     end = max(last, over, pending.now if name == pending.run else begin)
-    yield Node(name, CELL, 0, record, begin, end, calls=len(calls))
-    yield from _build_nodes(_Run(name, record, begin), sorted(calls, key=lambda told: told.at))
+    yield Node(name, CELL, 0, record, begin, end, calls=len(calls), ended=ended or {})
+    brothers = calls if ordered else sorted(calls, key=lambda told: told.at)
+    yield from _build_nodes(_Run(name, record, begin), brothers)
 
 
 def _compute_end(told: CallHeader, begin: float) -> float:

@@ -108,14 +108,23 @@ class Launch:
     `ready` waits until it answers; `stop` asks it to end, `wait` waits for that: several do both side by side.
     """
 
-    def __init__(self, app: str, where: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        app: str,
+        where: Path,
+        env: Mapping[str, str] | None = None,
+        python: Path | None = None,
+    ) -> None:
+        """`python`: of an environment of its own, whose labextension is then the installed one."""
         self._log = where / "server.log"
         port = free_port()
-        root, settings, own = _prepare(where)
+        root, settings, own = _prepare(where, linked=python is None)
+        if python is not None:
+            own |= {"PYTHONPATH": "", "PATH": str(python.parent)}
         self.server = Server(app, f"http://127.0.0.1:{port}", root, settings)
         with self._log.open("w") as out:
             self._process = subprocess.Popen(
-                _command(app, port, root),
+                _command(app, port, root, python),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env=clean_env(where, {**own, **(env or {})}),
@@ -137,13 +146,14 @@ class Launch:
             self._process.wait()
 
 
-def _prepare(where: Path) -> tuple[Path, Path, dict[str, str]]:
-    """Its root, its settings, and its environment."""
+def _prepare(where: Path, *, linked: bool) -> tuple[Path, Path, dict[str, str]]:
+    """Its root, its settings, and its environment; with this checkout's labextension where that is `linked`."""
     root, config = where / "root", where / "config"
     labextensions = where / "jupyter" / "labextensions"
     for folder in (root, config, labextensions):
         folder.mkdir(parents=True)
-    (labextensions / "tape-jupyter").symlink_to(ROOT / "tape_jupyter" / "labextension")
+    if linked:
+        (labextensions / "tape-jupyter").symlink_to(ROOT / "tape_jupyter" / "labextension")
     settings = config / "user-settings"
     quiet(settings)
     own = {
@@ -156,8 +166,8 @@ def _prepare(where: Path) -> tuple[Path, Path, dict[str, str]]:
     return root, settings, own
 
 
-def _command(app: str, port: int, root: Path) -> list[str]:
-    command = [sys.executable, "-m", "jupyterlab" if app == "lab" else "notebook"]
+def _command(app: str, port: int, root: Path, python: Path | None) -> list[str]:
+    command = [str(python or sys.executable), "-m", "jupyterlab" if app == "lab" else "notebook"]
     command += [
         "--no-browser",
         "--allow-root",

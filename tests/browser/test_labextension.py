@@ -93,6 +93,29 @@ def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
             expect(status).to_contain_text(f"{mode} · main · 2 calls")
 
 
+def test_the_bars_say_what_a_running_cell_is_taped_as_before_its_first_call(server, page):
+    """Its own line tapes it, and it works for a while before it asks anybody."""
+    path = write(
+        server.root / "waits" / "waits.ipynb",
+        "%load_ext tape_jupyter",
+        "%%tape record\nimport os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.05)",
+    )
+    notebook = Notebook(page, server, path).open()
+    switch = page.locator(".tape-mode select")
+    notebook.run(1)
+    menu = sidebar_of(notebook).get_by_role("combobox", name="Mode")
+    expect(switch).to_have_value("off")
+    expect(menu).to_have_value("off")
+    notebook.run(2, wait=False)
+    for shown_as, said in (("record", "● record · main · 0 calls so far"), ("off", "off · main")):
+        expect(switch).to_have_value(shown_as)
+        expect(menu).to_have_value(shown_as)
+        expect(switch).to_have_attribute("title", re.compile(said))
+        if server.app == "lab":  # Notebook 7 has no status bar
+            expect(page.locator(".tape-status")).to_contain_text(said)
+        path.with_name("go").touch()
+
+
 def test_cells_run_in_place_one_by_one_while_another_tab_is_in_front(recorded, server):
     if server.app == "lab":
         recorded.page.evaluate("() => window.jupyterapp.commands.execute('launcher:create')")

@@ -109,6 +109,27 @@ class Story:
         """A fresh kernel comes to the same."""
         shown(view.locator(".tape-proof", has_text="proved in a fresh kernel ✓"), timeout=PROOF)
 
+    def listed(self, view):
+        """The take as it ran: what was asked otherwise in its cell, what was not asked again last, nothing twice."""
+        view.get_by_role("button", name="close").click()
+        view.get_by_role("button", name="back").click()
+        rows = view.get_by_role("treeitem")
+        expect(rows).to_have_text(
+            [
+                re.compile(r"\[2\] Classify"),
+                re.compile(r'"furious"'),
+                re.compile(r"\[3\] Answer.*1 new"),
+                re.compile(r"the last of them 'furious'"),
+                re.compile(r"the last of them '\d+\)'"),
+            ]
+        )
+        for row, says in (
+            (1, "model call, changed"),
+            (3, "model call, diverged"),
+            (4, "superseded"),
+        ):
+            expect(rows.nth(row).get_by_role("img")).to_have_accessible_name(re.compile(says))
+
     def changed_in_place(self):
         """Cells 2, 3 and 5 show the new run; the others are as they were, and so is the recording."""
         expect(self.notebook.output(5).first).to_contain_text(CHANGED)
@@ -156,6 +177,7 @@ def test_in_the_sidebar(story, server):
     told.go_live(view)
     told.compared(view)
     told.proved(view)
+    told.listed(view)
     told.changed_in_place()
     told.reopened_without_a_kernel(".tape-output")
 

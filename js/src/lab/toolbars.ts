@@ -220,8 +220,9 @@ export class ModeSwitch extends Widget {
     box.append(select);
     this.node.append(box);
     const draw = () => {
-      const mode = watch.step ? "step" : (watch.session?.mode ?? "off");
-      if (watch.session) select.title = statusText(watch.session); // Notebook 7 has no status bar
+      const { step, session } = watch;
+      const mode = step ? "step" : (session?.running?.mode ?? session?.mode ?? "off"); // a cell may be taped by its own line
+      if (session) select.title = statusText(session); // Notebook 7 has no status bar
       select.value = mode;
       this.node.dataset.mode = mode;
     };

@@ -61,7 +61,7 @@ export function Detail({ desk, work, narrow, Pane }: DetailProps & { Pane: Compo
   return <aside class="detail" ref={node} aria-label={`Detail of ${name}`}>
     <header class="detail-head">
       {narrow && <button class="back" aria-label="Back to the list" onClick={close}>←</button>}
-      <h2>{mark ? `${GLYPH[mark]} ` : ""}{name}</h2>
+      <h2>{mark && GLYPH[mark] ? `${GLYPH[mark]} ` : ""}{name}</h2>
       {current && <small>{facts(current, desk.spans.note[row] ?? "")}</small>}
       {!narrow && <button class="close" aria-label="Close detail" title="Close  Esc" onClick={close}>✕</button>}
     </header>

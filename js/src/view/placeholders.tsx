@@ -12,6 +12,7 @@ export function Nothing({ desk, look }: { desk: Desk; look: Look }) {
     return <div class="nothing" role="status"><p>No span is like that.</p>
       <button onClick={() => desk.filter(EVERYTHING)}>Show all</button></div>;
   }
+  if (look.running) return null;
   if (desk.door === "page") return <div class="nothing"><p>Nothing is on this tape.</p></div>;
   return <div class="nothing">
     <p>Nothing recorded yet. Put this on top of a cell and run it:</p>

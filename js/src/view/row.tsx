@@ -7,8 +7,9 @@ import type { Timeline, Window } from "./timeline.ts";
 
 /** Height of a row in px, as in view.css. */
 export const ROW = 24;
-export const GLYPH = { "": "", overridden: "✎", error: "⚠", diverged: "≠", stale: "◷", running: "●" } as const;
-const SAYS = { "": "", overridden: ", changed", error: ", error", diverged: ", diverged", stale: ", stale reply", running: ", running" } as const;
+export const GLYPH: Record<string, string> = { overridden: "✎", error: "⚠", diverged: "≠", stale: "◷", running: "●" };
+/** Of marks that are not said by their own word. */
+const SAYS: Record<string, string> = { overridden: "changed", stale: "stale reply" };
 const WORD = { cell: "cell", span: "span", model: "model call", tool: "tool", retrieval: "retrieval", http: "request" } as const;
 
 /** What all rows are drawn by. `rows` counts changes of the spans. */
@@ -92,8 +93,8 @@ function marked(node: HTMLElement, row: number, { spans, folded, keep, active, o
   const fold = !spans.leaf(row) && !folded.has(id);
   const [sign, name] = node.children;
   node.className = ["row", kind, mark && `is-${mark}`, keep?.[row] === ABOVE && "dim-row", id === open && "is-open", stop && "is-stop"].filter(Boolean).join(" ");
-  write(sign, stop ? "▶" : GLYPH[mark]);
-  sign?.setAttribute("aria-label", WORD[kind] + SAYS[mark] + (stop ? ", stopped here" : ""));
+  write(sign, stop ? "▶" : GLYPH[mark] ?? "");
+  sign?.setAttribute("aria-label", WORD[kind] + (mark && `, ${SAYS[mark] ?? mark}`) + (stop ? ", stopped here" : ""));
   write(name?.children[0], spans.leaf(row) ? "" : fold ? "▾" : "▸");
   if (stuck) return;
   node.setAttribute("tabindex", row === active ? "0" : "-1");

@@ -24,7 +24,7 @@ const MORE: { mode: Mode; word: string }[] = [
 export function Bar({ desk, look, work, slot, narrow }: { desk: Desk; look: Look; work: Work; slot: Slot; narrow: boolean }) {
   const { session } = look;
   return <div class="bar" role="toolbar" aria-label="Tape">
-    {desk.able.modes && session ? <Modes desk={desk} mode={session.mode} narrow={narrow} /> : desk.title && <b class="title">{desk.title}</b>}
+    {desk.able.modes && session ? <Modes desk={desk} mode={look.running?.mode ?? session.mode} narrow={narrow} /> : desk.title && <b class="title">{desk.title}</b>}
     {desk.able.step && <StepButton desk={desk} work={work} slot={slot} />}
     {session && session.cassettes.length > 1 && <Cassettes desk={desk} session={session} />}
     {session && <TakeMenu work={work} session={session} able={desk.able} />}
@@ -32,12 +32,13 @@ export function Bar({ desk, look, work, slot, narrow }: { desk: Desk; look: Look
   </div>;
 }
 
-function Modes({ desk, mode, narrow }: { desk: Desk; mode: Mode; narrow: boolean }) {
+function Modes({ desk, mode, narrow }: { desk: Desk; mode: string; narrow: boolean }) {
   const go = (to: string): void => void desk.change("mode", { mode: to });
-  const more = MORE.map(({ mode: one, word }) => <option key={one} value={one}>{word}</option>);
+  const option = ({ mode: one, word }: (typeof MORE)[number]) => <option key={one} value={one}>{word}</option>;
+  const more = MORE.map(option);
   if (narrow) {
     return <select class={`mode mode-${mode}`} aria-label="Mode" value={mode} onChange={(event) => go(event.currentTarget.value)}>
-      {MODES.map(({ mode: one, word }) => <option key={one} value={one}>{word}</option>)}<optgroup label="More">{more}</optgroup>
+      {MODES.map(option)}<optgroup label="More">{more}</optgroup>
     </select>;
   }
   const other = MORE.some((one) => one.mode === mode);
@@ -73,12 +74,8 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
 }
 
 function Filters({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
-  const { kinds, notes } = look.filter;
-  return <Menu word={`${words(kinds.size + notes.size)} `} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
-}
-
-function words(chosen: number): string {
-  return chosen ? many(chosen, "filter") : "all kinds";
+  const chosen = look.filter.kinds.size + look.filter.notes.size;
+  return <Menu word={`${chosen ? many(chosen, "filter") : "all kinds"} `} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
 }
 
 /** What the list is narrowed to, each with its way out. */

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal
 
+from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.comparison.outputs import forgive
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated.end_state import End, EndValue, digest
@@ -136,14 +137,16 @@ def _format_unseen(history: History, replayed: Replayed, live: End | None) -> st
 
 
 def _format_first_difference(here: str, there: str) -> str:
-    """The first line that differs, on both sides."""
+    """The first line that differs, on both sides, cut around what parts them."""
     pairs = zip_longest(
         _strip_volatile_text(here).splitlines(),
         _strip_volatile_text(there).splitlines(),
         fillvalue="nothing",
     )
     one, other = next(((a, b) for a, b in pairs if a != b), ("", ""))
-    return f" ({one[:_WIDTH]!r} here, {other[:_WIDTH]!r} after a whole run)" if one or other else ""
+    start = parting(one, other, _WIDTH, _WIDTH // 3)
+    here, there = (f"{'…' if start else ''}{line[start : start + _WIDTH]}" for line in (one, other))
+    return f" ({here!r} here, {there!r} after a whole run)" if one or other else ""
 
 
 def _strip_volatile_text(text: str) -> str:

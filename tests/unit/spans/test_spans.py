@@ -106,6 +106,63 @@ def test_only_the_newest_recording_of_a_cell_is_shown_and_what_was_added_follows
     assert tree.superseded(spans.book) == 1
 
 
+def a_take(tmp_path, ran=True, late_override=False):
+    """Of three recorded calls the second is changed, the last is not asked again; a re-run stopped, and one came to its end."""
+    path = tmp_path / "main.tape.yaml"
+    tape = Recording(path)
+    run = tape.run(title="agent")
+    first, second, third = (tape.add(asked(text), answered(text)) for text in ("a", "b", "c"))
+    tape.end()
+    tape.cassette.override(second, reply=answered("changed"), take="t")
+    over = Recording(path, Cassette.open(tmp_path / "takes" / "main.t.tape.yaml"))
+    now = "2999-01-01T00:00:00.000Z" if not late_override else "1999-01-01T00:00:00.000Z"
+    stopped = over.run(title="agent", parent=run, mode="replay", at=now)
+    live = over.add(asked("d"), answered("d"), diverged="live")
+    over.end("raised")
+    newest = over.run(title="agent", parent=run, mode="replay", at=now)
+    last = over.add(asked("e"), answered("e"), diverged="live")
+    went = [
+        f"{run}/{first.id}",
+        f"{stopped}/{live.id}",
+        f"{run}/{second.id}",
+        f"{newest}/{last.id}",
+    ]
+    over.end(**({"ran": went} if ran else {}))
+    return spans_of(over.cassette.path)
+
+
+def test_a_cell_of_a_take_shows_what_the_newest_re_run_went_through(tmp_path):
+    spans = a_take(tmp_path)
+    assert drawn(spans) == [
+        "cell [2] agent",
+        *(f'  model "{text}"' for text in ("a", "d", "changed", "e", "c")),
+    ]
+    rows = list(spans.rows())
+    assert rows[0].note == "record · 2 new"
+    assert [MARKS[row.mark] for row in rows] == [
+        "",
+        "",
+        "diverged",
+        "overridden",
+        "diverged",
+        "superseded",
+    ]
+    assert spans.totals()["calls"] == 4
+    assert rows[0].end - rows[0].start == 9  # as it was recorded, not until the re-run
+    assert spans.totals()["spans"] == 6
+
+
+@pytest.mark.parametrize("how", [{"ran": False}, {"late_override": True}])
+def test_where_a_re_run_did_not_end_or_a_reply_was_changed_since_nothing_is_superseded(
+    tmp_path, how
+):
+    spans = a_take(tmp_path, **how)
+    assert sorted(drawn(spans)) == sorted(
+        ["cell [2] agent", *(f'  model "{text}"' for text in ("a", "changed", "c", "d", "e"))]
+    )
+    assert all(MARKS[row.mark] != "superseded" for row in spans.rows())
+
+
 def test_a_parent_that_is_missing_or_a_circle_of_parents_loses_no_row(tmp_path):
     path = tmp_path / "main.tape.yaml"
     tape = Recording(path)

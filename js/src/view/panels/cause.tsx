@@ -3,6 +3,7 @@ import type { Causing } from "../protocol.ts";
 import { useName } from "../edit/widgets.tsx";
 import type { Work } from "../edit/store.ts";
 import { focused, Said, TaskForm, useLongTask } from "./longTask.tsx";
+import { Wide } from "./wide.tsx";
 
 /** `good`, `bad`: what is proposed; "" is the recording itself. `cassette` "": the one that is shown. */
 export function FindCause({ work, takes, cassette = "", good = "", bad = "" }: { work: Work; takes: readonly string[]; cassette?: string; good?: string; bad?: string }) {
@@ -32,8 +33,8 @@ function Found({ work, now: { words, layers, tree, text } }: { work: Work; now: 
   return <>
     <p role="status"><b>{first}</b></p>
     <pre tabIndex={0}>{more.join("\n")}</pre>
-    <div class="tape-scroll-x"><table class="tape-table"><thead><tr><th scope="col">layer</th><th scope="col">all of it from the good one</th></tr></thead>
-      <tbody>{layers.map(([layer, told]) => <tr key={layer}><th scope="row">{layer}</th><td>{SAID[told] ?? told}</td></tr>)}</tbody></table></div>
+    <Wide label="Layers"><table class="tape-table"><thead><tr><th scope="col">layer</th><th scope="col">all of it from the good one</th></tr></thead>
+      <tbody>{layers.map(([layer, told]) => <tr key={layer}><th scope="row">{layer}</th><td>{SAID[told] ?? told}</td></tr>)}</tbody></table></Wide>
     <ul class="tape-aligned">{tree.map(({ id, span, title, depth, differs, culprit }, at) => <li key={`${at} ${id}`} class={culprit ? "tape-culprit" : ""} style={{ paddingInlineStart: `${14 * depth}px` }}>
       <span class="tape-sign" role="img" aria-label={culprit ? "the cause" : differs ? "differs" : "the same"}>{culprit ? "▶" : differs ? "≠" : ""}</span>
       {span ? <button class="tape-row-button" onClick={() => work.openSpan(span)}>{title}</button> : <span>{title}</span>}</li>)}</ul>

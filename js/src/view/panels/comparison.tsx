@@ -8,6 +8,7 @@ import { Card } from "./controls.tsx";
 import { TakeActions } from "./takes.tsx";
 import { lines, words, type Run } from "../edit/labels.ts";
 import type { Work } from "../edit/store.ts";
+import { Wide } from "./wide.tsx";
 
 const MARKS = { same: ["", "the same"], changed: ["≠", "changed"], added: ["+", "new"], gone: ["−", "gone"] } as const;
 const MOST = 200; // rows of a table or list that are drawn
@@ -107,11 +108,11 @@ function TableChange({ before, after }: { before: string; after: string }) {
   const shown = (all ? rows : rows.filter((row) => row.mark !== "same")).slice(0, MOST);
   const more = rows.length - shown.length;
   const number = columns.map((_, place) => rows.every(({ cells }) => numeric(cells[place])));
-  return <div class="tape-scroll-x"><table class="tape-table">
+  return <Wide label="Rows"><table class="tape-table">
     <thead><tr><th scope="col"><span class="tape-hidden">change</span></th>{columns.map((column, at) => <th key={at} scope="col" class={number[at] ? "tape-number" : ""}><Both cell={column} /></th>)}</tr></thead>
     <tbody>{shown.map((row, at) => <tr key={at} class={`tape-${row.mark}`}><td class="tape-sign" aria-label={MARKS[row.mark][1]}>{MARKS[row.mark][0]}</td>
       {row.cells.map((cell, place) => <td key={place} class={number[place] ? "tape-number" : ""}><Both cell={cell} /></td>)}</tr>)}</tbody>
-  </table>{more > 0 && <p class="tape-dim">{more} more row{more === 1 ? "" : "s"}{all ? "" : <>; <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</div>;
+  </table>{more > 0 && <p class="tape-dim">{more} more row{more === 1 ? "" : "s"}{all ? "" : <>; <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</Wide>;
 }
 
 function Both({ cell: { before, after } }: { cell: Cell }) {
@@ -138,10 +139,10 @@ function Spans({ work, spans }: { work: Work; spans: Comparison["spans"] }) {
 
 function Variables({ variables }: { variables: Comparison["variables"] }) {
   return <details open class="tape-change"><summary><b>Variables</b> <small>{variables.length} changed</small></summary>
-    <div class="tape-scroll-x"><table class="tape-table"><thead><tr><th scope="col">name</th><th scope="col">before</th><th scope="col">after</th></tr></thead>
+    <Wide label="Variables"><table class="tape-table"><thead><tr><th scope="col">name</th><th scope="col">before</th><th scope="col">after</th></tr></thead>
       <tbody>{variables.slice(0, MOST).map(({ name, before, after }) => {
         const runs = words(before, after);
         return <tr key={name}><th scope="row"><code>{name}</code></th><td class="tape-code"><Runs runs={runs.filter((run) => run.mark !== "new")} /></td>
           <td class="tape-code"><Runs runs={runs.filter((run) => run.mark !== "gone")} /></td></tr>;
-      })}</tbody></table></div></details>;
+      })}</tbody></table></Wide></details>;
 }

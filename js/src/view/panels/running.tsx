@@ -6,6 +6,7 @@ import { wrongJson } from "./json.ts";
 import { Card, Code } from "./controls.tsx";
 import { words } from "../edit/labels.ts";
 import type { Work } from "../edit/store.ts";
+import { Wide } from "./wide.tsx";
 
 const DOING = { running: "running", restoring: "putting values back for", proving: "proving in a fresh kernel:" } as const;
 
@@ -33,12 +34,12 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
   const labels = { live: `Go live (${price})`, write: "Write the reply…", stale: "Keep the recorded one (stale)", skip: "Skip" };
   return <Card kind="divergence" title={`${divergence.title}: the request has changed`}>
     <p>This call is not on the tape as it is asked now. Nothing was sent.</p>
-    <div class="tape-scroll-x"><table class="tape-fields-table"><thead><tr><th scope="col">field</th><th scope="col">recorded</th><th scope="col">asked now</th></tr></thead>
+    <Wide label="Fields that differ"><table class="tape-fields-table"><thead><tr><th scope="col">field</th><th scope="col">recorded</th><th scope="col">asked now</th></tr></thead>
       <tbody>{fields.map((field) => {
         const runs = words(field.recorded, field.now);
         return <tr key={field.path}><th scope="row"><code>{field.path}</code></th>
           <td><Runs runs={runs.filter((run) => run.mark !== "new")} /></td><td><Runs runs={runs.filter((run) => run.mark !== "gone")} /></td></tr>;
-      })}</tbody></table></div>
+      })}</tbody></table></Wide>
     <Whole name="All that is asked now" section={divergence.asked} />
     {divergence.recorded && <Whole name="All that was recorded" section={divergence.recorded} />}
     {reply !== null && <Write work={work} start={start} value={reply} onType={write} />}

@@ -6,6 +6,7 @@ import { words } from "../edit/labels.ts";
 import { useAsked } from "../hooks.ts";
 import type { StepCall, StepCompared } from "../protocol.ts";
 import type { Stepper } from "./stepper.ts";
+import { Wide } from "../panels/wide.tsx";
 
 export function Compare({ desk, stepper, call }: { desk: Desk; stepper: Stepper; call: StepCall }) {
   const [with_, set] = useState("");
@@ -26,13 +27,13 @@ function Compared({ desk, a, b }: { desk: Desk; a: string; b: string }) {
   if (!value) return null;
   return <>
     {value.variables.length === 0 && <p role="status">No variable of the notebook differs.</p>}
-    {value.variables.length > 0 && <div class="tape-scroll-x"><table class="tape-fields-table">
+    {value.variables.length > 0 && <Wide label="Variables"><table class="tape-fields-table">
       <thead><tr><th scope="col">variable</th><th scope="col">then</th><th scope="col">now</th></tr></thead>
       <tbody>{value.variables.map(({ name, before, after }) => {
         const runs = words(before, after);
         return <tr key={name}><th scope="row"><code>{name}</code></th>
           <td class="tape-code"><Runs runs={runs.filter(({ mark }) => mark !== "new")} /></td><td class="tape-code"><Runs runs={runs.filter(({ mark }) => mark !== "gone")} /></td></tr>;
-      })}</tbody></table></div>}
+      })}</tbody></table></Wide>}
     {value.note && <p class="tape-dim">{value.note}</p>}
   </>;
 }

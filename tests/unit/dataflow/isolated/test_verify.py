@@ -1,5 +1,7 @@
 """A re-run is proved, or the cell is named that came out otherwise."""
 
+import re
+
 from tests.unit.dataflow.restore.test_versions import entry
 
 from tape_jupyter.dataflow.isolated.end_state import End, EndValue
@@ -38,6 +40,13 @@ def test_another_text_names_the_cell_to_adopt():
         and verdict.text
         == "[2] also depends on this: it shows something else ('b' here, 'c' after a whole run)"
     )
+
+
+def test_long_lines_are_cut_around_what_parts_them():
+    one, other = ("the same words, again and again, " * 5 + end for end in ("main", "take"))
+    verdict = verify(history(), {0: one}, Replayed((ran(0, other, x=1), ran(1, "", y=2))))
+    here, there = re.findall(r"'(…[^']+)' (?:here|after)", verdict.text)
+    assert here.endswith("main") and there.endswith("take")
 
 
 def test_another_value_or_file_does_too():

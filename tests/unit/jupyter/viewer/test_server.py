@@ -208,13 +208,20 @@ def test_the_mode_is_set_as_the_magic_sets_it_but_never_beneath_a_running_cell(
         assert cells.deck.session_mode == "record"
 
 
+def test_a_cell_that_has_not_asked_yet_is_said_to_run(view, cells, tmp_path):
+    with taped(cells.deck, "record", paths.cassette_path(tmp_path / "n.ipynb")):
+        told = view.until(lambda told: told["about"] == "changed" and told["running"] is not None)
+        assert (told["running"]["mode"], told["running"]["calls"]) == ("record", 0)
+    view.until(lambda told: told["about"] == "changed" and told["running"] is None)
+
+
 def test_while_a_cell_records_its_spans_appear_as_they_happen(view, cells, tmp_path):
     view.ask("spans", **{"from": 0, "limit": 5000})
     path = paths.cassette_path(tmp_path / "n.ipynb")
     with Provider() as provider, taped(cells.deck, "record", path, source="# ask\nx"):
         for text in ("one", "two"):
             ask(provider, text)
-            told = view.until(lambda told: text in str((told.get("page") or {}).get("name")))
+            told = view.until(lambda told: text in str((told.get("page") or {"name": ""})["name"]))
             assert told["running"]["mode"] == "record" and told["page"]["total"] == told["total"]
     done = view.until(lambda told: told["running"] is None and told["page"])
     assert (
@@ -230,7 +237,7 @@ def test_a_view_that_has_rows_gets_only_those_that_are_new(view, cells, tmp_path
         taped(cells.deck, "record", paths.cassette_path(tmp_path / "n.ipynb"), source="y"),
     ):
         ask(provider, "new")
-        told = view.until(lambda told: "new" in str((told.get("page") or {}).get("name")))
+        told = view.until(lambda told: "new" in str((told.get("page") or {"name": ""})["name"]))
         assert told["page"]["from"] >= 3
 
 
