@@ -70,7 +70,7 @@ def made(folder: Path, spans: int) -> Path:
     roles = {"session/churn.ipynb": "notebook", "session/churn.tapes/main.tape.yaml": "cassette"}
     said = manifest.Manifest(
         "tape-jupyter", "session/churn.ipynb", {"name": "python3", "language": "python"},
-        tuple(manifest.file_of(path, content[path], roles[path]) for path in sorted(content)), {}, (),
+        tuple(manifest.describe_file(path, content[path], roles[path]) for path in sorted(content)), {}, (),
         manifest.LockState(hashed=True, index="none"),
     )  # fmt: skip
     path = folder / f"{spans}.tape.zip"

@@ -22,7 +22,8 @@ def main():
         with lines.open("w") as file:
             for entry in cassette.calls:
                 file.write(
-                    json.dumps(emitter.parse(cassette.text(entry.offset, entry.length))) + "\n"
+                    json.dumps(emitter.parse_record(cassette.text(entry.offset, entry.length)))
+                    + "\n"
                 )
 
         def ours():

@@ -140,7 +140,7 @@ def ordinary(names):
 
 def plan(history):
     """The whole plan of a thousand cells and more: what depends on one of them, why, and what must run before it."""
-    from tape_jupyter.dataflow.plan import plan as made
+    from tape_jupyter.dataflow.plan import plan_rerun as made
 
     nearly = {"little depends on": "means = ", "much depends on": "counts['"}
     for what, words in nearly.items():

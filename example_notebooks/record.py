@@ -76,7 +76,7 @@ def record_override(notebook: Path, _url: str) -> None:
         shutil.rmtree(tapes, ignore_errors=True)
         notebook.write_text(to_record(whole), encoding="utf-8")
         tape(notebook, "record")
-        if "positive" in texts.said(notebook)[MOOD[notebook.stem]]:
+        if "positive" in texts.cell_texts(notebook)[MOOD[notebook.stem]]:
             break
     else:
         raise SystemExit(f"the model was right {TRIES} times")
@@ -224,10 +224,10 @@ def replay(notebook: Path) -> None:
     client.execute(env=environment(notebook.parent / "home"))
     for before, after in zip(recorded.cells, replayed.cells, strict=True):
         if before.cell_type == "code":
-            after.outputs = outputs.merged(after.outputs)
-            if before.outputs and not outputs.same(before.outputs, after.outputs):
+            after.outputs = outputs.merge_streams(after.outputs)
+            if before.outputs and not outputs.same_outputs(before.outputs, after.outputs):
                 raise SystemExit(
-                    f"cell {after.id} replays differently: {outputs.diff(before.outputs, after.outputs)}"
+                    f"cell {after.id} replays differently: {outputs.diff_outputs(before.outputs, after.outputs)}"
                 )
     notebook.write_text(nbformat.writes(replayed) + "\n", encoding="utf-8")
 

@@ -64,8 +64,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from tape_jupyter.core.real_clock import genuine
 
     with genuine():
-        from tape_jupyter.jupyter.magics import load
-    load(shell)
+        from tape_jupyter.jupyter.magics import load_magics
+    load_magics(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

@@ -49,14 +49,14 @@ def cells_of(notebook):
     try:
         cells = json.loads(notebook)["cells"]
         code = [
-            {**cell, "source": outputs.joined(cell["source"])}
+            {**cell, "source": outputs.join_lines(cell["source"])}
             for cell in cells
             if cell["cell_type"] == "code"
         ]
         return tuple(
             manifest.Expected(
                 number, cell.get("id", ""), run.first_line(cell["source"]),
-                hashlib.sha256(cell["source"].encode()).hexdigest(), expected.digest(cell["outputs"]), 0,
+                hashlib.sha256(cell["source"].encode()).hexdigest(), expected.outputs_digest(cell["outputs"]), 0,
                 outputs.failure_of(cell["outputs"])[0],
             )
             for number, cell in enumerate(code, 1)
@@ -68,7 +68,7 @@ def cells_of(notebook):
 def made(content=CONTENT, roles=(), **said):
     """The manifest of a bundle of these files."""
     files = [
-        manifest.file_of(path, content[path], dict(roles).get(path, role_of(path)))
+        manifest.describe_file(path, content[path], dict(roles).get(path, role_of(path)))
         for path in sorted(content)
     ]
     told = {
@@ -81,7 +81,7 @@ def made(content=CONTENT, roles=(), **said):
         "lock": manifest.LockState(hashed=True, index="public"),
         "guards": ("no network: a namespace of its own",),
     }
-    return manifest.checked(manifest.Manifest(**{**told, **said}))
+    return manifest.check_manifest(manifest.Manifest(**{**told, **said}))
 
 
 def packed(content=CONTENT, said=None):

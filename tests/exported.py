@@ -46,7 +46,7 @@ def taped(path: Path, *cells: str, vary: bool = True, env: dict[str, str] | None
     """A notebook that was recorded in a fresh kernel; URL in its cells is the provider's, who is gone."""
     with Provider(vary=vary) as provider:
         notebook(path, *(cell.replace("URL", provider.url) for cell in cells))
-        run.record(path, quiet, quiet, env=env or {})
+        run.record_notebook(path, quiet, quiet, env=env or {})
     return path
 
 

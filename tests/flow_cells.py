@@ -3,7 +3,7 @@
 import flow_score
 import pytest
 
-from tape_jupyter.dataflow.plan import plan
+from tape_jupyter.dataflow.plan import plan_rerun
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 
 ASK = "import copy\ndef outside(text): return copy.copy(text)\n"
@@ -32,7 +32,7 @@ def run(tracked):
         for source in (ASK, *sources):
             shell.run_cell(source, store_history=True)
         if changed is not None:
-            planned = plan(tracker.history, {changed: (1,)})
+            planned = plan_rerun(tracker.history, {changed: (1,)})
             return {cell.entry for cell in planned.cells if cell.role == "downstream"}
         return tracker.history[len(tracker.history) - 1].steps[-1]
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 def predict(case):
     """By cell, the reasons of those that are downstream of the edited one, which is left out; and our own errors."""
-    from tape_jupyter.dataflow.plan import plan
+    from tape_jupyter.dataflow.plan import plan_rerun
     from tape_jupyter.dataflow.tracing.tracker import Tracker
 
     shell = _shell()
@@ -40,7 +40,7 @@ def predict(case):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             shell.run_cell(source, store_history=True)
     entries = [i for i, h in enumerate(case["history"]) if h["cell"] == case["edit"]]
-    planned = plan(tracker.history, {i: tracker.lines.get(i) for i in entries})
+    planned = plan_rerun(tracker.history, {i: tracker.lines.get(i) for i in entries})
     found = {cell.entry: cell.reasons for cell in planned.cells if cell.role != "restores"}
     reasons = defaultdict(list)
     for index, why in found.items():

@@ -32,7 +32,7 @@ def digest(value):
 
 
 def plain(headers, body):
-    data = http.plain(headers, body)
+    data = http.decoded_body(headers, body)
     loaded = http.loads(data) if data else None
     return data if loaded is None else loaded
 
@@ -40,7 +40,7 @@ def plain(headers, body):
 def said(request, reply):
     if not isinstance(reply, Reply):
         return reply.error if reply.error is not None else reply.value
-    message = editing.message_of(request, reply) if isinstance(request, Request) else None
+    message = editing.reply_message(request, reply) if isinstance(request, Request) else None
     return message if message is not None else plain(reply.headers, reply.body) or b""
 
 
@@ -55,7 +55,7 @@ def calls(path):
     for entry in cassette.calls:
         head, request, reply = entry.head(), entry.request(), entry.reply()
         kit = head.get("kit", {})
-        facts = registry.facts(request, reply) if isinstance(request, Request) else None
+        facts = registry.call_facts(request, reply) if isinstance(request, Request) else None
         yield {
             "call": entry.name, "kind": head["kind"], "provider": kit.get("provider", ""), "model": kit.get("model", ""),
             "name": head.get("name", ""), "request": digest(asked(request)), "reply": digest(said(request, reply)),

@@ -87,10 +87,10 @@ def leaves(value) -> Counter:
 
 def said(reply: Reply) -> list:
     """The JSON values of a recorded reply: one, or those of its events. Empty where it is no JSON."""
-    events = http.events(reply.headers, http.plain(reply.headers, reply.body) or b"", ())
+    events = http.events(reply.headers, http.decoded_body(reply.headers, reply.body) or b"", ())
     if events is not None:
         return [each for each in events if each is not None]
-    told = http.loads(http.plain(reply.headers, reply.body) or b"")
+    told = http.loads(http.decoded_body(reply.headers, reply.body) or b"")
     return [] if told is None else [told]
 
 

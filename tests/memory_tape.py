@@ -141,5 +141,5 @@ def taped(tape: MemoryTape) -> Iterator[MemoryTape]:
     try:
         yield tape
     finally:
-        instrumentation.remove()
+        instrumentation.remove_tape()
         instrumentation.unpatch_all()

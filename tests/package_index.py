@@ -39,7 +39,7 @@ def wheel_of(
     own = (
         files if files is not None else {f"{name.replace('-', '_')}.py": f"VERSION = {version!r}\n"}
     )
-    return build_backend.packed(
+    return build_backend.pack_wheel(
         {
             **{inside: text.encode() for inside, text in own.items()},
             f"{about}/METADATA": metadata.encode(),

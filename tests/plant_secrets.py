@@ -324,13 +324,13 @@ def batch(number: int, planted: list[Plant], keep: Path, seed: int) -> dict[str,
     """Plant, look, mask, pack, search."""
     from tape_jupyter.bundle import archive, redaction
     from tape_jupyter.secrets import environment, leaks
-    from tape_jupyter.bundle.archive.manifest import LockState, Manifest, file_of
+    from tape_jupyter.bundle.archive.manifest import LockState, Manifest, describe_file
 
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "work"
         session = Session(folder, planted, random.Random(seed * 1000 + number))
         content = session.make()
-        secrets = environment.here(folder, session.environ, Path(temporary))
+        secrets = environment.environment_secrets(folder, session.environ, Path(temporary))
         hits = list(leaks.hunt(content, secrets))
         told = [text for value in {hit.value for hit in hits} for text in opened(value.encode())]
         cores = Search(planted).found(b"\n\0\n".join(told))
@@ -346,7 +346,9 @@ def batch(number: int, planted: list[Plant], keep: Path, seed: int) -> dict[str,
             "page.html": _page(laid / "session" / "churn.tapes" / "main.tape.yaml"),
         }
         assert not leaks.scan({"page.html": files["page.html"]}, secrets)
-        roles = {path: file_of(path, _bytes(data), _role(path)) for path, data in files.items()}
+        roles = {
+            path: describe_file(path, _bytes(data), _role(path)) for path, data in files.items()
+        }
         manifest = Manifest(
             made_by="plant_secrets", notebook="session/churn.ipynb", kernel={"name": "python3", "language": "python"},
             files=tuple(roles[path] for path in sorted(roles)), kit={}, cells=(), lock=LockState(False, "none", "no index was asked"),
@@ -377,7 +379,7 @@ def _page(tape: Path) -> bytes:
     from tape_jupyter.reports import page
     from tape_jupyter.cassette.cassette import Cassette
 
-    return "".join(page.page(Cassette.open(tape), [])).encode()
+    return "".join(page.page_pieces(Cassette.open(tape), [])).encode()
 
 
 def _role(path: str) -> str:
@@ -421,7 +423,7 @@ def said(tape: Path) -> Iterator[bytes]:
     """Bodies of a cassette's calls with their encoding off, and what their streams said in the end."""
     from tape_jupyter.core.call import FunctionCall, Value
     from tape_jupyter.cassette.cassette import Cassette
-    from tape_jupyter.encoding.http.content_encoding import opened as decoded
+    from tape_jupyter.encoding.http.content_encoding import decode_body as decoded
 
     for entry in Cassette.open(tape).calls:
         asked, reply = entry.request(), entry.reply()

@@ -91,7 +91,7 @@ class Live:
 
 def predict(case):
     from tape_jupyter.dataflow.isolated import process as isolated_process, verify
-    from tape_jupyter.dataflow.plan import plan
+    from tape_jupyter.dataflow.plan import plan_rerun
     from tape_jupyter.dataflow.restore.rerun import Rerun
 
     live = Live(case)
@@ -101,7 +101,7 @@ def predict(case):
     again, baseline_again = live.job(live.override()), live.job({})
     live.stub.set_replies(case["responses"], live.override())
     start = time.perf_counter()
-    planned = plan(live.history, live.changed())
+    planned = plan_rerun(live.history, live.changed())
     planning = time.perf_counter() - start
     rerun = Rerun(live.history, planned, live.shell, on_error="go on", resync=live.tracker.resync)
     why, replayed = planned.hermetic or rerun.doubt, None
@@ -113,20 +113,22 @@ def predict(case):
         there = rerun.end()
         ran = rerun.ran
     else:
-        replayed = isolated_process.replay(again)
+        replayed = isolated_process.replay_job(again)
         ran = [each.index for each in replayed.ran]
         live.texts.update({each.index: each.text for each in replayed.ran})
     running = time.perf_counter() - start
 
     def unsteady():
         return set(
-            verify.differing(recorded, recorded_texts, isolated_process.replay(baseline_again))
+            verify.differing_entries(
+                recorded, recorded_texts, isolated_process.replay_job(baseline_again)
+            )
         )
 
     start = time.perf_counter()
     if replayed is None:
-        verdict = verify.verify(
-            live.history, live.texts, isolated_process.replay(again), unsteady, there
+        verdict = verify.verify_rerun(
+            live.history, live.texts, isolated_process.replay_job(again), unsteady, there
         )
     elif replayed.failed is None:
         verdict = verify.RerunVerdict("proved", "all cells were run fresh")

@@ -34,9 +34,9 @@ if __name__ == "__main__":
     )  # not the folder of this file: its modules would stand for installed ones of the same name
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.providers import editing
-from tape_jupyter.providers.streams.events import joined, parse
+from tape_jupyter.providers.streams.events import join_events, parse_events
 from tests import reencode_edits, sdk_views
 from tests.corpus_clients import Record, reply_body, request_body
 
@@ -84,14 +84,14 @@ def call_of(record: Record) -> tuple[Request, Reply]:
 
 def _is_encoded(body: bytes, coding: str) -> bool:
     try:
-        return opened(body, coding) != body
+        return decode_body(body, coding) != body
     except ValueError:
         return False
 
 
 def plain(reply: Reply) -> bytes:
     return (
-        opened(reply.body, reply.header("content-encoding"))
+        decode_body(reply.body, reply.header("content-encoding"))
         if reply.header("content-encoding")
         else reply.body
     )
@@ -145,8 +145,8 @@ def rewritten(taken: editing.Taken) -> bytes:
     """The unedited message put together again; `editing.encoded` would give the recorded reply itself."""
     if not taken.streamed:
         return editing.respelled(taken.body, taken.message)
-    events = parse(taken.body)
-    return joined(
+    events = parse_events(taken.body)
+    return join_events(
         editing.require_format(taken.wire).rewrite(events, json.loads(json.dumps(taken.message)))
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tape_jupyter.providers import editing
-from tape_jupyter.providers.streams.events import joined, parse
+from tape_jupyter.providers.streams.events import join_events, parse_events
 from tests import sdk_views
 
 SAID = 'Größe "42"\n\x0b\x1c\u2028 🦊 </script>'
@@ -27,7 +27,7 @@ def edits(wire: str, message: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
         yield "empty text", editing.with_text(wire, message, "")
         yield (
             "text goes on",
-            editing.with_text(wire, message, editing.get(message, path) + " And more."),
+            editing.with_text(wire, message, editing.value_at(message, path) + " And more."),
         )
     for path in calls(wire, message):
         changed = with_argument(wire, message, path)
@@ -35,14 +35,14 @@ def edits(wire: str, message: dict[str, Any]) -> Iterator[tuple[str, dict[str, A
             yield "argument", changed
             break
     for path in lists(wire, message):
-        listed = editing.get(message, path)
+        listed = editing.value_at(message, path)
         for number in range(len(listed)):
             yield (
                 "block removed",
-                editing.put(message, path, [*listed[:number], *listed[number + 1 :]]),
+                editing.with_value_at(message, path, [*listed[:number], *listed[number + 1 :]]),
             )
-        yield "block added", editing.put(message, path, [*listed, added(wire, path)])
-        yield "block put first", editing.put(message, path, [added(wire, path), *listed])
+        yield "block added", editing.with_value_at(message, path, [*listed, added(wire, path)])
+        yield "block put first", editing.with_value_at(message, path, [added(wire, path), *listed])
     for key in ("model", "id"):
         if isinstance(message.get(key), str):
             yield key, {**message, key: "another"}
@@ -58,7 +58,7 @@ def lists(wire: str, message: dict[str, Any]) -> list[editing.Path]:
         ("choices", number, "message", "tool_calls")
         for number in range(len(message.get("choices", [])))
     ]
-    return [path for path in told if editing.get(message, path)]
+    return [path for path in told if editing.value_at(message, path)]
 
 
 def added(wire: str, path: editing.Path) -> dict[str, Any]:
@@ -96,18 +96,21 @@ def calls(wire: str, message: dict[str, Any]) -> Iterator[editing.Path]:
     else:
         for path in lists(wire, message):
             yield from (
-                (*path, n, "function", "arguments") for n in range(len(editing.get(message, path)))
+                (*path, n, "function", "arguments")
+                for n in range(len(editing.value_at(message, path)))
             )
 
 
 def with_argument(wire: str, message: dict[str, Any], path: editing.Path) -> dict[str, Any] | None:
     """The same with one argument more, or None where they are no JSON object."""
-    value = editing.get(message, path)
+    value = editing.value_at(message, path)
     parsed = json.loads(value) if isinstance(value, str) and value else value
     if not isinstance(parsed, dict):
         return None
     changed = {**parsed, "made": SAID}
-    return editing.put(message, path, json.dumps(changed) if wire != "anthropic" else changed)
+    return editing.with_value_at(
+        message, path, json.dumps(changed) if wire != "anthropic" else changed
+    )
 
 
 def proven(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -120,7 +123,7 @@ def proven(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         return
     look = {"streamed": taken.streamed, "beta": is_beta(request)}
     for name, message in edits(taken.wire, taken.message):
-        wanted, _ = editing.settle(taken.wire, taken.message, copy.deepcopy(message))
+        wanted, _ = editing.settle_message(taken.wire, taken.message, copy.deepcopy(message))
         edited, _ = editing.encoded(request, reply, message)
         body = plain(edited)
         found = editing.taken(request, edited)
@@ -149,10 +152,10 @@ def canonical(value: Any) -> str:
 
 def lost(old: bytes, new: bytes, name: str) -> str:
     """What is no longer there of events that hold nothing of the message (pings, comments, unknown ones)."""
-    kept = {event.raw for event in parse(new)}
-    odd = [event for event in parse(old) if event.data is None or event.kind == "ping"]
+    kept = {event.raw for event in parse_events(new)}
+    odd = [event for event in parse_events(old) if event.data is None or event.kind == "ping"]
     gone = [event.raw for event in odd if event.raw not in kept]
-    assert joined(parse(new)) == new
+    assert join_events(parse_events(new)) == new
     return f"{name} lost {gone[0][:80]!r}" if gone else ""
 
 

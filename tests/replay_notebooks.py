@@ -156,7 +156,9 @@ class Session:
         shown = nbformat.read(self.notebook, as_version=4).cells
         where = places(self.notebook.parent, self.home / ".home")
         digests = [
-            expected.digest(cell.outputs, where) for cell in shown if headless_run.runs(cell)
+            expected.outputs_digest(cell.outputs, where)
+            for cell in shown
+            if headless_run.has_code(cell)
         ]
         for run, digest in zip(json.loads(done.stdout)["cells"], digests, strict=True):
             self.line["cells"].append(
@@ -185,7 +187,7 @@ class Session:
         self.line["differences"] = json.loads(out)["differences"]
 
     def verify(self) -> None:
-        verdict = verify.verify(self.bundle)
+        verdict = verify.verify_bundle(self.bundle)
         if not verdict.good:
             raise RuntimeError("; ".join(verdict.problems))
         self.line.update(verified=True, sha256=verdict.digest)

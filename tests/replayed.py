@@ -35,7 +35,7 @@ def recorded(folder, provider, *cells):
     path = notebook(
         folder / "churn.ipynb", *(each.replace("URL", provider.url) for each in cells or CELLS)
     )
-    runs, _ = run.record(path, lambda *_: None, lambda _: None)
+    runs, _ = run.record_notebook(path, lambda *_: None, lambda _: None)
     assert all(each.good for each in runs), [each.said for each in runs]
     return path
 
@@ -64,7 +64,7 @@ def bundle_of(path, out, extra=(), **said):
     cells = expected.of_session(session_of(path)) if taped else ()
     roles = {notebook: "notebook"}
     files = [
-        manifest.file_of(name, content[name], roles.get(name) or role_of(name))
+        manifest.describe_file(name, content[name], roles.get(name) or role_of(name))
         for name in sorted(content)
     ]
     told = {
@@ -76,7 +76,7 @@ def bundle_of(path, out, extra=(), **said):
         "cells": cells,
         "lock": manifest.LockState(hashed=False, index="none"),
     }
-    made = manifest.checked(manifest.Manifest(**{**told, **said}))
+    made = manifest.check_manifest(manifest.Manifest(**{**told, **said}))
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("wb") as file:
         archive.pack(file, made, content)

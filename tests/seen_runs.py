@@ -7,7 +7,7 @@ from pathlib import Path
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.encoding.values.registry import freeze
-from tape_jupyter.audit.run_view import seen
+from tape_jupyter.audit.run_view import view_run
 from tests.tapes import JSON, Recorder
 
 CHAT = "https://api.openai.com/v1/chat/completions"
@@ -68,7 +68,7 @@ def found(chunks, query="q", name="search", **arguments):
 def run_of(folder: Path, *calls, kit=None, pins=PINS, end=None, outcome="ok", **record):
     """A run of these (request, reply) pairs, recorded and read back. `kit`, `record` and `end` are added to its records."""
     path = folder / f"{next(_numbers)}.tapes" / "main.tape.yaml"
-    return seen(
+    return view_run(
         *recorded(path, *calls, kit=kit, pins=pins, end=end, outcome=outcome, **record),
         notebook="n.ipynb",
     )

@@ -58,7 +58,7 @@ class Recording:
         self.names[match] = number = self.names.get(match, 0) + 1
         name = match[:8] + (f"-{number}" if number > 1 else "")
         function = isinstance(call, FunctionCall)
-        kit = {} if function else registry.facts(call, reply).record()
+        kit = {} if function else registry.call_facts(call, reply).record()
         kind = call.kind if function else "model" if kit.get("model") else "host"
         wrong = reply.error is not None or (isinstance(reply, Reply) and (reply.status or 0) >= 400)
         told = Head(

@@ -70,7 +70,7 @@ class Recorder:
         names[match] = names.get(match, 0) + 1
         name = match[:8] if names[match] == 1 else f"{match[:8]}-{names[match]}"
         is_tool = isinstance(call, FunctionCall)
-        kit = {} if is_tool else registry.facts(call, reply).record()
+        kit = {} if is_tool else registry.call_facts(call, reply).record()
         head = Head(
             name,
             run,

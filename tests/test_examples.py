@@ -104,8 +104,8 @@ def test_the_committed_example_replays_with_the_outputs_it_was_saved_with(exampl
         trace = tmp_path / f"trace-{run}" if STRACE and RUNS > 1 else None
         ran, connects = replayed(example, trace)
         for before, after in zip(saved, code_cells(ran), strict=True):
-            after.outputs = outputs.merged(after.outputs)
-            assert outputs.diff(before.outputs, after.outputs) == []
+            after.outputs = outputs.merge_streams(after.outputs)
+            assert outputs.diff_outputs(before.outputs, after.outputs) == []
         assert not connects
     print(
         f"{RUNS} replays, cut off: {can_cut()}, connects: {'not counted' if RUNS == 1 or not STRACE else 0}"
@@ -166,8 +166,8 @@ def test_recorded_twice_live_it_gives_different_texts(tmp_path):
             (tmp_path / name).mkdir()
             path = tmp_path / name / "support.ipynb"
             path.write_text(source, encoding="utf-8")
-            runs.record(path, "no-key-is-asked-for", Nobody())
-            said.append(texts.said(path))
+            runs.record_demo(path, "no-key-is-asked-for", Nobody())
+            said.append(texts.cell_texts(path))
     assert said[0] != said[1]
     assert said[0]["summary"] != said[1]["summary"]
 

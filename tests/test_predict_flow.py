@@ -37,7 +37,7 @@ def plainly(case, answer):
             source = each.get(
                 "source", case["cells"][each["cell"]] if isinstance(each["cell"], int) else ""
             )
-            texts[str(each["cell"])] = worker.execute(shell, source)["text"]
+            texts[str(each["cell"])] = worker.execute_in_shell(shell, source)["text"]
         answer.send(texts)
         os.chdir("/")
     answer.close()

@@ -137,7 +137,9 @@ def whole(cells, reply):
     from tape_jupyter.dataflow.isolated import worker as fresh
 
     shell = _shell({"q": reply})
-    return _look(shell, {i: fresh.execute(shell, source)["text"] for i, source in enumerate(cells)})
+    return _look(
+        shell, {i: fresh.execute_in_shell(shell, source)["text"] for i, source in enumerate(cells)}
+    )
 
 
 def rerun(cells, reply, prove=True, noting=False):
@@ -148,7 +150,7 @@ def rerun(cells, reply, prove=True, noting=False):
     import tapereplies
 
     from tape_jupyter.dataflow.isolated import worker as fresh, process, verify
-    from tape_jupyter.dataflow.plan import plan
+    from tape_jupyter.dataflow.plan import plan_rerun
     from tape_jupyter.dataflow.restore.rerun import Rerun
     from tape_jupyter.dataflow.tracing.tracker import Tracker
 
@@ -159,7 +161,7 @@ def rerun(cells, reply, prove=True, noting=False):
     history, texts, changed = tracker.history, {}, {}
 
     def run(index, source):
-        texts[index] = fresh.execute(shell, source)["text"]
+        texts[index] = fresh.execute_in_shell(shell, source)["text"]
         return history[-1]
 
     for index, source in enumerate(cells):
@@ -173,7 +175,7 @@ def rerun(cells, reply, prove=True, noting=False):
         "del sys, whole_runs, tapereplies"
     )
     tapereplies.set_replies({"q": "a"}, {"q": reply})
-    planned = plan(history, changed)
+    planned = plan_rerun(history, changed)
     machine = Rerun(history, planned, shell, on_error="go on", resync=tracker.resync)
     if why := planned.hermetic or machine.doubt:
         return Ended({}, {}, {}, {}, fresh=why)
@@ -184,7 +186,7 @@ def rerun(cells, reply, prove=True, noting=False):
     assert not tracker.failures, tracker.failures
     job = process.job(history, setup=setup, seconds=40)
     verdict = (
-        verify.verify(history, texts, process.replay(job), live=machine.end())
+        verify.verify_rerun(history, texts, process.replay_job(job), live=machine.end())
         if prove
         else verify.RerunVerdict("not provable", "")
     )

@@ -156,12 +156,12 @@ def recorded(notebook: Path, sources, world: str, check: str) -> bool:
             "PYTHONHASHSEED": "0",
         }
         from tape_jupyter import load_ipython_extension
-        from tape_jupyter.dataflow.isolated.worker import execute, shell
+        from tape_jupyter.dataflow.isolated.worker import execute_in_shell, shell
 
         live = shell()
         load_ipython_extension(live)
         for number, source in enumerate(sources, 1):
-            ran = execute(live, source, f"cell-{number}")
+            ran = execute_in_shell(live, source, f"cell-{number}")
             if ran["error"]:
                 print(
                     f"    {world}: cell {number}: {ran['text'].strip().splitlines()[-1]}",

@@ -18,7 +18,7 @@ from tape_jupyter.audit.nondeterminism import chunks_of, overlapping
 from tape_jupyter.audit.run_view import CallSeen, RunSeen
 from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.core.call import Value
-from tape_jupyter.providers.json_access import mapping, text
+from tape_jupyter.providers.json_access import as_mapping, as_text
 
 _SHOWN = 80
 _NAMED = 6
@@ -44,7 +44,7 @@ class Drift:
 
 def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
     """What answered first (it is what people look for), then the code, then what lies around it."""
-    pairs = paired(before.calls, after.calls)
+    pairs = pair_seen(before.calls, after.calls)
     return [
         *of_pairs(pairs),
         *_compare_order(before, pairs),
@@ -55,11 +55,11 @@ def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
 
 def of_pairs(pairs: Iterable[tuple[CallSeen, CallSeen]]) -> list[Drift]:
     """Each change once, however many calls show it."""
-    found = (each for one, other in pairs for each in of_call(one, other))
+    found = (each for one, other in pairs for each in call_drift(one, other))
     return list({(each.what, each.before, each.after): each for each in found}.values())
 
 
-def paired(
+def pair_seen(
     before: Sequence[CallSeen], after: Sequence[CallSeen]
 ) -> list[tuple[CallSeen, CallSeen]]:
     """The calls that asked the same, in order; of the others those of one name, in order; then
@@ -96,7 +96,7 @@ def _pair_calls(
 # ---- calls
 
 
-def of_call(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
+def call_drift(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
     """What answered one call, and how it was asked."""
     names = ("status", "requested model", "sampling", "answered model", "system_fingerprint", "region", "service tier",
              "upstream provider")  # fmt: skip
@@ -214,23 +214,24 @@ def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
 
 
 def _collect_code(run: RunSeen) -> dict[str, str]:
-    git = mapping(run.kit.get("git"))
+    git = as_mapping(run.kit.get("git"))
     told = {
         "cell source": run.record.get("source"),
         "git commit": git.get("commit"),
         "git diff": git.get("diff"),
     }
-    return {name: text(value)[:16] for name, value in told.items() if value}
+    return {name: as_text(value)[:16] for name, value in told.items() if value}
 
 
 def _collect_surroundings(run: RunSeen) -> dict[str, str]:
-    clock = mapping(run.kit.get("clock"))
-    zone = mapping(run.pins.get("timezone")).get("zone") or clock.get("zone")
+    clock = as_mapping(run.kit.get("clock"))
+    zone = as_mapping(run.pins.get("timezone")).get("zone") or clock.get("zone")
     told = {
-        "python": run.kit.get("python"), "platform": run.kit.get("platform"), "day (UTC)": text(clock.get("utc"))[:10],
-        "timezone": zone, "hash seed": mapping(run.pins.get("random")).get("hash"),
+        "python": run.kit.get("python"), "platform": run.kit.get("platform"),
+        "day (UTC)": as_text(clock.get("utc"))[:10],
+        "timezone": zone, "hash seed": as_mapping(run.pins.get("random")).get("hash"),
     }  # fmt: skip
-    return {name: text(value) for name, value in told.items() if value}
+    return {name: as_text(value) for name, value in told.items() if value}
 
 
 def _read_versions(kit: Mapping[str, Any]) -> dict[str, str]:
@@ -241,7 +242,7 @@ def _read_versions(kit: Mapping[str, Any]) -> dict[str, str]:
 
 def _read_generator_places(run: RunSeen) -> dict[str, str]:
     """Where each generator stood: a short mark of its state, or how far it had been drawn from."""
-    told = mapping(mapping(run.pins.get("random")).get("at"))
+    told = as_mapping(as_mapping(run.pins.get("random")).get("at"))
     return {name: _format_place(each) for name, each in told.items()}
 
 
@@ -249,12 +250,12 @@ def _format_place(told: Any) -> str:
     return (
         ", ".join(f"{name} {each}" for name, each in told.items())
         if isinstance(told, dict)
-        else text(told)
+        else as_text(told)
     )
 
 
 def _to_texts(value: Any) -> dict[str, str]:
-    told = mapping(value)
+    told = as_mapping(value)
     return {
         str(name): each if isinstance(each, str) else json.dumps(each, default=str)
         for name, each in told.items()

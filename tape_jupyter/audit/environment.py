@@ -65,7 +65,7 @@ def collect(
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": _read_platform(),
         "git": git(home),
-        "environment": environment(os.environ),
+        "environment": settings_of_environment(os.environ),
         "variables": " ".join(sorted(os.environ)),
         "generators": _digest_own_generators(namespace or {}),
         "modules": local_modules(home),
@@ -82,7 +82,7 @@ def _read_clock() -> dict[str, str]:
     local = now.astimezone()
     return {
         "utc": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "zone": timezone.here(),
+        "zone": timezone.current_zone(),
         "offset": local.strftime("%z"),
     }
 
@@ -98,7 +98,7 @@ def _digest_generators() -> dict[str, str]:
 
 
 def _digest_numpy(numpy_random: Any) -> str:
-    state = random_state.written(numpy_random.get_state(legacy=False))
+    state = random_state.write_state(numpy_random.get_state(legacy=False))
     return _compute_digest(repr((state.words, sorted(state.at.items()))).encode())
 
 
@@ -128,7 +128,7 @@ def _read_platform() -> str:
         return platform.platform()
 
 
-def environment(environ: Mapping[str, str]) -> dict[str, str]:
+def settings_of_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables whose values are settings and never secrets; an address with a password or a
     query is left out.
     """

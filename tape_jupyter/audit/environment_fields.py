@@ -13,7 +13,7 @@ from tape_jupyter.audit import environment as kits
 from tape_jupyter.audit.nondeterminism import AuditFinding, chunks_of, routing, sampling
 from tape_jupyter.audit.run_view import CallSeen, RunSeen
 from tape_jupyter.core.call import FunctionCall, Reply
-from tape_jupyter.providers.json_access import mapping, text
+from tape_jupyter.providers.json_access import as_mapping, as_text
 
 WHO = ("user_id", "tenant_id", "session_id", "flags")
 AGAIN = "record it again with %%tape record"
@@ -111,9 +111,12 @@ def _audit_machine(kit: Mapping[str, Any]) -> list[AuditFinding]:
 
 
 def _audit_code(kit: Mapping[str, Any]) -> list[AuditFinding]:
-    modules = mapping(kit.get("modules"))
+    modules = as_mapping(kit.get("modules"))
     local = _shorten_value(list(modules)) if modules else "none imported from the notebook's folder"
-    return [_audit_git(mapping(kit.get("git"))), AuditFinding("local modules", "recorded", local)]
+    return [
+        _audit_git(as_mapping(kit.get("git"))),
+        AuditFinding("local modules", "recorded", local),
+    ]
 
 
 def _audit_git(told: Mapping[str, Any]) -> AuditFinding:
@@ -132,15 +135,15 @@ def _audit_git(told: Mapping[str, Any]) -> AuditFinding:
             "code version", "missing", what, "git commit before recording", detail=kept
         )
     return AuditFinding(
-        "code version", "recorded", f"commit {text(told.get('commit'))[:12]}, clean"
+        "code version", "recorded", f"commit {as_text(told.get('commit'))[:12]}, clean"
     )
 
 
 def _audit_moment(run: RunSeen) -> list[AuditFinding]:
-    told = mapping(run.kit.get("clock"))
+    told = as_mapping(run.kit.get("clock"))
     utc, zone = (
-        text(told.get("utc")),
-        text(mapping(run.pins.get("timezone")).get("zone")) or text(told.get("zone")),
+        as_text(told.get("utc")),
+        as_text(as_mapping(run.pins.get("timezone")).get("zone")) or as_text(told.get("zone")),
     )
     clock = "clock" in run.pins
     found = [
@@ -152,7 +155,7 @@ def _audit_moment(run: RunSeen) -> list[AuditFinding]:
         else _audit_field("timezone", "", AGAIN),
     ]
     if "random" in run.pins:
-        held = mapping(mapping(run.pins["random"]).get("at"))
+        held = as_mapping(as_mapping(run.pins["random"]).get("at"))
         return [
             *found,
             AuditFinding(
@@ -169,10 +172,10 @@ def _audit_moment(run: RunSeen) -> list[AuditFinding]:
 
 
 def _audit_settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
-    environment = mapping(kit.get("environment"))
+    environment = as_mapping(kit.get("environment"))
     seed = environment.get("PYTHONHASHSEED")
     what = "PYTHONHASHSEED is not set, so sets of texts may be in another order"
-    names = text(kit.get("variables")).split()
+    names = as_text(kit.get("variables")).split()
     hashed = AuditFinding("hash seed", "recorded", f"PYTHONHASHSEED={seed}")
     return [
         hashed if seed not in (None, "", "random") else AuditFinding(
@@ -185,7 +188,7 @@ def _audit_settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
 # ---- a call
 
 
-def of_call(call: CallSeen) -> list[AuditFinding]:
+def environment_findings(call: CallSeen) -> list[AuditFinding]:
     """The fields of one call's kit; those that such a call cannot have are left out."""
     if call.problem:
         return [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 
-def imported() -> list[tuple[str, str]]:
+def imported_modules() -> list[tuple[str, str]]:
     """Names and files of the modules that have one. Their `__dict__` is read: lazy modules must not
     wake up.
     """

@@ -26,7 +26,7 @@ from typing import Any, Literal, get_args
 from tape_jupyter.audit.run_view import CallSeen, RunSeen
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.providers import hosts, registry
-from tape_jupyter.providers.json_access import mapping, maps, text
+from tape_jupyter.providers.json_access import as_mapping, as_text, maps
 from tape_jupyter.providers.metadata import is_gateway
 from tape_jupyter.providers.types import ABSENT
 
@@ -79,7 +79,7 @@ def worst(findings: Iterable[AuditFinding]) -> Status:
     return max((each.status for each in findings), key=STATUSES.index, default="recorded")
 
 
-def folded(
+def fold_findings(
     name: str, number: int, findings: Sequence[AuditFinding], none: str, unit: str = "calls"
 ) -> AuditFinding:
     """What several calls (or runs) say together: the worst of it, and how many say so. `none`:
@@ -123,15 +123,24 @@ def budget(run: RunSeen, taped: Iterable[str] = ()) -> list[AuditFinding]:
         _fold_calls(run, 4, routing, "no host was asked"),
         races(run),
         tool_results(run, tools),
-        _fold_calls(run, 7, retrieval, "none made"),
+        _fold_calls(run, 7, retrieval_finding, "none made"),
         failures(run),
         clock(run),
     ]
 
 
-def of_call(call: CallSeen) -> list[AuditFinding]:
+def call_findings(call: CallSeen) -> list[AuditFinding]:
     """The items that one call has a part in."""
-    items = (sampling, seed, model, routing, latency, tool_result, retrieval, failure)
+    items = (
+        sampling,
+        seed,
+        model,
+        routing,
+        latency,
+        tool_result,
+        retrieval_finding,
+        rate_limit_finding,
+    )
     return [found for item in items if (found := item(call)) is not None]
 
 
@@ -149,7 +158,7 @@ def _fold_calls(
     run: RunSeen, number: int, item: Callable[[CallSeen], AuditFinding | None], none: str
 ) -> AuditFinding:
     found = [each for call in run.calls if (each := item(call)) is not None]
-    return folded(NAMES[number], number, found, none)
+    return fold_findings(NAMES[number], number, found, none)
 
 
 # ---- 1 sampling
@@ -287,7 +296,7 @@ def races(run: RunSeen) -> AuditFinding:
     """Whether calls were under way together, and whether their order of completion is known."""
     found = [each for call in run.calls if (each := latency(call)) is not None]
     if any(each.status == "missing" for each in found):
-        return folded(NAMES[5], 5, found, "")
+        return fold_findings(NAMES[5], 5, found, "")
     together = overlapping(run.calls)
     if not together:
         several = len(run.calls) > 1
@@ -340,7 +349,7 @@ def tool_results(run: RunSeen, taped: frozenset[str]) -> AuditFinding:
         for told in run.cold
         if _CHANGED(told)
     ]
-    return folded(NAMES[6], 6, found, "no tool was called")
+    return fold_findings(NAMES[6], 6, found, "no tool was called")
 
 
 _UNTAPED = re.compile(r"^the result of tool (.+?) was not taped")
@@ -370,7 +379,7 @@ def _find_untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
 # ---- 7 retrieval freshness
 
 
-def retrieval(call: CallSeen) -> AuditFinding | None:
+def retrieval_finding(call: CallSeen) -> AuditFinding | None:
     """What a retrieval found: ids and scores of its chunks, and what embedded and indexed them."""
     if call.is_embedding:
         return AuditFinding(
@@ -421,13 +430,14 @@ def chunks_of(reply: Any) -> Chunks:
     or a mapping that holds one.
     """
     value = reply.value if isinstance(reply, Value) else None
-    parcel = mapping(value)
+    parcel = as_mapping(value)
     chunks = next((parcel[name] for name in _LISTS if isinstance(parcel.get(name), list)), value)
-    embedding = next((found for name in _EMBEDDINGS if (found := text(parcel.get(name)))), "")
+    embedding = next((found for name in _EMBEDDINGS if (found := as_text(parcel.get(name)))), "")
     listed = [_read_chunk(each) for each in maps(chunks)]
     return Chunks(
         listed,
-        embedding or next((text(each["embedding"]) for each in listed if "embedding" in each), ""),
+        embedding
+        or next((as_text(each["embedding"]) for each in listed if "embedding" in each), ""),
     )
 
 
@@ -440,7 +450,7 @@ _IDS, _SCORES = (
 
 
 def _read_chunk(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    fields = {**told, **mapping(told.get("fields")), **mapping(told.get("attributes"))}
+    fields = {**told, **as_mapping(told.get("fields")), **as_mapping(told.get("attributes"))}
     places = {"id": _IDS, "score": _SCORES, "embedding": ("embedding_model",)}
     found = {
         key: [fields[name] for name in names if name in fields] for key, names in places.items()
@@ -460,7 +470,7 @@ def _find_index(call: CallSeen) -> str:
 # ---- 8 time-of-day failures
 
 
-def failure(call: CallSeen) -> AuditFinding | None:
+def rate_limit_finding(call: CallSeen) -> AuditFinding | None:
     """A call that was refused for the hour's sake: what it said of when to come again."""
     if call.status is None or not call.was_refused:
         return None
@@ -477,9 +487,9 @@ def failure(call: CallSeen) -> AuditFinding | None:
 
 def failures(run: RunSeen) -> AuditFinding:
     """Failures are on the tape like any reply; what hour it was must be as well."""
-    found = [each for call in run.calls if (each := failure(call)) is not None]
-    clock_told = mapping(run.kit.get("clock"))
-    hour = f"{text(clock_told.get('utc'))[:16]}Z {text(clock_told.get('zone'))}".strip()
+    found = [each for call in run.calls if (each := rate_limit_finding(call)) is not None]
+    clock_told = as_mapping(run.kit.get("clock"))
+    hour = f"{as_text(clock_told.get('utc'))[:16]}Z {as_text(clock_told.get('zone'))}".strip()
     if not clock_told.get("utc"):
         return AuditFinding(
             NAMES[8], "missing", "the hour of the run is not on the tape", "record it again", 8
@@ -512,7 +522,7 @@ def clock(run: RunSeen) -> AuditFinding:
             else "see the warning of that run"
         )
         return AuditFinding(NAMES[9], "missing", "; ".join(unheld), capture, 9)
-    readings = mapping((run.end or {}).get("clock"))
+    readings = as_mapping((run.end or {}).get("clock"))
     count = sum(len(each) for each in readings.values() if isinstance(each, list))
     who = ", ".join(sorted({str(name).partition(" ")[0] for name in readings})[:4])
     told = f"{count} readings on the tape, by {who}" if count else "held; nobody read it"

@@ -13,10 +13,10 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
-from tape_jupyter.core.progress import Tell, counted, nobody
+from tape_jupyter.core.progress import Tell, count_items, nobody
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import hosts, http, registry
-from tape_jupyter.providers.json_access import mapping, text
+from tape_jupyter.providers.json_access import as_mapping, as_text
 from tape_jupyter.providers.metadata import Particulars, particulars
 from tape_jupyter.providers.registry import Facts
 
@@ -40,7 +40,7 @@ class CallSeen:
 
     @property
     def kind(self) -> str:
-        return text(self.head.get("kind")) or "host"
+        return as_text(self.head.get("kind")) or "host"
 
     @property
     def name(self) -> str:
@@ -85,13 +85,13 @@ class CallSeen:
 
     @property
     def kit(self) -> Mapping[str, Any]:
-        return mapping(self.head.get("kit"))
+        return as_mapping(self.head.get("kit"))
 
     @property
     def began(self) -> float | None:
         """Seconds since the epoch; None where the record does not say."""
         try:
-            return datetime.fromisoformat(text(self.head.get("at"))).timestamp()
+            return datetime.fromisoformat(as_text(self.head.get("at"))).timestamp()
         except (ValueError, OverflowError):
             return None
 
@@ -113,11 +113,11 @@ class RunSeen:
 
     @property
     def kit(self) -> Mapping[str, Any]:
-        return mapping(self.record.get("kit"))
+        return as_mapping(self.record.get("kit"))
 
     @property
     def pins(self) -> Mapping[str, Any]:
-        return mapping(self.record.get("pins"))
+        return as_mapping(self.record.get("pins"))
 
     @property
     def cold(self) -> tuple[str, ...]:
@@ -130,7 +130,9 @@ class RunSeen:
         return [call for call in self.calls if call.is_model]
 
 
-def seen(cassette: Cassette, run: str, *, limit: int | None = None, notebook: str = "") -> RunSeen:
+def view_run(
+    cassette: Cassette, run: str, *, limit: int | None = None, notebook: str = ""
+) -> RunSeen:
     """The run of that id; of its calls the first `limit`."""
     return _build_run(
         cassette,
@@ -149,7 +151,7 @@ def all_seen(
     for entry in cassette.calls:
         if entry.run in by_run:
             by_run[entry.run].append(entry)
-    calls = counted(
+    calls = count_items(
         [entry for run in wanted for entry in by_run[run]], f"calls of {cassette.path.name}", tell
     )
     return [_build_run(cassette, run, islice(calls, len(by_run[run])), notebook) for run in wanted]
@@ -191,8 +193,8 @@ def call_seen(entry: Entry) -> CallSeen:
     told, more = NO_FACTS, NO_PARTICULARS
     if isinstance(asked, Request):
         answer = reply if isinstance(reply, Reply) else None
-        body = http.loads(http.plain(asked.headers, asked.body) or b"")
+        body = http.loads(http.decoded_body(asked.headers, asked.body) or b"")
         said = None if answer is None else registry.said_json(answer)
-        told = registry.facts(asked, answer, parsed=body, said=said)
+        told = registry.call_facts(asked, answer, parsed=body, said=said)
         more = particulars(asked, answer, parsed=body, said=said)
     return CallSeen(entry.id, head, told, more, asked, reply, entry.match, entry.lineage)

@@ -10,7 +10,7 @@ from tape_jupyter.audit.environment_fields import tags
 from tape_jupyter.audit.nondeterminism import AuditFinding
 from tape_jupyter.audit.run_view import RunSeen
 from tape_jupyter.core.call import Value
-from tape_jupyter.providers.json_access import text
+from tape_jupyter.providers.json_access import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def case(run: RunSeen, cassette: str, found: Iterable[AuditFinding] = ()) -> Run
         cassette,
         tuple(dict.fromkeys(reasons)),
         tuple(sorted({call.facts.model for call in run.calls if call.facts.model})),
-        text(run.record.get("at"))[11:13],
+        as_text(run.record.get("at"))[11:13],
         str(tags(run).get("tenant_id", "")),
         tuple(sorted(_collect_tools(run))),
     )
@@ -76,7 +76,7 @@ PATTERNS: Mapping[str, Callable[[RunCase], Sequence[str]]] = {
 }
 
 
-def patterns(cases: Sequence[RunCase]) -> dict[str, list[dict[str, Any]]]:
+def cold_patterns(cases: Sequence[RunCase]) -> dict[str, list[dict[str, Any]]]:
     """For each of model, hour, tenant and tool: how many of the runs that have it are cold; the
     coldest first.
     """

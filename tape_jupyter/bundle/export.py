@@ -58,7 +58,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedBundle:
     """A bundle that was written: where, its identity, its bytes, and what a person should know of
     it.
     """
@@ -102,12 +102,12 @@ class Exported:
         return f"every cell{which} replayed as saved"
 
 
-def export(
+def export_bundle(
     notebook: Path,
     out: str | Path | None = None,
     options: Options | None = None,
     tell: Tell = nobody,
-) -> Exported:
+) -> ExportedBundle:
     """Make the bundle of a saved notebook, at `out`: a file, folder or URL; else `churn.tape.zip`
     beside the notebook.
 
@@ -117,7 +117,7 @@ def export(
     tell("reading the notebook and its recording", 0, 0)
     session = session_of(notebook)
     name = f"{session.path.stem}{locations.SUFFIX}"
-    goal = locations.goal(out if out is not None else session.folder / name, name)
+    goal = locations.bundle_place(out if out is not None else session.folder / name, name)
     _require_writable(goal)
     options = options or Options()
     with scratch("proof") as place:
@@ -125,11 +125,11 @@ def export(
         signature = signing.sign(made.to_bytes(), options.key) if options.key else None
         size = _write_bundle(goal, made, staged.content, tell)
     if signature is not None:
-        with locations.written(locations.beside(goal, signing.SUFFIX)) as file:
+        with locations.write_to_place(locations.place_beside(goal, signing.SUFFIX)) as file:
             file.write(signature)
-    kept = trust.remember(made.digest, made.notebook, "exported")
-    return Exported(
-        locations.shown(goal),
+    kept = trust.remember_trust(made.digest, made.notebook, "exported")
+    return ExportedBundle(
+        locations.shown_place(goal),
         made.digest,
         size,
         made,
@@ -142,12 +142,12 @@ def _make_bundle(
     session: Session, options: Options, place: Path, tell: Tell
 ) -> tuple[manifest.Manifest, Staged, tuple[proof_run.CellProof, ...]]:
     """All of it, before it is written."""
-    python, top = options.python or python_of(session.notebook), originals.top_of(session.path)
-    secrets = secrets_environment.here(session.folder)
+    python, top = options.python or kernel_python(session.notebook), originals.top_of(session.path)
+    secrets = secrets_environment.environment_secrets(session.folder)
     secrets_environment.with_patterns(secrets, session.path.read_bytes())
     secrets_environment.with_beginnings(secrets)
-    start = originals.of(session.path)
-    copy = copies.put(
+    start = originals.original_folder(session.path)
+    copy = copies.put_copy(
         copies.copied(session.path, top, place / "first" / proof_run.PLACE, tell), top, start
     )
     found, collected = _run_discovery(
@@ -155,7 +155,7 @@ def _make_bundle(
     )
     session = replace(session, packages=collected.packages)
     staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
-    lock = environment_lock.lock(collected, ask_index=options.ask_index, tell=tell)
+    lock = environment_lock.lock_needs(collected, ask_index=options.ask_index, tell=tell)
     for path, content in lock.files.items():
         staged.add(path, content, _find_role(path))
     redactions = _mask_secrets(staged, secrets, collected.called, options, tell)
@@ -185,7 +185,7 @@ def _require_writable(goal: str | Path) -> None:
             )
 
 
-def python_of(node: NotebookNode) -> str:
+def kernel_python(node: NotebookNode) -> str:
     """The interpreter of the kernel that the notebook names; this one where that is not installed
     or no Python.
     """
@@ -214,10 +214,10 @@ def _run_discovery(
     """Run it in a copy of its folder, and see what it needs."""
     tell("starting a kernel without network", 0, 0)
     before = collection.before(copy.top, copy.notebook.parent)
-    found = proof_run.prove(
+    found = proof_run.prove_session(
         session, copy.notebook, home, python, tell, pace=pace, before=before, after=collection.AFTER
     )
-    return found, collection.parse(found.after)
+    return found, collection.parse_collected(found.after)
 
 
 def _prove_alone(
@@ -231,11 +231,13 @@ def _prove_alone(
     inside |= {path: top / below for path, below in staged.lacking.items()}
     for number, (path, content) in enumerate(inside.items()):
         tell("laying out the session alone", number, len(inside))
-        copies.lay(content, folder / path)
+        copies.copy_file(content, folder / path)
     notebook = folder / staged.notebook
     session = replace(session_of(notebook), home=session.folder, packages=session.packages)
     tell("starting a kernel without network", 0, 0)
-    return session, proof_run.prove(session, notebook, place / "home", python, tell, pace=pace)
+    return session, proof_run.prove_session(
+        session, notebook, place / "home", python, tell, pace=pace
+    )
 
 
 def _collect_differences(
@@ -250,7 +252,7 @@ def _collect_differences(
             if copy.missing
             else []
         )
-        raise NotExported("\n".join([*proof_run.told(found), *missing]))
+        raise NotExported("\n".join([*proof_run.changed_cells(found), *missing]))
     return tuple(manifest.ProofDifference(each.number, each.why) for each in found.differences)
 
 
@@ -362,7 +364,7 @@ def _add_pages(
     made = replace(made, files=tuple(staged.file(path) for path in sorted(staged.content)))
     staged.add(readme.NAME, readme.readme(made).encode(), "readme")
     files = sorted((*made.files, staged.file(readme.NAME)), key=lambda each: each.path)
-    return manifest.checked(replace(made, files=tuple(files)))
+    return manifest.check_manifest(replace(made, files=tuple(files)))
 
 
 def _write_page(cassette: Path, goal: Path, tell: Tell) -> Path:
@@ -371,7 +373,7 @@ def _write_page(cassette: Path, goal: Path, tell: Tell) -> Path:
     with goal.open("w", encoding="utf-8") as file:
         told: list[str] = []
         file.writelines(
-            page.page(
+            page.page_pieces(
                 Cassette.open(cassette), told, lambda done, all_: tell("the page", done, all_)
             )
         )
@@ -382,7 +384,7 @@ def _write_bundle(
     goal: str | Path, made: manifest.Manifest, content: Mapping[str, Path | bytes], tell: Tell
 ) -> int:
     """Write it in one step; gives its bytes."""
-    with locations.written(goal) as file:
+    with locations.write_to_place(goal) as file:
         archive.pack(file, made, content, tell)
         return file.seek(0, os.SEEK_END)
 

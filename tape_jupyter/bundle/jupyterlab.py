@@ -68,7 +68,7 @@ class Laid:
         ]
 
 
-def lay(
+def unpack_bundle(
     place: str | Path,
     wanted: Wanted | None = None,
     heard: BundleListener | None = None,
@@ -84,7 +84,7 @@ def lay(
     _require_lab()
     with opened(place, hear.tell) as bundle:
         replay.runnable(bundle, want)
-        notes = [trust.ask(bundle, facts(bundle, want), yes=want.yes, answer=hear.answer)]
+        notes = [trust.ask_trust(bundle, lab_facts(bundle, want), yes=want.yes, answer=hear.answer)]
         where, sockets = (
             folder or Path(tempfile.mkdtemp(prefix=f"tape-{_find_stem(bundle)}-")),
             None,
@@ -95,7 +95,7 @@ def lay(
             sockets = socket_bridge.runtime(where / "run") if namespaces.can_cut() else None
             environment = _build_environment(where, python, notebook, want, sockets)
         except BaseException:
-            socket_bridge.remove(sockets or where, where)
+            socket_bridge.remove_sockets(sockets or where, where)
             if folder is None:
                 clean(where)
             raise
@@ -106,14 +106,14 @@ def lay(
     )
 
 
-def run(laid: Laid) -> int:
+def run_lab(laid: Laid) -> int:
     """Start JupyterLab and wait for its end; gives its exit code. An interrupt ends it, the folder
     stays.
     """
     try:
         return _run_lab(laid)
     finally:
-        socket_bridge.remove(laid.environment["JUPYTER_RUNTIME_DIR"], laid.folder)
+        socket_bridge.remove_sockets(laid.environment["JUPYTER_RUNTIME_DIR"], laid.folder)
 
 
 def _run_lab(laid: Laid) -> int:
@@ -128,7 +128,7 @@ def _run_lab(laid: Laid) -> int:
                 child.terminate()
 
 
-def facts(bundle: Bundle, want: Wanted) -> list[str]:
+def lab_facts(bundle: Bundle, want: Wanted) -> list[str]:
     """What a person is told before it is laid out."""
     packages = (
         "the packages of its lock" if want.env == "lock" else "this interpreter's packages (--here)"
@@ -174,12 +174,12 @@ def _build_environment(
     stranger's to change. The bundle's programs come first on the kernel's PATH alone: the server
     starts a browser and kernels by its own.
     """
-    env, theirs = process.environment(where / "server", python), where / "home"
+    env, theirs = process.isolated_environment(where / "server", python), where / "home"
     data = Path(env["JUPYTER_DATA_DIR"])
     runtime = sockets or where / "server" / "runtime"
     for folder in (runtime, theirs, where / "layers"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    own = {**process.environment(theirs, python), "JUPYTER_RUNTIME_DIR": str(runtime)}
+    own = {**process.isolated_environment(theirs, python), "JUPYTER_RUNTIME_DIR": str(runtime)}
     kernel = _Kernel(python, notebook, own, where / "layers", (where / "session", theirs, runtime))
     kernel.install(data / "kernels" / KERNEL)
     shown = (
@@ -190,10 +190,11 @@ def _build_environment(
         "XDG_SESSION_TYPE",
         "DBUS_SESSION_BUS_ADDRESS",
     )
-    said = process.said(want.take, want.pace)
+    said = process.kernel_options(want.take, want.pace)
     options = {"TAPE_OPTIONS": said} if said else {}
     return {
-        **env, **{name: os.environ[name] for name in shown if name in os.environ}, **caches.variables(), **options,
+        **env, **{name: os.environ[name] for name in shown if name in os.environ},
+        **caches.cache_variables(), **options,
         "PATH": os.environ.get("PATH", os.defpath), "TAPE_MODE": "replay",
         "PYTHONHASHSEED": process.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1", "JUPYTER_RUNTIME_DIR": str(runtime),
         "JUPYTER_PATH": str(data),  # before the kernels of the server's own environment

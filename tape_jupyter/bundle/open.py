@@ -68,19 +68,19 @@ class Shown:
         yield from (f"  ! {note}" for note in self.notes)
 
 
-def written(
+def write_page_file(
     place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody
 ) -> Shown:
     """The page as a file in a new folder for temporary files. Raises BundleError, TapeUsageError."""
     with recordings(place, name, take, tell) as (it, cassettes):
-        out = Path(tempfile.mkdtemp(prefix="tape-open-"), page.default(cassettes[0].path).name)
-        _, notes = page.write(
+        out = Path(tempfile.mkdtemp(prefix="tape-open-"), page.default_page(cassettes[0].path).name)
+        _, notes = page.write_page(
             cassettes[0], out, lambda done, total: tell("making the page", done, total)
         )
         return Shown(it.place, it.digest, str(out), _list_names(cassettes), tuple(notes))
 
 
-def shown(
+def show_page(
     place: str | Path,
     name: str | None = None,
     take: str | None = None,
@@ -107,7 +107,7 @@ def shown(
                 return Shown(
                     it.place, it.digest, address, _list_names(cassettes), tuple(pages.notes)
                 )
-    return written(place, name, take, tell)
+    return write_page_file(place, name, take, tell)
 
 
 @contextlib.contextmanager
@@ -126,16 +126,16 @@ def recordings(
         if not found or (name and files.stem(Path(found[0])) != name):
             have = ", ".join(files.stem(Path(each)) for each in found) or "none"
             raise TapeUsageError(
-                f"{locations.shown(place)}: no recording {name or 'in it'}; there are: {have}"
+                f"{locations.shown_place(place)}: no recording {name or 'in it'}; there are: {have}"
             )
         try:
             cassettes = [Cassette.open(unpacked / each, check="marks") for each in found]
             if take is not None:
                 cassettes.insert(
-                    0, Cassette.open(files.require(cassettes[0].path, take), check="marks")
+                    0, Cassette.open(files.require_take(cassettes[0].path, take), check="marks")
                 )
         except CassetteError as error:
-            raise TapeUsageError(f"{locations.shown(place)}: {error.reason}") from error
+            raise TapeUsageError(f"{locations.shown_place(place)}: {error.reason}") from error
         yield it, cassettes
 
 
@@ -154,7 +154,7 @@ class Pages:
         self.host = ""
         self._tell, self._path = (
             tell,
-            f"/{secrets.token_urlsafe(24)}/{page.default(cassette.path).name}",
+            f"/{secrets.token_urlsafe(24)}/{page.default_page(cassette.path).name}",
         )
         self._once, self._lock = f"/{secrets.token_urlsafe(24)}", threading.Lock()
 
@@ -204,7 +204,7 @@ class Pages:
         """The page, as it is made for one reader."""
         notes: list[str] = []
         cassette = Cassette.open(self.cassette.path, check="marks")
-        for piece in page.streamed(
+        for piece in page.stream_page(
             cassette, notes, lambda done, total: self._tell("making the page", done, total)
         ):
             yield piece.encode("utf-8", "replace")

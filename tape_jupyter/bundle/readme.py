@@ -36,7 +36,9 @@ def readme(made: Manifest) -> str:
     ]
     parts += [_build_instructions(made), _build_missing(made.left_out, made.redactions, unseen)]
     parts += [["## What may differ and is still the same", ""]]
-    lines = [line for part in parts for line in part] + [f"* {word}" for word in outputs.words()]
+    lines = [line for part in parts for line in part] + [
+        f"* {word}" for word in outputs.forgiven_words()
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -31,8 +31,8 @@ from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import BundleError, CassetteError
 from tape_jupyter.secrets import leaks, nested_encodings, passages
 from tape_jupyter.secrets.leaks import Hit, Leak
-from tape_jupyter.secrets.masking import Masking, recut
-from tape_jupyter.secrets.registry import Secrets, digest, marker
+from tape_jupyter.secrets.masking import Masking, recut_masked
+from tape_jupyter.secrets.registry import Secrets, marker, secret_digest
 
 SUFFIX = ".tape.yaml"
 _COMMIT = re.compile(r"(?<=\n)\.\.\.\n")
@@ -116,10 +116,10 @@ class _Cassette:
     def _redact_record(self, piece: str) -> str:
         if not piece.startswith("---\n"):
             return self.masking.scrub(piece)[0]
-        record = emitter.parse(piece)
+        record = emitter.parse_record(piece)
         kind = next(iter(record))
         whole = (
-            external_texts.bring_back(record, self.book.assets)
+            external_texts.restore_texts(record, self.book.assets)
             if external_texts.MARK in piece
             else record
         )
@@ -131,7 +131,7 @@ class _Cassette:
             for key, value in clean.items()
         }
         new = emitter.emit(told)
-        if emitter.parse(new) != told:
+        if emitter.parse_record(new) != told:
             raise CassetteError(
                 "a masked record did not survive being written and read; please report this"
             )
@@ -141,7 +141,7 @@ class _Cassette:
         if kind == "tape":
             return self._redact_header(record)
         if kind in ("run", "kit", "end"):
-            clean = records.masked(record, self.masking)
+            clean = records.masked_record(record, self.masking)
             source = self.folder.sources.get(str(record.get("source", "")))
             return {**clean, "source": source} if source else clean
         clean = self._redact_fields(record)
@@ -214,7 +214,7 @@ class _Cassette:
                 for key, value in clean.items() if key != "exact"}  # fmt: skip
 
     def _compute_match(self, record: Mapping[str, Any], section: Mapping[str, Any]) -> str:
-        call: Request | FunctionCall = records.request_of(section, self.book.assets)
+        call: Request | FunctionCall = records.section_request(section, self.book.assets)
         run = self.book.by_run.get(str(record["run"]), {})
         return match_key.recorded_key(call, [IgnorePath(text) for text in run.get("ignore", ())])
 
@@ -282,7 +282,7 @@ def redact(
         touched += [
             path
             for path, source in new.items()
-            if called and masking.stands_in(passages.read(source))
+            if called and masking.stands_in(passages.read_passages(source))
         ]
         left_out |= _mask_files(new, touched, masking)
         seen |= masking.seen
@@ -295,12 +295,14 @@ def redact(
             for each in masking.look_for_beginnings(seen)
             for way in (each.encode("utf-8", "surrogatepass"), json.dumps(each)[1:-1].encode())
         }
-        touched = [path for path, source in new.items() if _has_any(passages.read(source), begun)]
+        touched = [
+            path for path, source in new.items() if _has_any(passages.read_passages(source), begun)
+        ]
         left_out |= _mask_files(new, touched, masking)
         hits = list(leaks.hunt({path: new[path] for path in touched if path in new}, known, tell))
     if hits:
         raise _build_leak_error(hits)
-    return Redacted(new, tuple(leaks.told(first)), tuple(sorted(left_out.items())))
+    return Redacted(new, tuple(leaks.shown_leaks(first)), tuple(sorted(left_out.items())))
 
 
 def _has_any(data: bytes, any_of: Iterable[bytes]) -> bool:
@@ -311,7 +313,9 @@ def _build_masking(known: Secrets, every: Iterable[Hit], called: Mapping[str, st
     found = marks(every)
     names = _find_names(found, called)
     found |= {
-        value: names[name] for value in found if (name := called.get(digest(value), "")) in names
+        value: names[name]
+        for value in found
+        if (name := called.get(secret_digest(value), "")) in names
     }
     return Masking(known, found, {marker(name): mark for name, mark in names.items()})
 
@@ -325,7 +329,7 @@ def _find_names(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str
     header, a value has a name in what was sent and answered from then on; its mark must say the
     same.
     """
-    by_digest = {digest(value): mark for value, mark in found.items()}
+    by_digest = {secret_digest(value): mark for value, mark in found.items()}
     names: dict[str, list[str]] = {}
     for value, name in called.items():
         names.setdefault(name, []).append(by_digest.get(value, ""))
@@ -342,7 +346,7 @@ def _mask_files(
     _redact_cassettes(new, touched, masking, sources)
     for path in touched:
         if path in new and not path.endswith((".ipynb", SUFFIX)):
-            clean = text_without(passages.read(new[path]), masking)
+            clean = text_without(passages.read_passages(new[path]), masking)
             if clean is None:
                 left_out[path] = BINARY
                 del new[path]
@@ -352,7 +356,7 @@ def _mask_files(
 
 
 def _build_leak_error(hits: Iterable[Hit]) -> BundleError:
-    places = [f"{leak.where}: {leak.kind}" for leak in leaks.told(hits)]
+    places = [f"{leak.where}: {leak.kind}" for leak in leaks.shown_leaks(hits)]
     reason = f"secrets that could not be masked: {'; '.join(places[:5])}. Take them out by hand, then export again"
     return BundleError(reason, problems=places)
 
@@ -402,7 +406,7 @@ def _mask_notebooks(
     sources: dict[str, str] = {}
     for path in touched:
         if path.endswith(".ipynb"):
-            data = passages.read(new[path])
+            data = passages.read_passages(new[path])
             try:
                 loaded = json.loads(data)
             except (ValueError, RecursionError):
@@ -436,7 +440,7 @@ def _mask_lines(texts: list[str], masking: Masking) -> list[str]:
         return clean.splitlines(keepends=True) if changed else texts
     each = [masking.scrub(text)[0] for text in texts]
     clean, changed = masking.scrub("".join(each))
-    each = recut(each, clean) if changed else each
+    each = recut_masked(each, clean) if changed else each
     return each if each != texts else texts
 
 
@@ -451,7 +455,10 @@ def _map_sources(old: Any, new: Any) -> dict[str, str]:
     """
     moved = {}
     for before, after in zip(old.get("cells", ()), new.get("cells", ()), strict=True):
-        texts = passages.whole(before.get("source")), passages.whole(after.get("source"))
+        texts = (
+            passages.joined_lines(before.get("source")),
+            passages.joined_lines(after.get("source")),
+        )
         if texts[0] != texts[1]:
             for one, other in (texts, tuple(map(_drop_magic_line, texts))):
                 moved[source_hash(one)] = source_hash(other)
@@ -486,7 +493,7 @@ def _redact_cassettes(
             for path in own:
                 target = place / path.removeprefix(f"{folder}/")
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(passages.read(new[path]))
+                target.write_bytes(passages.read_passages(new[path]))
             RedactedFolder(place, masking, sources).tell()
             for path in own:
                 del new[path]

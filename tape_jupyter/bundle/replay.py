@@ -26,7 +26,7 @@ from tape_jupyter.bundle.archive.manifest import Expected, Manifest
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import expected, process
 from tape_jupyter.bundle.proof.process import Out, Starting
-from tape_jupyter.cassette.paths import check_name
+from tape_jupyter.cassette.paths import check_cassette_name
 from tape_jupyter.cassette.takes.files import SUFFIX
 from tape_jupyter.comparison import diff, outputs
 from tape_jupyter.comparison.diff import OutputDifference
@@ -101,7 +101,7 @@ class BundleCell:
         """What a terminal shows below it."""
         shown = [line for each in self.differences for line in each.text()]
         return [
-            safe(line)
+            safe_text(line)
             for line in ([*self.said] if self.status == "missed" else [*self.said, *shown])
         ]
 
@@ -111,7 +111,7 @@ class BundleCell:
         return CellRun(
             self.number,
             self.status,
-            safe(self.title),
+            safe_text(self.title),
             self.seconds,
             lines,
             raised=raised,
@@ -211,14 +211,18 @@ class Wanted:
     allow_build: bool = False
 
 
-def replay(
+def replay_bundle(
     place: str | Path, wanted: Wanted | None = None, heard: BundleListener | None = None
 ) -> BundleRun:
     """Replay a bundle. Raises BundleError where it cannot be used, or may not run."""
     want, hear = wanted or Wanted(), heard or BundleListener()
     with opened(place, hear.tell) as bundle:
         runnable(bundle, want)
-        notes = [trust.ask(bundle, facts(bundle.manifest, want), yes=want.yes, answer=hear.answer)]
+        notes = [
+            trust.ask_trust(
+                bundle, replay_facts(bundle.manifest, want), yes=want.yes, answer=hear.answer
+            )
+        ]
         with scratch("replay") as folder:
             session, odd = laid_out(bundle, folder / "bundle")
             python = interpreter(bundle, want, hear.tell, folder, notes)
@@ -226,9 +230,9 @@ def replay(
             judge = _Judge(bundle, session, folder / "home", hear.told)
             job = process.ProofJob(
                 str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout,
-                pace=pace_of(bundle.manifest, want), variables=caches.variables(),
+                pace=chosen_pace(bundle.manifest, want), variables=caches.cache_variables(),
             )  # fmt: skip
-            done = process.run(job, hear.starting, judge.hear)
+            done = process.run_proof(job, hear.starting, judge.hear)
         drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
         return BundleRun(
             bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), sandbox.guards(),
@@ -237,14 +241,14 @@ def replay(
         )  # fmt: skip
 
 
-def pace_of(manifest: Manifest, want: Wanted) -> str:
+def chosen_pace(manifest: Manifest, want: Wanted) -> str:
     """The pace that a person wants, else the one at which the bundle was proved; "" is the usual
     one.
     """
     return want.pace or str(manifest.kit.get("pace", ""))
 
 
-def facts(manifest: Manifest, want: Wanted) -> list[str]:
+def replay_facts(manifest: Manifest, want: Wanted) -> list[str]:
     """What a person is told before it runs."""
     packages = len(manifest.kit.get("distributions") or ())
     where = (
@@ -252,13 +256,13 @@ def facts(manifest: Manifest, want: Wanted) -> list[str]:
         if want.env == "lock"
         else "with this interpreter's packages (--here)"
     )
-    cells = f"{len(manifest.cells)} cells of {safe(manifest.notebook)}"
+    cells = f"{len(manifest.cells)} cells of {safe_text(manifest.notebook)}"
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
         "It gets an empty home and none of your variables, but it can read what you can read.",
         *([BUILT if want.allow_build else WHEELS] if want.env == "lock" else []),
         "What holds it: " + "; ".join(sandbox.guards()) + ".",
-        f"Without running anything: tape verify, tape open. It says it was made by {safe(manifest.made_by)}.",
+        f"Without running anything: tape verify, tape open. It says it was made by {safe_text(manifest.made_by)}.",
     ]
 
 
@@ -269,15 +273,15 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
     language = str(bundle.manifest.kernel.get("language") or "python")
     if language.lower() != "python":
         raise BundleError(
-            f"its notebook is in {safe(language)}; only Python is replayed", place=bundle.place
+            f"its notebook is in {safe_text(language)}; only Python is replayed", place=bundle.place
         )
     if wrong := notebook_schema.wrong(bundle.read(bundle.manifest.notebook)):
         raise BundleError(
-            f"its notebook cannot be read: {safe(wrong)}. Nothing was run", place=bundle.place
+            f"its notebook cannot be read: {safe_text(wrong)}. Nothing was run", place=bundle.place
         )
     if not want.take:
         return
-    check_name(want.take)
+    check_cassette_name(want.take)
     files = [name.rpartition("/")[2] for name in bundle.names("take") if name.endswith(SUFFIX)]
     made = {name.removesuffix(SUFFIX).rpartition(".")[2] for name in files}
     if want.take not in made:
@@ -298,13 +302,13 @@ def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: l
             notes.append(f"the environment was not kept, and is made anew each time: {why}")
             with _set_installer_caches(folder):
                 return str(
-                    install.made(
+                    install.make_bundle_environment(
                         bundle, folder / "environment", allow_index=want.allow_index, allow_build=want.allow_build,
                         tell=tell,
                     )
                 )  # fmt: skip
         return str(
-            install.made(
+            install.make_bundle_environment(
                 bundle, allow_index=want.allow_index, allow_build=want.allow_build, tell=tell
             )
         )
@@ -352,10 +356,11 @@ def laid_out(bundle: Bundle, folder: Path) -> tuple[Path, list[str]]:
     bundle.extract(folder, SESSION)
     told = []
     for name in (each.path for each in bundle.manifest.files if each.role in SESSION):
-        if (why := names.hook(name)) or _OURS.search(name):
+        if (why := names.startup_hook(name)) or _OURS.search(name):
             folder.joinpath(*name.split("/")).unlink()
             told.append(
-                f"{safe(name)} was left out: {safe(why or 'it')} would run, or stand for the tape, by its name alone"
+                f"{safe_text(name)} was left out: {safe_text(why or 'it')} would run, "
+                "or stand for the tape, by its name alone"
             )
     return folder.joinpath(*bundle.manifest.notebook.split("/")), told
 
@@ -382,11 +387,11 @@ class _Judge:
 
     def _judge_cell(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
         never_ran = not out.ran and process.never_run(saved, self._notebook)
-        shown = run.counted(saved.source, out.outputs)
-        given = expected.digest(shown, self._where) if out.ran else ""
+        shown = run.counted_outputs(saved.source, out.outputs)
+        given = expected.outputs_digest(shown, self._where) if out.ran else ""
         status, said = _find_status(out, wanted, given) if out.ran else ("not run", ())
         differences = (
-            diff.compare(expected.shown(saved), shown, self._where)
+            diff.compare_cells(expected.shown_outputs(saved), shown, self._where)
             if status in ("differs", "failed", "missed")
             else ()
         )
@@ -402,9 +407,15 @@ class _Judge:
 
 def _build_expected(out: Out, saved: Any) -> Expected:
     """Of a cell that the manifest does not know: what the notebook shows is expected."""
-    shown = expected.shown(saved)
+    shown = expected.shown_outputs(saved)
     return Expected(
-        out.number, "", out.title, "", expected.digest(shown), 0, outputs.failure_of(shown)[0]
+        out.number,
+        "",
+        out.title,
+        "",
+        expected.outputs_digest(shown),
+        0,
+        outputs.failure_of(shown)[0],
     )
 
 
@@ -427,7 +438,7 @@ def drifted(manifest: Manifest) -> Iterator[str]:
     here = {"python": platform.python_version(), "implementation": platform.python_implementation()}
     for name, value in here.items():
         if kit.get(name) and str(kit[name]).lower() != value.lower():
-            yield f"{name} {safe(str(kit[name]))} in the bundle, {value} here"
+            yield f"{name} {safe_text(str(kit[name]))} in the bundle, {value} here"
     drift = list(_compare_packages(kit.get("distributions") or ()))
     yield from drift[:DRIFTED]
     if len(drift) > DRIFTED:
@@ -443,14 +454,14 @@ def _compare_packages(listed: Any) -> Iterator[str]:
         name, _, version = each.partition("==")
         found = have.get(_normalise_name(name))
         if found != version:
-            yield f"{safe(name)} {safe(version)} in the bundle, {found or 'not'} here"
+            yield f"{safe_text(name)} {safe_text(version)} in the bundle, {found or 'not'} here"
 
 
 def _normalise_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def safe(text: str) -> str:
+def safe_text(text: str) -> str:
     """A stranger's text in a terminal: nothing that moves its cursor or colours it."""
     if text.isprintable():
         return text

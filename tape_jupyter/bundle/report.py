@@ -95,7 +95,7 @@ _WORDS = {
 _BAD_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def goal(path: Path, kind: str, page: str = "--report") -> Path:
+def report_path(path: Path, kind: str, page: str = "--report") -> Path:
     """The path, if a report of a kind ("html" or "xml") may be written there; asked before anything
     runs. `page` is the option that names a page.
 
@@ -116,7 +116,7 @@ def goal(path: Path, kind: str, page: str = "--report") -> Path:
     return path
 
 
-def write(path: Path, pieces: Iterator[str]) -> None:
+def write_report(path: Path, pieces: Iterator[str]) -> None:
     """Write a report in one step."""
     try:
         with replacing(path) as draft:
@@ -130,7 +130,7 @@ def write(path: Path, pieces: Iterator[str]) -> None:
 # ---------------------------------------------------------------- JUnit
 
 
-def junit(run: BundleRun) -> Iterator[str]:
+def report_junit(run: BundleRun) -> Iterator[str]:
     """A testsuite for the notebook, a testcase for each cell."""
     counts = _count_results(run)
     suites = ET.Element("testsuites", {"name": JUNIT, **counts})
@@ -189,7 +189,7 @@ def xml_text(text: str) -> str:
 # ---------------------------------------------------------------- the page
 
 
-def html(run: BundleRun) -> Iterator[str]:
+def report_html(run: BundleRun) -> Iterator[str]:
     """The page, in pieces."""
     policy = f"default-src 'none'; style-src {allowed(STYLE)}; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"{run.notebook.rpartition('/')[2]}: {_format_closing(run)}"

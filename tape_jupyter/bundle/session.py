@@ -52,15 +52,15 @@ class Session:
 
 def session_of(notebook: Path) -> Session:
     """The session of a notebook. Raises TapeUsageError where there is nothing to make a bundle of."""
-    node = run.read(notebook)
+    node = run.read_notebook(notebook)
     path = notebook.resolve()
     cassettes = _find_cassettes(path)
     _require_outputs(notebook, node)
     found = {path.name: "notebook"}
     for cassette in cassettes:
-        found |= {_to_relative(path, each): "take" for each in takes_files.found(cassette)}
+        found |= {_to_relative(path, each): "take" for each in takes_files.find_takes(cassette)}
         found |= {_to_relative(path, cassette): "cassette"}
-        if takes_files.default(cassette):
+        if takes_files.default_take(cassette):
             found |= {_to_relative(path, takes_files.choice(cassette)): "take"}
     tapes = paths.folder(path)
     for name in sorted(
@@ -104,7 +104,7 @@ def _find_cassettes(path: Path) -> list[Path]:
 
 def _explain_missing(path: Path) -> str:
     """What to tell of a notebook without a recording: it may have been renamed."""
-    if beside := paths.adoptable(path, paths.cells_of(path)):
+    if beside := paths.adoptable(path, paths.source_hashes(path)):
         return f"nothing to export yet: {paths.offer(path, beside)}"
     return (
         f"{path.name} has no recording ({paths.folder(path).name}/): record it first, with %%tape record in its cells, "
@@ -113,7 +113,7 @@ def _explain_missing(path: Path) -> str:
 
 
 def _require_outputs(notebook: Path, node: NotebookNode) -> None:
-    cells = [cell for cell in node.cells if run.runs(cell)]
+    cells = [cell for cell in node.cells if run.has_code(cell)]
     if not any(cell.outputs or cell.execution_count is not None for cell in cells):
         raise TapeUsageError(
             f"{notebook.name} has no outputs to compare with: no cell of the saved notebook was run. Run it and save "

@@ -73,7 +73,7 @@ def sign(manifest: bytes, key: Path) -> bytes:
     return done.stdout
 
 
-def verify(manifest: bytes, signature: bytes | None, signers: Path | None) -> Signed:
+def verify_signature(manifest: bytes, signature: bytes | None, signers: Path | None) -> Signed:
     """What a signature shows of a canonical manifest. Raises TapeUsageError where it cannot be
     checked here.
     """

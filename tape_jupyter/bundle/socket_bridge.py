@@ -36,7 +36,7 @@ def runtime(folder: Path) -> Path:
         ) from None
 
 
-def remove(sockets: Path | str, scratch: Path) -> None:
+def remove_sockets(sockets: Path | str, scratch: Path) -> None:
     """Remove the folder of the sockets, where it does not lie in the scratch folder."""
     if not Path(sockets).is_relative_to(scratch):
         shutil.rmtree(sockets, ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from tape_jupyter.bundle.archive import names
-from tape_jupyter.bundle.archive.manifest import BundleFile, LeftOut, file_of
+from tape_jupyter.bundle.archive.manifest import BundleFile, LeftOut, describe_file
 from tape_jupyter.bundle.proof.collection import Collected
 from tape_jupyter.bundle.proof.inputs import InputFile
 from tape_jupyter.bundle.session import Session, excluded, included
@@ -47,7 +47,7 @@ class Staged:
         """What the manifest says of one of them."""
         content = self.content[path]
         if isinstance(content, bytes):
-            return file_of(path, content, self.roles[path])
+            return describe_file(path, content, self.roles[path])
         return BundleFile(path, *sized(content), self.roles[path])
 
 
@@ -78,7 +78,7 @@ def staged(
     made = Staged(f"{SESSION}/{_to_relative(collected.root, _join_path(near, session.path.name))}")
     gone = _find_excluded(roles, near, list(exclude))
     for path, role in sorted(roles.items()):
-        why = EXCLUDED if path in gone else HOOK if names.hook(path) else ""
+        why = EXCLUDED if path in gone else HOOK if names.startup_hook(path) else ""
         if why:
             made.left.append(LeftOut(path, *sized(top / path), why))
             continue

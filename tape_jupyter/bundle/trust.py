@@ -37,7 +37,7 @@ def trusted(digest: str) -> bool:
     return digest in _read_known()
 
 
-def remember(digest: str, notebook: str, how: How) -> str:
+def remember_trust(digest: str, notebook: str, how: How) -> str:
     """Keep that it may run. Gives a sentence where that cannot be written (it will be asked for
     again), else "".
     """
@@ -52,7 +52,7 @@ def remember(digest: str, notebook: str, how: How) -> str:
     return ""
 
 
-def ask(
+def ask_trust(
     bundle: Bundle, facts: list[str], *, yes: bool, answer: Callable[[str], str] | None = None
 ) -> str:
     """Let it run, or raise BundleError; gives a sentence for the person, or "".
@@ -75,7 +75,7 @@ def ask(
         raise BundleError(
             f"not run. To look at it without running anything: tape open {_to_plain_line(bundle.place)}"
         )
-    return remember(bundle.digest, bundle.manifest.notebook, "asked")
+    return remember_trust(bundle.digest, bundle.manifest.notebook, "asked")
 
 
 def terminal() -> Callable[[str], str] | None:

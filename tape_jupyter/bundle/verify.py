@@ -84,7 +84,7 @@ class Verdict:
             yield "said" if self.problems else "ok", f"sha256 of the manifest: {self.digest}"
 
 
-def verify(
+def verify_bundle(
     place: str | Path,
     *,
     signature: str | Path | None = None,
@@ -96,7 +96,7 @@ def verify(
 
     `signature` is where its signature lies, `PLACE.sig` by itself.
     """
-    shown = locations.shown(place)
+    shown = locations.shown_place(place)
     with locations.fetched(place) as path:
         if not path.is_dir() and not (path.is_file() and locations.is_bundle(path)):
             raise BundleError("it is no bundle: a bundle begins with its manifest", place=shown)
@@ -107,7 +107,7 @@ def verify(
         except BundleError as error:
             problems = error.problems if len(error.problems) > 1 else (error.reason,)
             return Verdict(shown, problems=problems)
-    signed = signing.verify(manifest, _read_signature(place, signature), signers)
+    signed = signing.verify_signature(manifest, _read_signature(place, signature), signers)
     problems = (*verdict.problems, *([signed.text()] if signed.state == "wrong" else []))
     return Verdict(**{**_list_fields(verdict), "signed": signed, "problems": problems})
 
@@ -118,10 +118,10 @@ def _list_fields(verdict: Verdict) -> dict[str, Any]:
 
 def _read_signature(place: str | Path, signature: str | Path | None) -> bytes | None:
     found = locations.small(
-        signature if signature is not None else locations.beside(place, signing.SUFFIX)
+        signature if signature is not None else locations.place_beside(place, signing.SUFFIX)
     )
     if found is None and signature is not None:
-        raise BundleError("there is no such signature", place=locations.shown(signature))
+        raise BundleError("there is no such signature", place=locations.shown_place(signature))
     return found
 
 
@@ -143,7 +143,7 @@ def _check_bundle(it: Bundle, place: str, tell: Tell) -> Verdict:
             *(name for name in it.names("take") if name.endswith(SUFFIX)),
         ]
         problems += _check_choices(it)
-        calls, budget = 0, external_texts.Budget()
+        calls, budget = 0, external_texts.ExpansionBudget()
         for done, name in enumerate(names):
             tell("reading recordings", done, len(names))
             calls += _check_recording(unpacked / name, name, problems, notes, budget)
@@ -173,7 +173,7 @@ def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
             f"{it.manifest.notebook} is of an old format: its cells were not compared with the manifest's"
         )
         return []
-    problems, unsure = expected.compared(it.manifest.cells, told["cells"])
+    problems, unsure = expected.compare_with_manifest(it.manifest.cells, told["cells"])
     if unsure:
         notes.append(
             f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_format_few(unsure)}. "
@@ -189,7 +189,11 @@ def _format_few(numbers: Sequence[int]) -> str:
 
 
 def _check_recording(
-    path: Path, name: str, problems: list[str], notes: list[str], budget: external_texts.Budget
+    path: Path,
+    name: str,
+    problems: list[str],
+    notes: list[str],
+    budget: external_texts.ExpansionBudget,
 ) -> int:
     """How many calls a cassette or take holds itself; every record is read whole, and every reply
     restored that the budget allows.

@@ -20,7 +20,7 @@ from tape_jupyter.cassette import external_texts, records, request_refs
 from tape_jupyter.cassette.journal import Replaced
 from tape_jupyter.cassette.match_key import MatchedRequest
 from tape_jupyter.cassette.migrations import VERSION
-from tape_jupyter.cassette.prepared_requests import UNPROVEN, Beginning, begun
+from tape_jupyter.cassette.prepared_requests import UNPROVEN, Beginning, begin_record
 from tape_jupyter.cassette.reader import TORN, WHOLE_CHECK, Entry, Overridden
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.derived import Derived
@@ -74,10 +74,10 @@ class Cassette(Derived):
 
         Raises TapeUsageError where pandas is not installed.
         """
-        from tape_jupyter.spans.dataframe import frame
+        from tape_jupyter.spans.dataframe import spans_frame
 
         self.refresh()
-        return frame(self)
+        return spans_frame(self)
 
     def append_override(
         self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
@@ -113,7 +113,7 @@ class Cassette(Derived):
         record = {"override": entry.id, "run": entry.run, **told, "response": response}
         text = emitter.emit(record)
         if secrets.suspicious(text):
-            clean = records.masked(
+            clean = records.masked_record(
                 {key: value for key, value in told.items() if key != "by"}, secrets
             )
             record = {**record, **clean, "response": records.scrubbed(response, secrets)}
@@ -174,7 +174,7 @@ class Cassette(Derived):
         one).
         """
         run = f"r-{entropy.token_hex(4)}"
-        whole = {"run": run, **records.masked(record, secrets)}
+        whole = {"run": run, **records.masked_record(record, secrets)}
         with self._lock:
             try:
                 self._append_record(emitter.emit(whole), header)
@@ -188,7 +188,7 @@ class Cassette(Derived):
         """Commit the slow part of a run's kit: as what differs from that of this session's first
         run in the file.
         """
-        told = records.masked(dict(kit), secrets)
+        told = records.masked_record(dict(kit), secrets)
         with self._lock:
             first = self._find_run(self._first_kit)
             record = records.kit_like(run, told, first)
@@ -210,7 +210,7 @@ class Cassette(Derived):
         """
         with self._lock:
             self._prime_request_folder(run)
-            return begun(run, call, asked, secrets, self._folder)
+            return begin_record(run, call, asked, secrets, self._folder)
 
     def append_call(
         self,
@@ -282,7 +282,7 @@ class Cassette(Derived):
         self._prime_request_folder(head.run)
         if beginning is None or not beginning.holds(self._folder):
             asked = MatchedRequest(head.match, head.exact, head.asked, head.clean)
-            beginning = begun(head.run, call, asked, secrets, self._folder)
+            beginning = begin_record(head.run, call, asked, secrets, self._folder)
         text = self._record_text(head, beginning, reply, secrets)
         remember = beginning.remember
         if not text:
@@ -302,16 +302,16 @@ class Cassette(Derived):
         """The text of a call's record, proven; "" where it holds secrets."""
         told = head.record()
         answer = {"response": records.response_section(reply, secrets, head.said)}
-        parts = (emitter.lines(told), beginning.text, emitter.lines(answer))
+        parts = (emitter.part_lines(told), beginning.text, emitter.part_lines(answer))
         looked_at = parts[::2] if beginning.clean and beginning.clean == secrets.version else parts
         if secrets.suspicious("".join(looked_at)):
             return ""
         if sum(map(len, parts)) > external_texts.LIMIT:
             record = {**told, "request": beginning.section, **answer}
-            return self._prove_text(record, emitter.whole(*parts))
-        if emitter.parse(emitter.whole(*parts[::2])) != {**told, **answer}:
+            return self._prove_text(record, emitter.whole_record(*parts))
+        if emitter.parse_record(emitter.whole_record(*parts[::2])) != {**told, **answer}:
             raise CassetteError(UNPROVEN, path=str(self.path))
-        return emitter.whole(*parts)
+        return emitter.whole_record(*parts)
 
     def _build_scrubbed_record(
         self,
@@ -371,7 +371,7 @@ class Cassette(Derived):
         """Commit a run's end mark, and with `sync` ask the disk to hold all that is committed.
         Raises CassetteError.
         """
-        whole = {"end": run, **records.masked(record, secrets)}
+        whole = {"end": run, **records.masked_record(record, secrets)}
         data = emitter.emit(whole)
         with self._lock:
             try:
@@ -441,7 +441,7 @@ class Cassette(Derived):
         if len(text) > external_texts.LIMIT:
             record = self._put_away_long_texts(record)
             text = emitter.emit(record)
-        if emitter.parse(text) != record:
+        if emitter.parse_record(text) != record:
             raise CassetteError(UNPROVEN, path=str(self.path))
         return text
 

@@ -31,7 +31,7 @@ ones.
 _NAME = re.compile(r"[0-9a-f]{64}\Z")
 
 
-class Budget:
+class ExpansionBudget:
     """How much of long texts a command may still put together: one text may stand in any number of
     calls.
     """
@@ -64,22 +64,22 @@ def put_away(value: Any, folder: Path) -> Any:
     return value
 
 
-def bring_back(value: Any, folder: Path) -> Any:
+def restore_texts(value: Any, folder: Path) -> Any:
     """The inverse of put_away. Raises CassetteError naming an asset that is missing, changed or
     outside.
     """
     return _Reading(folder).whole(value)
 
 
-def check(name: str, folder: Path, *, is_body: bool = False) -> None:
+def check_asset(name: str, folder: Path, *, is_body: bool = False) -> None:
     """Raises CassetteError where the asset, or the large body, is missing or changed."""
     if is_body:
-        require_sound(body({BYTES: name}, folder))
+        require_sound(read_large_body({BYTES: name}, folder))
     else:
         _read_asset(name, folder)
 
 
-def body(mark: Any, folder: Path) -> LargeBody:
+def read_large_body(mark: Any, folder: Path) -> LargeBody:
     """The large body that a mark of BYTES stands for. Raises CassetteError where its file is
     missing or outside.
     """
@@ -198,20 +198,20 @@ class _Reading:
         return text
 
 
-def size(value: Any, folder: Path) -> int:
+def assets_size(value: Any, folder: Path) -> int:
     """Bytes of the assets that the structure refers to, each as often as it does; one that is
     missing has none.
     """
     if isinstance(value, dict):
         mark = next((each for each in (MARK, BYTES) if each in value), None)
         if mark is None:
-            return sum(size(item, folder) for item in value.values())
+            return sum(assets_size(item, folder) for item in value.values())
         target = folder / str(value[mark])
         return target.stat().st_size if _NAME.match(str(value[mark])) and target.is_file() else 0
-    return sum(size(item, folder) for item in value) if isinstance(value, list) else 0
+    return sum(assets_size(item, folder) for item in value) if isinstance(value, list) else 0
 
 
-def names(value: Any) -> set[str]:
+def asset_names(value: Any) -> set[str]:
     """Digests of every asset that the structure refers to, large bodies too."""
     return _collect_names(value, (MARK, BYTES))
 

@@ -99,7 +99,7 @@ class _Beginning:
     marked: bool
 
 
-class History:
+class BodyHistory:
     """The beginnings of the bodies that were read last. Any thread may ask. Whether `word` stands in
     them is known, too.
     """
@@ -128,7 +128,7 @@ def _is_continuation(body: bytes, beginning: bytes) -> bool:
 class GrowingBody:
     """A body of which the beginning may be known."""
 
-    def __init__(self, history: History, body: bytes, known: _Beginning | None) -> None:
+    def __init__(self, history: BodyHistory, body: bytes, known: _Beginning | None) -> None:
         self._history, self._body, self._known = history, body, known
         self._start = len(known.data) if known is not None else 0
 
@@ -218,7 +218,7 @@ class GrowingBody:
         """The dialect that the whole body is spelled in, where that is on one line."""
         if self._known is None:
             json_style.require_structure(exact.value, 0)
-            found = json_style.spelled(text, exact.value)
+            found = json_style.find_dialect(text, exact.value)
             return found if found is not None and found.separator else None
         dialect = self._known.dialect
         if dialect is None:

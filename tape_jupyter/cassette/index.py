@@ -430,7 +430,7 @@ class CassetteIndex(Holder):
 
     def _parse_record(self, offset: int, length: int) -> dict[str, Any]:
         try:
-            return emitter.parse(self.text(offset, length))
+            return emitter.parse_record(self.text(offset, length))
         except CassetteError as error:
             raise self.at(error, offset) from error
 

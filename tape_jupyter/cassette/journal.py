@@ -341,7 +341,7 @@ class Journal:
         again.
         """
         patience, self._kept_out = 0.0 if self._kept_out else locks.PATIENCE, True
-        locks.hold(file, self.path, patience)
+        locks.lock_file(file, self.path, patience)
         self._kept_out = False
 
     def _open_for_append(self) -> int:

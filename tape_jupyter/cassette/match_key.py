@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from tape_jupyter.cassette.growing_history import Canonical, GrowingBody, History, Spelled
+from tape_jupyter.cassette.growing_history import BodyHistory, Canonical, GrowingBody, Spelled
 from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.encoding.http.json_style import encoder
@@ -116,7 +116,7 @@ def match_key(
     """32 hex digits that are equal exactly when two calls are the same."""
     if isinstance(call, FunctionCall):
         return asked_function(call, secrets).match
-    return asked(call, secrets, ignore).match
+    return match_request(call, secrets, ignore).match
 
 
 def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()) -> str:
@@ -173,7 +173,7 @@ class MatchedRequest(NamedTuple):
         return (*self.by_type, *self.masked)
 
 
-def asked(
+def match_request(
     request: Request,
     secrets: Secrets,
     ignore: Sequence[IgnorePath] = (),
@@ -306,7 +306,7 @@ def exact_digest(request: Request, growing: GrowingBody | None = None) -> str:
     """16 hex digits of method, URL and body as they are: equal requests are found by it without
     reading their JSON.
     """
-    return (growing or History().of(request.body)).digest(_build_exact_head(request))
+    return (growing or BodyHistory().of(request.body)).digest(_build_exact_head(request))
 
 
 def _build_exact_head(request: Request) -> bytes:
@@ -463,7 +463,7 @@ _CANONICAL = Canonical(canonical, VOLATILE_BODY, _decoder.raw_decode)
 # ---------------------------------------------------------------- how two calls differ
 
 
-def leaves(value: Any) -> Iterator[tuple[str, Any]]:
+def scalar_leaves(value: Any) -> Iterator[tuple[str, Any]]:
     """(path, scalar) of each leaf; empty containers are leaves too. However deep: no recursion."""
     stack = [("", value)]
     while stack:
@@ -479,7 +479,7 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
             yield path, value
 
 
-def fields(
+def compared_fields(
     call: Request | FunctionCall, *, recorded: bool = False, secrets: Secrets | None = None
 ) -> dict[str, Any]:
     """A call as flat fields for comparing: method, url, the body's leaves. A recorded call's
@@ -493,13 +493,13 @@ def fields(
             name: _expand_opaque_fields(value if recorded else frozen_or_type(value))
             for name, value in given.items()
         }
-        return {"tool": call.name, **dict(leaves(_scrub_value(arguments, secrets)))}
+        return {"tool": call.name, **dict(scalar_leaves(_scrub_value(arguments, secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     if call.large is not None:
         body = f"{call.large.size:,} bytes, sha256 {call.large.sha256}".encode()
     value = json_value(body) if body else None
     whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
-    rest = dict(leaves(_scrub_value(whole, secrets)))
+    rest = dict(scalar_leaves(_scrub_value(whole, secrets)))
     url = secrets.scrub_url(call.url) if secrets else call.url
     own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
     return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
@@ -541,7 +541,7 @@ def field_diff(recorded: Mapping[str, Any], now: Mapping[str, Any], limit: int =
     difference.
     """
     lines: list[str] = []
-    found = differing(recorded, now)
+    found = differing_fields(recorded, now)
     for name, before, after in found[:limit]:
         lines += [f"  {name}", f"    recorded: {before}", f"    now:      {after}"]
     if len(found) > limit:
@@ -549,7 +549,7 @@ def field_diff(recorded: Mapping[str, Any], now: Mapping[str, Any], limit: int =
     return lines
 
 
-def differing(
+def differing_fields(
     recorded: Mapping[str, Any], now: Mapping[str, Any], width: int = 100
 ) -> list[tuple[str, str, str]]:
     """Each differing field: its name, its recorded and its present value, cut to `width` around the

@@ -23,7 +23,7 @@ from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.cassette.migrations import VERSION, migrated
 from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.core.progress import Tell, counted, nobody
+from tape_jupyter.core.progress import Tell, count_items, nobody
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError, TapeUsageError
 
@@ -81,7 +81,7 @@ class _Side:
     notes: list[str]
 
 
-def merge(
+def merge_cassettes(
     a: Path, b: Path, out: Path | None = None, prefer: Prefer = "", tell: Tell = nobody
 ) -> Merged:
     """Join two cassettes, or two takes of one cassette, into a new file.
@@ -137,8 +137,8 @@ def _read_side(path: Path, tell: Tell) -> _Side:
         for span in journal.scan()
     ]
     records = [
-        emitter.parse(text.decode("utf-8"))
-        for text, _ in counted(texts, f"records of {path.name}", tell)
+        emitter.parse_record(text.decode("utf-8"))
+        for text, _ in count_items(texts, f"records of {path.name}", tell)
     ]
     if not records:
         raise TapeUsageError(f"{path} holds nothing to join")
@@ -315,7 +315,7 @@ def _copy_assets(goal: Path, pieces: Sequence[_Piece], sources: Sequence[Path]) 
     the new file is.
     """
     named = (
-        set().union(*(external_texts.names(dict(piece.record)) for piece in pieces))
+        set().union(*(external_texts.asset_names(dict(piece.record)) for piece in pieces))
         if pieces
         else set()
     )
@@ -331,7 +331,7 @@ def _find_root(path: Path) -> Path:
     return files.cassette_of(path.absolute())
 
 
-def text(merged: Merged, a: Path, b: Path) -> str:
+def merge_text(merged: Merged, a: Path, b: Path) -> str:
     """For people."""
     lines = [
         f"{each.what} is not the same in both: {a}:{each.a}, {b}:{each.b}"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tape_jupyter.cassette.match_key import match_key
-from tape_jupyter.cassette.records import request_of
+from tape_jupyter.cassette.records import section_request
 from tape_jupyter.cassette.request_refs import references
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.secrets.registry import Secrets
@@ -43,7 +43,7 @@ def _migrate_from_0(records: Records) -> Records:
             raise CassetteError(
                 "a cassette of format 0 with references cannot be read; record it again"
             )
-        match = match_key(request_of(request), Secrets())
+        match = match_key(section_request(request), Secrets())
         name = match[:8]
         seen[name] += 1
         name = name if seen[name] == 1 else f"{name}-{seen[name]}"

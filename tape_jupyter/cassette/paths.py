@@ -33,7 +33,7 @@ Hashes = Callable[[Path], Collection[str]]
 """Reads the source hashes of the cells that a cassette holds."""
 
 
-def check_name(name: str) -> str:
+def check_cassette_name(name: str) -> str:
     """The name itself when it can be a cassette's; TapeUsageError otherwise. Never a path, never
     expanded.
     """
@@ -54,7 +54,7 @@ def cassette_path(notebook: Path | None, name: str = MAIN, start: Path | None = 
     That one is in `start` (default: the working directory), where the kernel started: a program may
     change directory.
     """
-    check_name(name)
+    check_cassette_name(name)
     if notebook is None:
         return (start or Path.cwd()) / f"{name}.tapes" / f"{MAIN}{SUFFIX}"
     return folder(notebook) / f"{name}{SUFFIX}"
@@ -69,7 +69,7 @@ def cassette_names(notebook: Path | None, start: Path | None = None) -> list[str
     return sorted(stem(path) for path in folder(notebook).glob(f"*{SUFFIX}"))
 
 
-def beside(cassette: Path) -> list[Path]:
+def cassettes_beside(cassette: Path) -> list[Path]:
     """The cassette, whether it is there or not, and the others of its notebook."""
     others = cassette.parent.glob(f"*{SUFFIX}") if cassette.parent.suffix == ".tapes" else ()
     return [cassette, *sorted((each for each in others if each != cassette), key=main_first)]
@@ -197,7 +197,9 @@ def _is_executor(words: Sequence[str]) -> bool:
 def _has_cell(notebook: Mapping[str, Any] | None, source: str) -> bool:
     """Whether a code cell of a notebook is `source` (white space around it aside)."""
     wanted = source.strip()
-    return bool(wanted) and notebook is not None and wanted in map(str.strip, code_cells(notebook))
+    return (
+        bool(wanted) and notebook is not None and wanted in map(str.strip, code_sources(notebook))
+    )
 
 
 def notebooks_holding(source: str, where: Path) -> list[Path]:
@@ -246,7 +248,7 @@ def _find_holding_notebooks(source: str, where: Path) -> Iterator[tuple[Path, di
             yield path, notebook
 
 
-def code_cells(notebook: Mapping[str, Any]) -> Iterator[str]:
+def code_sources(notebook: Mapping[str, Any]) -> Iterator[str]:
     """Sources of the code cells of a notebook's JSON (nbformat 4), in order; what is no cell is
     passed over.
     """
@@ -306,7 +308,7 @@ def _find_papermill_start(path: Path, output: str) -> Path | None:
     return path.parent if (path.parent / output).resolve() == path else None
 
 
-def cells_of(notebook: Path) -> set[str]:
+def source_hashes(notebook: Path) -> set[str]:
     """Source hashes of the code cells of a saved notebook, without their `%%tape` line; none where
     it is unreadable.
     """
@@ -315,13 +317,13 @@ def cells_of(notebook: Path) -> set[str]:
     except (OSError, ValueError, RecursionError):
         return set()
     return (
-        {next(digests(text)) for text in code_cells(read) if text.strip()}
+        {next(digests(text)) for text in code_sources(read) if text.strip()}
         if isinstance(read, dict)
         else set()
     )
 
 
-def recorded(cassette: Path) -> set[str]:
+def recorded_sources(cassette: Path) -> set[str]:
     """Source hashes of the cells that a cassette holds calls of; of a recording without calls, of
     all its cells.
 
@@ -339,7 +341,9 @@ def recorded(cassette: Path) -> set[str]:
     return sources - {""}
 
 
-def adoptable(notebook: Path, wanted: Collection[str], hashes: Hashes = recorded) -> Path | None:
+def adoptable(
+    notebook: Path, wanted: Collection[str], hashes: Hashes = recorded_sources
+) -> Path | None:
     """The one neighbouring folder of cassettes that was recorded from these cells, if the notebook
     has none itself.
 
@@ -365,7 +369,7 @@ def _is_recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -
     shared, beside = held & set(cells), neighbour.with_suffix(".ipynb")
     if not shared or len(shared) < len(held - shared):
         return False
-    return not beside.exists() or len(shared) > len(set(cells) - held - cells_of(beside))
+    return not beside.exists() or len(shared) > len(set(cells) - held - source_hashes(beside))
 
 
 def offer(notebook: Path, neighbour: Path) -> str:
@@ -378,7 +382,7 @@ def offer(notebook: Path, neighbour: Path) -> str:
     )
 
 
-def adopt(notebook: Path, name: str) -> Path:
+def adopt_cassettes(notebook: Path, name: str) -> Path:
     """Give the notebook a neighbour's cassettes: moved if the neighbour's notebook is gone, copied
     if it is there.
     """

@@ -49,7 +49,7 @@ class Beginning:
         ] == self.section.get("body")
 
 
-def begun(
+def begin_record(
     run: str,
     call: Request | FunctionCall,
     asked: MatchedRequest,
@@ -71,8 +71,11 @@ def begun(
     if "body" in section:
         section["body"] = folded
     part = {"request": section}
-    text = emitter.lines(part)
-    if len(text) <= external_texts.LIMIT and emitter.parse(emitter.whole(text)) != part:
+    text = emitter.part_lines(part)
+    if (
+        len(text) <= external_texts.LIMIT
+        and emitter.parse_record(emitter.whole_record(text)) != part
+    ):
         raise CassetteError(UNPROVEN)
     clean = asked.clean == version or not secrets.suspicious(text)
     return Beginning(section, text, version if clean else 0, remember, run, body, folder, known)

@@ -24,7 +24,7 @@ from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import locks
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.progress import Tell, counted, nobody
+from tape_jupyter.core.progress import Tell, count_items, nobody
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
 
@@ -50,7 +50,7 @@ class Pruned:
 Record = dict[str, Any]
 
 
-def superseded(records: Iterable[Record]) -> tuple[str, ...]:
+def superseded_runs(records: Iterable[Record]) -> tuple[str, ...]:
     """Runs that can go, in file order."""
     runs: list[Record] = []
     needs: dict[str, set[str]] = {}
@@ -89,7 +89,7 @@ def owner(record: Record) -> str:
     )
 
 
-def prune(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
+def prune_cassette(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is
     then as it was.
     """
@@ -102,12 +102,12 @@ def prune(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
         before = path.stat().st_size
         texts, torn = _read_record_texts(path)
         records = [
-            emitter.parse(text.decode("utf-8"))
-            for text in counted(texts, f"records of {path.name}", tell)
+            emitter.parse_record(text.decode("utf-8"))
+            for text in count_items(texts, f"records of {path.name}", tell)
         ]
         drops = droppable(
             records,
-            set(superseded(records)) - _find_runs_within(texts, records, files.extent(path)),
+            set(superseded_runs(records)) - _find_runs_within(texts, records, files.extent(path)),
         )
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:
@@ -154,7 +154,7 @@ def unused_assets(path: Path, kept: bytes, dropped: list[Record]) -> tuple[str, 
     """Texts beside the cassette that only the dropped records name: none of the folder's cassettes
     does.
     """
-    named = set().union(*map(assets.names, dropped)) if dropped else set()
+    named = set().union(*map(assets.asset_names, dropped)) if dropped else set()
     others = (
         [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path]
         if named
@@ -173,7 +173,7 @@ def _hold_lock(path: Path) -> Iterator[None]:
     except OSError as error:
         raise CassetteError(f"cannot be opened: {error.strerror}", path=str(path)) from error
     try:
-        locks.hold(file, path)
+        locks.lock_file(file, path)
         yield
     finally:
         os.close(file)

@@ -22,7 +22,7 @@ from tape_jupyter.cassette import external_texts, records
 from tape_jupyter.cassette.index import TORN, CassetteIndex
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.journal import Journal
-from tape_jupyter.cassette.request_refs import Check, Histories, Shape, shape
+from tape_jupyter.cassette.request_refs import Histories, ReferenceCheck, Shape, shape
 from tape_jupyter.cassette.takes.files import Prefix, TakeBase
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.encoding.yaml import emitter
@@ -179,7 +179,7 @@ class Book(CassetteIndex):
     def request(self, entry: Entry) -> Request | FunctionCall:
         section = self.request_section(entry)
         try:
-            return records.request_of(section, self._assets)
+            return records.section_request(section, self._assets)
         except CassetteError as error:
             raise self.at(error, entry.offset) from error
 
@@ -215,7 +215,7 @@ class Book(CassetteIndex):
 
     def _restore_reply(self, entry: Entry, text: str) -> tuple[Reply | Value, bool]:
         try:
-            reply, edited = records.reply_of(
+            reply, edited = records.section_reply(
                 self._parse_section(entry, text, "response"), self._assets
             )
             if entry.more and isinstance(reply, Reply):
@@ -262,7 +262,7 @@ class Book(CassetteIndex):
         return self._bring_back_assets(section) if external_texts.MARK in text else section
 
     def _bring_back_assets(self, section: dict[str, Any]) -> dict[str, Any]:
-        found = external_texts.bring_back(section, self._assets)
+        found = external_texts.restore_texts(section, self._assets)
         return found if isinstance(found, dict) else section
 
     def place(self, name: tuple[str, str]) -> int | None:
@@ -287,7 +287,7 @@ class Book(CassetteIndex):
         text = self.text(entry.offset, entry.length)
         marked = external_texts.MARK in text or external_texts.BYTES in text
         spans = [(entry.offset, entry.length), *entry.more] if marked else entry.more
-        return external_texts.size([self._parse_record(*at) for at in spans], self._assets)
+        return external_texts.assets_size([self._parse_record(*at) for at in spans], self._assets)
 
     def check(self, *, large: bool = True) -> None:
         """Parse every record whole, and restore what it holds. Raises the first CassetteError met.
@@ -297,7 +297,7 @@ class Book(CassetteIndex):
         with self._lock:
             if self.base is not None:
                 self.base.check(large=large)
-            references, known = Check(self.place, self._find_shape_below), set[str]()
+            references, known = ReferenceCheck(self.place, self._find_shape_below), set[str]()
             for entry in self._list_own_entries():
                 try:
                     self._check_entry(entry, references, known, large=large)
@@ -313,7 +313,7 @@ class Book(CassetteIndex):
         return sorted(own.values(), key=lambda entry: entry.offset)
 
     def _check_entry(
-        self, entry: Entry, references: Check, known: set[str], *, large: bool
+        self, entry: Entry, references: ReferenceCheck, known: set[str], *, large: bool
     ) -> None:
         """Texts and assets that many requests share are looked at once: a check takes time linear
         in the file.
@@ -328,20 +328,20 @@ class Book(CassetteIndex):
                 f"call {entry.id} has no {'response' if isinstance(request, dict) else 'request'}"
             )
         bodies = external_texts.bodies(record)
-        for name in external_texts.names(record) - known:
+        for name in external_texts.asset_names(record) - known:
             if large or name not in bodies:
-                external_texts.check(name, self._assets, is_body=name in bodies)
+                external_texts.check_asset(name, self._assets, is_body=name in bodies)
             else:
-                external_texts.body({external_texts.BYTES: name}, self._assets)
+                external_texts.read_large_body({external_texts.BYTES: name}, self._assets)
             known.add(name)
         if references.body((entry.run, entry.id), request.get("body")):
             request = records.without_body(request)
-        if not external_texts.names(request):
-            records.request_of(request)
+        if not external_texts.asset_names(request):
+            records.section_request(request)
         if entry.more:
             self.reply(entry)
-        elif not external_texts.names(response):
-            reply, edited = records.reply_of(response)
+        elif not external_texts.asset_names(response):
+            reply, edited = records.section_reply(response)
             if isinstance(reply, Reply):
                 self._cache_reply(entry, records.true_length(reply, edited), edited)
 

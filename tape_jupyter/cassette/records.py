@@ -19,16 +19,25 @@ from typing import Any, get_args
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.growing_history import Spelled
 from tape_jupyter.core import large_body
-from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where, header
+from tape_jupyter.core.call import (
+    End,
+    FunctionCall,
+    Headers,
+    Reply,
+    Request,
+    Value,
+    Where,
+    header_value,
+)
 from tape_jupyter.encoding.http import body as http_body
-from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.encoding.values import generators
 from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.secrets.registry import Secrets
 
 
-def moment(at: datetime) -> str:
+def moment_text(at: datetime) -> str:
     """A moment (UTC) as records tell it: `2026-03-01T12:00:00.000Z`."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -104,7 +113,7 @@ def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
     }
 
 
-def masked(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
+def masked_record(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:
     """A run or end record without known secrets: errors quote keys, kits name people. What runs and
     cells are told apart by is ours, and stays as it is: people's patterns may well be found in a
     digest.
@@ -179,7 +188,7 @@ def request_section(
     elif spelled is not None and not digest:
         body = spelled._asdict()
     else:
-        body = http_body.fold(call.body, *kinds, parsed, digest=digest)
+        body = http_body.fold_body(call.body, *kinds, parsed, digest=digest)
     headers = headers_record(secrets.safe_request_headers(call.headers))
     first = {method_key(call): secrets.scrub_url(call.url)}
     return {**first, **({"headers": headers} if headers else {}), **body}
@@ -238,7 +247,7 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
 def _build_body_section(reply: Reply, parsed: Any) -> dict[str, Any]:
     if isinstance(reply.chunks, large_body.LargeChunks):
         return large_section(reply.chunks.body)
-    return http_body.fold(
+    return http_body.fold_body(
         reply.body, reply.header("content-type"), reply.header("content-encoding"), parsed
     )
 
@@ -268,7 +277,7 @@ def _build_head_section(reply: Reply, secrets: Secrets) -> dict[str, Any]:
 def _decode_body(reply: Reply) -> bytes:
     coding = reply.header("content-encoding")
     try:
-        return opened(reply.readable, coding) if coding else reply.readable
+        return decode_body(reply.readable, coding) if coding else reply.readable
     except ValueError:  # also where it is too large
         return reply.readable
 
@@ -317,13 +326,15 @@ def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
 
 
 def _read_content_type(section: Mapping[str, Any]) -> str:
-    return header(headers_of(section.get("headers")), "content-type")
+    return header_value(section_headers(section.get("headers")), "content-type")
 
 
 # ---------------------------------------------------------------- back
 
 
-def request_of(section: Mapping[str, Any], folder: Path | None = None) -> Request | FunctionCall:
+def section_request(
+    section: Mapping[str, Any], folder: Path | None = None
+) -> Request | FunctionCall:
     """The call that a (resolved) `request:` describes. Function arguments stay frozen.
 
     `folder`: where large bodies lie.
@@ -340,10 +351,10 @@ def request_of(section: Mapping[str, Any], folder: Path | None = None) -> Reques
             )
     method, url = _read_method_and_url(section)
     if "large" in section:
-        headers = headers_of(section.get("headers"))
+        headers = section_headers(section.get("headers"))
         return Request(method.upper(), url, headers, large=_read_large_body(section, folder))
     return Request(
-        method.upper(), url, headers_of(section.get("headers")), http_body.restore(section)[0]
+        method.upper(), url, section_headers(section.get("headers")), http_body.restore(section)[0]
     )
 
 
@@ -382,10 +393,12 @@ def without_body(section: Mapping[str, Any]) -> dict[str, Any]:
 def _read_large_body(section: Mapping[str, Any], folder: Path | None) -> large_body.LargeBody:
     if folder is None:
         raise CassetteError("a large body lies beside its cassette, and is read with it only")
-    return external_texts.body(section["large"], folder)
+    return external_texts.read_large_body(section["large"], folder)
 
 
-def reply_of(section: Mapping[str, Any], folder: Path | None = None) -> tuple[Reply | Value, bool]:
+def section_reply(
+    section: Mapping[str, Any], folder: Path | None = None
+) -> tuple[Reply | Value, bool]:
     """The reply that a (resolved) `response:` describes, and whether its body was edited by hand.
 
     `folder`: where large bodies lie.
@@ -411,7 +424,7 @@ def reply_of(section: Mapping[str, Any], folder: Path | None = None) -> tuple[Re
         ), False
     status = section["status"]
     _require_status(status)
-    headers = headers_of(section.get("headers"))
+    headers = section_headers(section.get("headers"))
     chunks, edited = _read_chunks(section, headers, folder)
     waits = _read_waits(section)
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
@@ -436,7 +449,7 @@ def _read_chunks(
     raw, edited = http_body.restore(section)
     if "reads" in section:
         return tuple(
-            http_body.cut(raw, _read_chunk_sizes(section), header(headers, "content-type"))
+            http_body.cut(raw, _read_chunk_sizes(section), header_value(headers, "content-type"))
         ), edited
     return ((raw,) if raw else ()), edited
 
@@ -457,7 +470,7 @@ def true_length(reply: Reply, edited: bool) -> Reply:
     if reply.end != "complete" or not (reply.chunks or edited):
         return reply
     length = str(reply.size)
-    if header(reply.headers, "content-length", length) == length:
+    if header_value(reply.headers, "content-length", length) == length:
         return reply
     headers = tuple((k, length if k.lower() == "content-length" else v) for k, v in reply.headers)
     return replace(reply, headers=headers)
@@ -466,7 +479,7 @@ def true_length(reply: Reply, edited: bool) -> Reply:
 _splits = re.compile("[\r\n\0]").search
 
 
-def headers_of(section: Any) -> Headers:
+def section_headers(section: Any) -> Headers:
     """Header pairs from their record. Raises CassetteError for a name or value that would split a
     response.
     """
@@ -536,10 +549,13 @@ def with_late(
     """
     any_edited = False
     for part in parts:
-        late, edited = reply_of({"status": reply.status, **part}, folder)
+        late, edited = section_reply({"status": reply.status, **part}, folder)
         if not isinstance(late, Reply):
             raise CassetteError("a `more:` record holds late bytes of an HTTP reply, or its error")
-        chunks, waits = large_body.joined(reply.chunks, late.chunks), (*reply.waits, *late.waits)
+        chunks, waits = (
+            large_body.join_chunks(reply.chunks, late.chunks),
+            (*reply.waits, *late.waits),
+        )
         reply = replace(reply, chunks=chunks, waits=waits, end=late.end, error=late.error)
         any_edited = any_edited or edited
     return reply, any_edited
@@ -552,6 +568,6 @@ def with_late_steps(value: Value, parts: Sequence[Mapping[str, Any]]) -> Value:
     for part in parts:
         effects = {**value.effects, **_require_mapping(part.get("effects", {}), "effects")}
         value = replace(
-            value, value=generators.joined(value.value, part.get("value")), effects=effects
+            value, value=generators.join_states(value.value, part.get("value")), effects=effects
         )
     return value

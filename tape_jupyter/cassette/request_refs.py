@@ -19,8 +19,9 @@ import marshal
 import operator
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from tape_jupyter.errors import CassetteError
@@ -331,7 +332,7 @@ def references(body: Any) -> list[Ref]:
     return found
 
 
-def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
+def unfold_references(body: Any, held: Callable[[Ref], Any]) -> Any:
     """The body with every reference replaced; `held(ref)` gives the *unfolded* body of the call it
     names.
     """
@@ -341,26 +342,26 @@ def unfold(body: Any, held: Callable[[Ref], Any]) -> Any:
             if isinstance(item, dict) and MARK in item:
                 out.extend(_read_slice(_parse_lone_ref(item), held))
             else:
-                out.append(unfold(item, held))
+                out.append(unfold_references(item, held))
             if len(out) > _MOST_NODES:
                 raise CassetteError(_TOO_MUCH)
         return out
     if isinstance(body, dict):
         if MARK in body:
             return _read_text(_parse_lone_ref(body), held)
-        return {key: unfold(value, held) for key, value in body.items()}
+        return {key: unfold_references(value, held) for key, value in body.items()}
     return body
 
 
 def _read_slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
     items = _get_at_path(held(ref), ref.path)
-    fits(ref, {ref.path: len(items)} if isinstance(items, list) else {})
+    check_reference(ref, {ref.path: len(items)} if isinstance(items, list) else {})
     return items[ref.start : ref.stop] if isinstance(items, list) else []
 
 
 def _read_text(ref: Ref, held: Callable[[Ref], Any]) -> str:
     text = _get_at_path(held(ref), ref.path)
-    fits(ref, {ref.path: None} if isinstance(text, str) else {})
+    check_reference(ref, {ref.path: None} if isinstance(text, str) else {})
     return str(text)
 
 
@@ -393,7 +394,7 @@ def _count_items(item: Any) -> int:
     return (ref.stop or 0) - (ref.start or 0)
 
 
-def fits(ref: Ref, shape: Shape) -> None:
+def check_reference(ref: Ref, shape: Shape) -> None:
     """Raises CassetteError where a reference asks for what a body of this shape does not have."""
     if ref.start is None or ref.stop is None:
         if ref.path not in shape or shape[ref.path] is not None:
@@ -413,7 +414,7 @@ _TOO_MUCH = (
 )
 
 
-def bounded(body: Any) -> Any:
+def check_body_size(body: Any) -> Any:
     """The unfolded body itself. Raises CassetteError where it is larger than any request:
     references that multiply.
     """
@@ -457,14 +458,13 @@ class Histories:
         bodies, whole = self._collect_needed_bodies(key, folded)
         uses = Counter(other for owner, body in bodies.items() for other in targets(owner, body))
         for owner in sorted(bodies, key=lambda k: self._place(k) or 0):
-            # bound early on purpose
-            body = unfold(bodies[owner], lambda ref, owner=owner: whole[target(owner, ref)])  # type: ignore[misc]
+            body = unfold_references(bodies[owner], partial(_find_body, whole, owner))
             for other in targets(owner, bodies[owner]):
                 uses[other] -= 1
                 if not uses[other]:
                     del whole[other]
             whole[owner] = self._cache_body(owner, body)
-        return bounded(whole[key]) if targets(key, folded) else folded
+        return check_body_size(whole[key]) if targets(key, folded) else folded
 
     def _collect_needed_bodies(
         self, key: Key, folded: Any
@@ -492,7 +492,7 @@ class Histories:
         return body
 
 
-class Check:
+class ReferenceCheck:
     """Checks the references of a file's bodies in file order, by their lengths alone: in time
     linear in the file.
     """
@@ -512,21 +512,25 @@ class Check:
         """
         refs = references(folded)
         for ref in refs:
-            other = target(key, ref)
+            other = reference_target(key, ref)
             require_earlier(key, other, self._place)
             if other not in self._shapes:
                 self._shapes[other] = self._below(other)
-            fits(ref, self._shapes[other])
+            check_reference(ref, self._shapes[other])
         self._shapes[key] = shape(folded)
         return bool(refs)
 
 
-def target(owner: Key, ref: Ref) -> Key:
+def _find_body(whole: Mapping[Key, Any], owner: Key, ref: Ref) -> Any:
+    return whole[reference_target(owner, ref)]
+
+
+def reference_target(owner: Key, ref: Ref) -> Key:
     return ref.run or owner[0], ref.call
 
 
 def targets(owner: Key, folded: Any) -> set[Key]:
-    return {target(owner, ref) for ref in references(folded)}
+    return {reference_target(owner, ref) for ref in references(folded)}
 
 
 def require_earlier(owner: Key, other: Key, place: Callable[[Key], int | None]) -> None:

@@ -63,7 +63,7 @@ class OrderedGroup(click.Group):
         if point is None:
             return None
         try:
-            return plugins.load(point, click.Command)
+            return plugins.load_entry_point(point, click.Command)
         except TapeUsageError as error:
             anything = {"ignore_unknown_options": True, "allow_extra_args": True}
             why = str(error)
@@ -143,7 +143,7 @@ def record(
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
         options = _build_options("record", take, (), freeze, stub, kernel=kernel_name)
-        runs, written = headless_run.record(
+        runs, written = headless_run.record_notebook(
             notebook, progress.starting, progress.told, timeout, options, notes.append
         )
     if as_json:
@@ -265,8 +265,8 @@ def replay(  # noqa: PLR0913 - an option each
         junit=junit,
     )  # fmt: skip
     notebook = Path(place)
-    headless_run.read(notebook)
-    found = listing.cassettes_of(notebook)
+    headless_run.read_notebook(notebook)
+    found = listing.list_cassettes(notebook)
     if strict and (edited := [entry.id for path in found for entry in opened(path).edited()]):
         click.echo(
             f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True
@@ -274,9 +274,9 @@ def replay(  # noqa: PLR0913 - an option each
         return 1
     options = _build_options("replay", take, live, freeze, stub, on_divergence, pace, kernel_name)
     writes = bool(live or stub or on_divergence)
-    if take and not writes and not any(take in files.names(path) for path in found):
-        files.require(found[0], take)
-    before = {made for path in found for made in files.found(path)}
+    if take and not writes and not any(take in files.take_names(path) for path in found):
+        files.require_take(found[0], take)
+    before = {made for path in found for made in files.find_takes(path)}
     if shuffle is not None and "TAPE_OPTIONS" in options:
         raise TapeUsageError(
             "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
@@ -285,7 +285,7 @@ def replay(  # noqa: PLR0913 - an option each
     if strict and shuffle is None:
         options["TAPE_OPTIONS"] = f"{options.get('TAPE_OPTIONS', '')} --strict".strip()
     if shuffle is not None:
-        done = order_search.search(
+        done = order_search.search_orders(
             notebook, shuffle, tries, _build_try_listener(quiet=as_json), timeout, options
         )
         tried = [each.record() for each in done]
@@ -293,10 +293,10 @@ def replay(  # noqa: PLR0913 - an option each
         return int(any(each.broke or each.differs for each in done))
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
-        runs = headless_run.replay(
+        runs = headless_run.replay_notebook(
             notebook, progress.starting, progress.told, timeout, options, notes.append
         )
-    made = sorted({made for path in found for made in files.found(path)} - before)
+    made = sorted({made for path in found for made in files.find_takes(path)} - before)
     if as_json:
         report = {
             **_build_report(notebook, "replay", runs, notes),
@@ -307,7 +307,7 @@ def replay(  # noqa: PLR0913 - an option each
         click.echo(_format_closing(runs, "the same as saved", notes))
         for path in made:
             click.echo(
-                f"take: {files.name_of(path)} ({path}); to play it: tape replay --take {files.name_of(path)}"
+                f"take: {files.take_name(path)} ({path}); to play it: tape replay --take {files.take_name(path)}"
             )
     return _compute_exit_code(runs)
 
@@ -343,10 +343,10 @@ def rerun(  # noqa: PLR0913 - an option each
     """
     from tape_jupyter.jupyter.rerun import headless as rerun_headless
 
-    root, take = rerun_headless.take_of(notebook, take, name)
+    root, take = rerun_headless.named_take(notebook, take, name)
     options = _build_options("replay", take, (), (), (), on_divergence, pace, kernel_name)
     with Progress(quiet=as_json) as progress:
-        done = rerun_headless.rerun(
+        done = rerun_headless.rerun_headless(
             notebook,
             root,
             take,
@@ -384,11 +384,11 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
     from tape_jupyter.cassette.takes import files
     from tape_jupyter.reports import doctor, listing
 
-    cassettes = listing.cassettes_of(where) if where else []
-    sound = [path for cassette in cassettes for path in (cassette, *files.found(cassette))]
+    cassettes = listing.list_cassettes(where) if where else []
+    sound = [path for cassette in cassettes for path in (cassette, *files.find_takes(cassette))]
     found = list(doctor.findings(sound, cassettes[0].parent if cassettes else Path.cwd()))
     if as_json:
-        click.echo(doctor.as_json(found))
+        click.echo(doctor.doctor_json(found))
     else:
         for each in found:
             colour, word = GRADES[each.grade]
@@ -449,7 +449,7 @@ def _build_completion(shell: str) -> str:
 def _build_try_listener(*, quiet: bool) -> Callable[[Try], None]:
     from tape_jupyter.headless import order_search
 
-    return lambda each: None if quiet else click.echo("\n".join(order_search.lines(each)))
+    return lambda each: None if quiet else click.echo("\n".join(order_search.try_lines(each)))
 
 
 def _build_report(path: Path, mode: str, runs: list[CellRun], notes: list[str]) -> dict[str, Any]:

@@ -64,12 +64,14 @@ def bisect(  # noqa: PLR0913 - an option each
         return of_revisions.exit_code(run)
     with StepProgress(quiet=as_json) as steps:
         if packages:
-            found: of_packages.GuiltyPackages | of_revisions.GuiltyCommit = of_packages.bisect(
-                notebook, *packages, wanted, requirements, tell=steps.tell
+            found: of_packages.GuiltyPackages | of_revisions.GuiltyCommit = (
+                of_packages.bisect_packages(
+                    notebook, *packages, wanted, requirements, tell=steps.tell
+                )
             )
         else:
             assert revisions is not None
-            found = of_revisions.bisect(notebook, *revisions, wanted, lock, steps.tell)
+            found = of_revisions.bisect_revisions(notebook, *revisions, wanted, lock, steps.tell)
     click.echo(json_text(found.record()) if as_json else found.text())
     return 0
 

@@ -126,17 +126,21 @@ def export(  # noqa: PLR0913 - an option each
             "--out and --endpoint go with --as FORMAT; a bundle's name is the second word: NB PATH"
         )
     from tape_jupyter.bundle.export import Options
-    from tape_jupyter.bundle.export import export as make
+    from tape_jupyter.bundle.export import export_bundle as make
     from tape_jupyter.testing import regression_test
 
     options = Options(ask_index=not no_index, key=sign, pace=pace or "", **said)
-    pin = None if test is None else regression_test.goal(notebook, Path(test) if test else None)
+    pin = (
+        None
+        if test is None
+        else regression_test.regression_test_path(notebook, Path(test) if test else None)
+    )
     try:
         with StepProgress(quiet=as_json, lines=progress) as steps:
             done = make(notebook, path, options, steps.tell)
             if pin is not None:
                 steps.tell("pinning the run in a test")
-                regression_test.write(notebook, pin)
+                regression_test.write_regression_test(notebook, pin)
     except NotExported as error:
         click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(
             f"tape: {error}", err=True
@@ -157,7 +161,7 @@ def _export_as(
     where: Path, form: str, out: Path | None, endpoint: str, given: dict[str, Any], *, as_json: bool
 ) -> int:
     """The calls of a notebook or a cassette in another system's format."""
-    from tape_jupyter.exporters.exporting import export
+    from tape_jupyter.exporters.exporting import export_calls
 
     kept = {"python"}  # where the interpreter is: said by programs, with every export
     for name, value in given.items():
@@ -171,7 +175,7 @@ def _export_as(
             )
     try:
         with StepProgress(quiet=as_json) as steps:
-            done = export(where, form, out=out, endpoint=endpoint, tell=steps.tell)
+            done = export_calls(where, form, out=out, endpoint=endpoint, tell=steps.tell)
     except NotExported as error:
         click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(
             f"tape: {error}", err=True
@@ -203,7 +207,7 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
     from tape_jupyter.bundle import verify
 
     with StepProgress(quiet=as_json) as steps:
-        verdict = verify.verify(place, signature=signature, signers=signers, tell=steps.tell)
+        verdict = verify.verify_bundle(place, signature=signature, signers=signers, tell=steps.tell)
     if as_json:
         click.echo(json_text(verdict.record()))
         return int(not verdict.good)
@@ -267,9 +271,9 @@ def open_(  # noqa: PLR0913 - an option each
         return replay_bundle.lab(place, wanted, as_json=as_json)
     with StepProgress(quiet=as_json) as steps:
         if as_json:
-            done = bundle_open.written(place, name, take, steps.tell)
+            done = bundle_open.write_page_file(place, name, take, steps.tell)
         else:
-            done = bundle_open.shown(
+            done = bundle_open.show_page(
                 place,
                 name,
                 take,

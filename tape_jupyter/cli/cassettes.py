@@ -51,17 +51,21 @@ def show(
     """Show the runs, one CALL in full, or all of it as a page."""
     from tape_jupyter.reports import listing
 
-    tapes = [opened(path) for path in listing.cassettes_of(where, name)]
+    tapes = [opened(path) for path in listing.list_cassettes(where, name)]
     if html is not None:
         _write_pages(tapes, Path(html) if html else None, as_json=as_json)
     elif call is not None:
-        entry = listing.find(tapes, call)
+        entry = listing.find_call_record(tapes, call)
         click.echo(
-            json_text(listing.call(entry)) if as_json else "\n".join(listing.call_text(entry))
+            json_text(listing.call_record(entry))
+            if as_json
+            else "\n".join(listing.call_text(entry))
         )
     elif as_json:
         click.echo(
-            json_text([{"cassette": str(tape.path), "runs": listing.runs(tape)} for tape in tapes])
+            json_text(
+                [{"cassette": str(tape.path), "runs": listing.run_records(tape)} for tape in tapes]
+            )
         )
     else:
         click.echo("\n".join(line for tape in tapes for line in listing.runs_text(tape)))
@@ -73,7 +77,7 @@ def _write_pages(tapes: list[Cassette], out: Path | None, *, as_json: bool) -> N
 
     with Progress(quiet=as_json, first="reading the cassette") as progress:
         written = [
-            page.write(tape_, out, progress.spans)
+            page.write_page(tape_, out, progress.spans)
             for tape_ in (tapes[:1] if out is not None else tapes)
         ]
     if as_json:
@@ -94,14 +98,14 @@ def calls(where: Path, name: str | None, *, as_json: bool) -> None:
     """List calls: tokens, cost at list price, time."""
     from tape_jupyter.reports import listing
 
-    tapes = [opened(path) for path in listing.cassettes_of(where, name)]
+    tapes = [opened(path) for path in listing.list_cassettes(where, name)]
     if as_json:
         click.echo(
             json_text(
                 [
                     {"cassette": str(tape.path), **call}
                     for tape in tapes
-                    for call in listing.calls(tape)
+                    for call in listing.call_records(tape)
                 ]
             )
         )
@@ -127,7 +131,7 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
     from tape_jupyter.reports import gaps_html
 
     with StepProgress(quiet=as_json) as steps:
-        made = reports_gaps.report_of(reports_gaps.below(where, name), steps.tell)
+        made = reports_gaps.report_gaps(reports_gaps.cassettes_below(where, name), steps.tell)
     click.echo(json_text(made.record())) if as_json else gaps_html.print_it(made, whole=whole)
     return 2 if made.broken else 0
 
@@ -150,8 +154,8 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
     from tape_jupyter.reports import listing
 
     with StepProgress(quiet=as_json) as steps:
-        found = listing.cassettes_of(where, name)
-        done = [(path, prune.prune(path, dry=dry_run, tell=steps.tell)) for path in found]
+        found = listing.list_cassettes(where, name)
+        done = [(path, prune.prune_cassette(path, dry=dry_run, tell=steps.tell)) for path in found]
     if as_json:
         click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
         return
@@ -187,8 +191,8 @@ def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> No
     from tape_jupyter.commands import override as commands_override
     from tape_jupyter.reports import listing
 
-    root = commands_override.holding(listing.cassettes_of(where, name), said)
-    done = commands_override.override(root, said)
+    root = commands_override.holding(listing.list_cassettes(where, name), said)
+    done = commands_override.write_override(root, said)
     click.echo(json_text(done.record()) if as_json else done.text())
 
 
@@ -212,11 +216,11 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
     from tape_jupyter.commands import takes
     from tape_jupyter.reports import listing
 
-    found = listing.cassettes_of(where, name)
+    found = listing.list_cassettes(where, name)
     for path in found:
         opened(path)  # what cannot be read has no takes that could be played
     if words:
-        told, differences = takes.act(takes.meant(found, words), words)
+        told, differences = takes.act(takes.choose_cassette(found, words), words)
         if as_json:
             click.echo(
                 json_text(
@@ -230,13 +234,13 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
         return int(bool(differences))
     if as_json:
         click.echo(
-            json_text([{"cassette": str(path), "takes": takes.listed(path)} for path in found])
+            json_text([{"cassette": str(path), "takes": takes.list_takes(path)} for path in found])
         )
         return 0
     for path in found:
         if len(found) > 1:
             click.echo(f"{path}:")
-        click.echo(takes.text(path))
+        click.echo(takes.takes_text(path))
     return 0
 
 
@@ -255,16 +259,16 @@ def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
     from tape_jupyter.reports import diff as differences
     from tape_jupyter.reports import listing
 
-    path = listing.cassettes_of(a, name)[0]
-    beside = listing.cassettes_of(Path(b), name)[0] if Path(b).exists() else None
+    path = listing.list_cassettes(a, name)[0]
+    beside = listing.list_cassettes(Path(b), name)[0] if Path(b).exists() else None
     with StepProgress(quiet=as_json) as steps:
         steps.tell("reading both")
-        one, other = opened(path), opened(beside) if beside else takes.named(path, b)
+        one, other = opened(path), opened(beside) if beside else takes.resolve_word(path, b)
         if as_json:
             found = differences.diff(one, other)
-            told = json_text(takes.records(one, other, found))
+            told = json_text(takes.difference_records(one, other, found))
         else:
-            told, found = takes.compared(one, other, steps.tell)
+            told, found = takes.compare_takes(one, other, steps.tell)
     click.echo(told)
     return int(bool(found))
 
@@ -310,10 +314,10 @@ def merge(
     from tape_jupyter.cassette import merge as cassette_merge
     from tape_jupyter.reports import listing
 
-    one, two = (listing.cassettes_of(each, name)[0] for each in (a, b))
+    one, two = (listing.list_cassettes(each, name)[0] for each in (a, b))
     with StepProgress(quiet=as_json) as steps:
-        done = cassette_merge.merge(one, two, output, prefer or "", steps.tell)
-    click.echo(json_text(done.record()) if as_json else cassette_merge.text(done, one, two))
+        done = cassette_merge.merge_cassettes(one, two, output, prefer or "", steps.tell)
+    click.echo(json_text(done.record()) if as_json else cassette_merge.merge_text(done, one, two))
     return int(done.path is None)
 
 

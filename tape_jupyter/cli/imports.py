@@ -62,7 +62,7 @@ def import_(
             raise
         raise TapeUsageError(f"{error}. If it is in one of them: --from FORMAT") from error
     left = (
-        replaying_notebook.write(out, done.path)
+        replaying_notebook.write_replaying_notebook(out, done.path)
         if out is not None and done.path is not None
         else []
     )
@@ -77,7 +77,7 @@ def import_(
         click.echo(
             "\n".join(
                 [
-                    assemble.text(done),
+                    assemble.assembly_text(done),
                     *(f"    not in the notebook: {each}" for each in left),
                     written,
                 ]

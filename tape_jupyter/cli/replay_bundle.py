@@ -37,17 +37,17 @@ def replay(
 
     for path, kind in ((page, "html"), (junit, "xml")):
         if path is not None:
-            report.goal(path, kind)
+            report.report_path(path, kind)
     with Progress(quiet=as_json, first="opening the bundle") as progress:
         asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
         heard = bundle_replay.BundleListener(
             progress.tell, progress.starting, lambda cell: progress.told(cell.told()), asking
         )  # fmt: skip
-        run = bundle_replay.replay(place, wanted, heard)
+        run = bundle_replay.replay_bundle(place, wanted, heard)
     if page is not None:
-        report.write(page, report.html(run))
+        report.write_report(page, report.report_html(run))
     if junit is not None:
-        report.write(junit, report.junit(run))
+        report.write_report(junit, report.report_junit(run))
     click.echo(json_text(run.record()) if as_json else "\n".join(_yield_closing(run, page)))
     return 0 if run.good else 1
 
@@ -60,12 +60,14 @@ def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
 
     with Progress(quiet=as_json, first="opening the bundle") as progress:
         asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
-        laid = lab.lay(place, wanted, bundle_replay.BundleListener(progress.tell, answer=asking))
+        laid = lab.unpack_bundle(
+            place, wanted, bundle_replay.BundleListener(progress.tell, answer=asking)
+        )
     if as_json:
         click.echo(json_text(laid.record()))
         return 0
     click.echo("\n".join(laid.lines()))
-    return lab.run(laid)
+    return lab.run_lab(laid)
 
 
 def _yield_closing(run: BundleRun, page: Path | None) -> Iterator[str]:

@@ -72,8 +72,13 @@ def resend(  # noqa: PLR0913 - an option each
 
     if rerun and where.suffix != ".ipynb":
         raise TapeUsageError(f"--rerun runs a notebook, and {where} is none")
-    planned = door.plan(
-        listing.cassettes_of(where, name), call, settings=settings, message=message, of=of, key=key
+    planned = door.plan_resend(
+        listing.list_cassettes(where, name),
+        call,
+        settings=settings,
+        message=message,
+        of=of,
+        key=key,
     )
     told = {"cost": planned.cost, "changes": list(planned.changes), "note": planned.note}
     if dry_run:
@@ -84,7 +89,7 @@ def resend(  # noqa: PLR0913 - an option each
         )
         return 0
     click.echo("\n".join(planned.lines()), err=True)
-    done = door.send(planned, take or "", promoted=promote or rerun)
+    done = door.send_planned(planned, take or "", promoted=promote or rerun)
     if not rerun:
         click.echo(
             json_text({"sent": True, "expected": told, **done.record()}) if as_json else done.text()
@@ -100,14 +105,14 @@ def _rerun_notebook(notebook: Path, done: object, *, as_json: bool) -> int:
     from tape_jupyter.jupyter.rerun import headless
 
     assert isinstance(done, Resent)
-    take = files.name_of(done.take.path)
+    take = files.take_name(done.take.path)
     click.echo(
         "calls that ask otherwise after it go out live too; what they cost is not known before",
         err=True,
     )
     options = {"TAPE_OPTIONS": shlex.join(["--take", take, "--on-divergence", "live"])}
     with Progress(quiet=as_json) as progress:
-        ran = headless.rerun(
+        ran = headless.rerun_headless(
             notebook, done.take.root, take, progress.starting, progress.told, env=options
         )
     if as_json:

@@ -59,11 +59,11 @@ def rows(
         return
     with StepProgress(quiet=as_json or out is None) as steps:
         found = door.rows(where, of, take, name, steps.tell)
-        written = door.write(where, out, found, form, steps.tell) if out is not None else None
+        written = door.write_rows(where, out, found, form, steps.tell) if out is not None else None
     if written is not None:
         click.echo(json_text(written.record()) if as_json else written.text())
         return
-    lines = door.lines(found, form)
+    lines = door.json_lines(found, form)
     click.echo(f"[{','.join(lines)}]" if as_json else "\n".join(lines), nl=as_json or bool(lines))
 
 

@@ -24,7 +24,7 @@ from tape_jupyter.cli.common import (
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
-    from tape_jupyter.experiments.resending.resend import Plan
+    from tape_jupyter.experiments.resending.resend import ResendPlan
 
 
 class Dollars(click.ParamType[Decimal]):
@@ -107,13 +107,13 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
         click.echo(json_text(told) if as_json else "\n".join(lines))
         return 0
 
-    def tell_before(planned: Plan, missing: int) -> None:
+    def tell_before(planned: ResendPlan, missing: int) -> None:
         click.echo("\n".join(planned.lines()), err=True)
         click.echo(f"  {missing} of {count} answers are to be had, each for that", err=True)
 
     budget = Budget(max_cost, max_calls)
     with StepProgress(quiet=as_json) as steps:
-        done = door.sample(
+        done = door.sample_answers(
             ask, count, Check.of(check, notebook.parent), budget, calls=calls, before=tell_before, tell=steps.tell
         )  # fmt: skip
     click.echo(json_text(done.record()) if as_json else done.text())

@@ -101,25 +101,25 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
     goals = {junit: "xml", page: "html"}
     for path, kind in goals.items():
         if path is not None:
-            bundle_report.goal(path, kind, "--html")
+            bundle_report.report_path(path, kind, "--html")
     if out is not None and out.exists():
         raise TapeUsageError(f"{out} is there already, and is not overwritten; name another file")
-    tried = [candidate.read(file) for file in files]
+    tried = [candidate.read_candidate(file) for file in files]
     options = door.SweepOptions(
         check, results, "current" if here else "lock", allow_index, timeout, seconds, memory,
         page is not None, again, max_cost, max_calls,
     )  # fmt: skip
     with StepProgress(quiet=as_json, left=True) as steps, engine.workers_of(workers) as found:
         steps.tell("looking for runs")
-        over = places.found(wheres, [results, *filter(None, (out, junit, page))])
+        over = places.found_places(wheres, [results, *filter(None, (out, junit, page))])
         door.require_trust(over, yes=yes)
         done = door.sweep(over, tried, options, found, steps.tell)
     if out is not None:
-        _write_lines(out, report.lines(done))
+        _write_lines(out, report.sweep_lines(done))
     if junit is not None:
-        bundle_report.write(junit, report.junit(done))
+        bundle_report.write_report(junit, report.sweep_junit(done))
     if page is not None:
-        bundle_report.write(page, report.html(done, page))
+        bundle_report.write_report(page, report.sweep_html(done, page))
     _print_rows(done, as_json=as_json)
     if all(row["end"] == "broken" for row in done.rows()):
         return 2  # not one of the places could be run: bad input, as with every other command
@@ -140,7 +140,7 @@ def _print_rows(done: Sweep, *, as_json: bool) -> None:
     if not as_json:
         click.echo(done.text())
         return
-    for line in report.lines(done):
+    for line in report.sweep_lines(done):
         click.echo(line, nl=False)
 
 

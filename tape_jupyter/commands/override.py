@@ -38,13 +38,13 @@ class OverriddenReply:
     warnings: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        name, told = files.name_of(self.take.path), dict(self.answer.told)
+        name, told = files.take_name(self.take.path), dict(self.answer.told)
         notes = [*self.answer.notes, *self.warnings]
         call = f"{self.entry.run}/{self.entry.id}"
         return {"take": name, "path": str(self.take.path), "call": call, **told, "notes": notes}
 
     def text(self) -> str:
-        name = files.name_of(self.take.path)
+        name = files.take_name(self.take.path)
         lines = [
             f"take {name}: call {self.entry.id} answers otherwise now; {self.take.root.name} is as it was"
         ]
@@ -57,7 +57,7 @@ class OverriddenReply:
         )
 
 
-def parsed(line: str) -> dict[str, Any]:
+def parse_override(line: str) -> dict[str, Any]:
     """The words of a `%tape override` line. Nothing in it is expanded. Raises TapeUsageError."""
     parser = LineParser("%tape override")
     parser.add_argument("call")
@@ -80,7 +80,7 @@ def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
             book = Cassette.open(each, check="marks")
             book = (
                 book.take(said["of"])
-                if said.get("of") and files.require(each, said["of"])
+                if said.get("of") and files.require_take(each, said["of"])
                 else book
             )
             if any(said["call"] in (entry.id, entry.name) for entry in book.calls):
@@ -91,7 +91,7 @@ def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
     return cassettes[0]  # which then says what there is
 
 
-def override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenReply:
+def write_override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenReply:
     """Write one override to a take of the cassette, or of its take `of`. Raises TapeUsageError,
     CassetteError.
 
@@ -99,11 +99,11 @@ def override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenR
     """
     book = Cassette.open(root)
     if of := said.get("of"):
-        files.require(root, of)
+        files.require_take(root, of)
         book = book.take(of)
-    entry = overrides.find(book, said["call"])
+    entry = overrides.find_call(book, said["call"])
     if body:
-        said = {**said, way_of(entry, body): body}
+        said = {**said, body_way(entry, body): body}
     ways = [way for way in WAYS if said.get(way) is not None]
     if len(ways) != 1:
         raise TapeUsageError(f"say one of {', '.join(f'--{way}' for way in WAYS)}. Usage: {USAGE}")
@@ -124,7 +124,7 @@ def _warn_of_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
     return (told,)
 
 
-def way_of(entry: Entry, body: str) -> str:
+def body_way(entry: Entry, body: str) -> str:
     """What the body of a `%%tape override` cell is: JSON of a tool's value or of parts of a
     message, a body of a reply that is no message, else the new text.
     """
@@ -160,7 +160,7 @@ def _build_answer(
     elif way == "reply":
         edit = {"form": "raw", "status": said.get("status"), "headers": None, "body": told}
     else:
-        answer = edits.given(entry, **{way: told})
+        answer = edits.given_edit(entry, **{way: told})
         return answer, tuple(_format_problem(each) for each in edits.warnings(entry, answer))
     problems = edits.problems_of(entry, edit)
     if wrong := next((each for each in problems if each["level"] == "error"), None):

@@ -17,15 +17,15 @@ from tape_jupyter.reports import diff
 USAGE = "takes [rename A B|default A|undo A|keep A|discard A|promote A|diff A B]"
 
 
-def listed(cassette: Path) -> list[dict[str, Any]]:
+def list_takes(cassette: Path) -> list[dict[str, Any]]:
     """Each take: what it is of, how many answers it overrides (by hand, live), its own calls; or
     why it is no good.
     """
-    return [_describe_take(cassette, path) for path in files.found(cassette)]
+    return [_describe_take(cassette, path) for path in files.find_takes(cassette)]
 
 
 def _describe_take(cassette: Path, path: Path) -> dict[str, Any]:
-    name = files.name_of(path)
+    name = files.take_name(path)
     try:
         take = Cassette.open(cassette, check="marks").take(name)
     except CassetteError as error:
@@ -35,13 +35,14 @@ def _describe_take(cassette: Path, path: Path) -> dict[str, Any]:
     by_hand = sum(not each.by for each in made)
     return {
         "take": name, "path": str(path), "of": list(take.chain[:-1]),
-        "overrides": by_hand, "live": len(made) - by_hand, "calls": own, "default": files.default(cassette) == name,
+        "overrides": by_hand, "live": len(made) - by_hand, "calls": own,
+        "default": files.default_take(cassette) == name,
     }  # fmt: skip
 
 
-def text(cassette: Path) -> str:
+def takes_text(cassette: Path) -> str:
     """The takes of a cassette, a line each."""
-    rows = listed(cassette)
+    rows = list_takes(cassette)
     if not rows:
         return f"{cassette.name} has no takes; %%tape replay --live X makes one, and so does cassette.override(...)"
     return "\n".join(_format_line(row) for row in rows)
@@ -56,20 +57,20 @@ def _format_line(row: dict[str, Any]) -> str:
     return f"{row['take']:24}  {told}  (take of: {' > '.join(row['of'])}){chosen}"
 
 
-def meant(cassettes: Sequence[Path], words: Sequence[str]) -> Path:
+def choose_cassette(cassettes: Sequence[Path], words: Sequence[str]) -> Path:
     """The cassette that `words` speak of: the first with a take of that name, or so called itself;
     else the first.
     """
     verb, *told = words or ("",)
     named = told if verb == "diff" else told[:1]
     if verb == "undo" and not any(
-        name in files.names(each) for name in named for each in cassettes
+        name in files.take_names(each) for name in named for each in cassettes
     ):
         return next(
             (each for each in cassettes if any(files.put_aside(each, name) for name in named)),
             cassettes[0],
         )
-    of_take = (each for each in cassettes if set(named) & set(files.names(each)))
+    of_take = (each for each in cassettes if set(named) & set(files.take_names(each)))
     called = (each for each in cassettes if files.stem(each) in named)
     return next(of_take, None) or next(called, cassettes[0])
 
@@ -80,14 +81,14 @@ def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[diff.CallDiffer
     """
     match list(words):
         case ["diff", one, other]:
-            return compared(named(cassette, one), named(cassette, other))
+            return compare_takes(resolve_word(cassette, one), resolve_word(cassette, other))
     return _run_action(cassette, words), []
 
 
 def _run_action(cassette: Path, words: Sequence[str]) -> str:
     match list(words):
         case ["rename", old, new]:
-            return f"take {old} is called {files.name_of(files.rename(cassette, old, new))} now"
+            return f"take {old} is called {files.take_name(files.rename(cassette, old, new))} now"
         case ["delete" | "discard", name]:
             aside = files.delete(cassette, name)
             return f"take {name} is put aside, in {aside}; `takes undo {name}` or move it back to have it again"
@@ -96,7 +97,7 @@ def _run_action(cassette: Path, words: Sequence[str]) -> str:
         case ["promote", name]:
             return _promote_take(cassette, name)
         case ["keep", name]:
-            return f"take {name} is kept, in {files.require(cassette, name)}"
+            return f"take {name} is kept, in {files.require_take(cassette, name)}"
         case ["default", name]:
             files.choose(cassette, name)
             own = name == files.stem(cassette)
@@ -106,12 +107,12 @@ def _run_action(cassette: Path, words: Sequence[str]) -> str:
 
 
 def _promote_take(cassette: Path, name: str) -> str:
-    files.require(cassette, name)
+    files.require_take(cassette, name)
     done = promotion.promote(Cassette.open(cassette).take(name))
     return f"take {name} answers {', '.join(each.id for each in done)} otherwise now; to play it: --take {name}"
 
 
-def compared(
+def compare_takes(
     one: Cassette, other: Cassette, tell: Tell = nobody
 ) -> tuple[str, list[diff.CallDifference]]:
     found = diff.diff(one, other, tell)
@@ -119,11 +120,11 @@ def compared(
         f"drift: {each}" for each in diff.drifts(one, other, tell)
     ]  # it makes no difference of calls
     return "\n".join(
-        [diff.text(found, " > ".join(one.chain), " > ".join(other.chain)), *drift]
+        [diff.diff_text(found, " > ".join(one.chain), " > ".join(other.chain)), *drift]
     ), found
 
 
-def records(
+def difference_records(
     one: Cassette, other: Cassette, found: Sequence[diff.CallDifference]
 ) -> list[dict[str, Any]]:
     """For --json: the calls that differ, then what drifted around them."""
@@ -133,18 +134,18 @@ def records(
     return [*(each.record() for each in found), *drift]
 
 
-def named(cassette: Path, word: str) -> Cassette:
+def resolve_word(cassette: Path, word: str) -> Cassette:
     """What a word stands for beside a cassette: itself or another of its folder, one of its takes,
     or a file.
     """
     if word == files.stem(cassette):
         return Cassette.open(cassette)
-    if word in files.names(cassette):
+    if word in files.take_names(cassette):
         return Cassette.open(cassette).take(word)
     beside = cassette.with_name(f"{word}{files.SUFFIX}")
     if "/" not in word and beside.is_file():
         return Cassette.open(beside)
     if Path(word).is_file():
         return Cassette.open(word)
-    have = ", ".join([files.stem(cassette), *files.names(cassette)])
+    have = ", ".join([files.stem(cassette), *files.take_names(cassette)])
     raise TapeUsageError(f"{word[:80]!r} is no cassette or take here; there are: {have}")

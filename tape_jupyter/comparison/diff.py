@@ -77,13 +77,13 @@ class OutputDifference:
         return {"part": self.name, "what": what, "only": self.only, "lines": self.text()[1:]}
 
 
-def compare(
+def compare_cells(
     expected: Sequence[outputs.Output],
     replayed: Sequence[outputs.Output],
     where: Mapping[str, str] = outputs.NOWHERE,
 ) -> list[OutputDifference]:
     """The parts that differ, in the order of the cell; [] where none does. `where` as in
-    outputs.lines().
+    outputs.output_lines().
     """
     pairs = _pair_parts(list(parts(expected, where)), list(parts(replayed, where)))
     found = [(one, _compare_parts(one, other)) for one, other in pairs]
@@ -108,7 +108,7 @@ def parts(
             [{**group[0], "data": {kind: data[kind]}}] for kind in sorted(data)
         ]
         for each in alone or [group]:
-            for name, lines in _split_headings(outputs.lines(each, where)):
+            for name, lines in _split_headings(outputs.output_lines(each, where)):
                 yield OutputPart(name, lines, data.get(name), number)
 
 
@@ -132,7 +132,7 @@ def _group_outputs(shown: Sequence[outputs.Output]) -> Iterator[list[outputs.Out
 
 
 def _split_headings(lines: Iterator[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The lines of outputs.lines() under their headings: "[stdout]"; the first line always is one."""
+    """The lines of outputs.output_lines() under their headings: "[stdout]"; the first line always is one."""
     name, kept = "", list[str]()
     for line in lines:
         if line.startswith("[") and line.endswith("]") and (not name or line in _HEADINGS):
@@ -179,18 +179,23 @@ def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDi
         assert part is not None
         sign, only = ("-", "expected") if one else ("+", "replayed")
         alone = (
-            images.alone(part.name, _decode_image(part), only) if images.is_one(part.name) else None
+            images.one_sided_images(part.name, _decode_image(part), only)
+            if images.is_image(part.name)
+            else None
         )
         lines = () if alone else tuple(f"{sign}{line}" for line in part.lines[:REPORTED])
         return OutputDifference(part.name, lines, images=alone, only=only)
     if one.lines == other.lines:
         return None
-    if images.is_one(one.name):
+    if images.is_image(one.name):
         return OutputDifference(
-            one.name, images=images.compare(one.name, _decode_image(one), _decode_image(other))
+            one.name,
+            images=images.compare_images(one.name, _decode_image(one), _decode_image(other)),
         )
-    if tables.is_one(one.name) and (
-        table := tables.compare(outputs.joined(one.value), outputs.joined(other.value))
+    if tables.may_hold_table(one.name) and (
+        table := tables.compare_tables(
+            outputs.join_lines(one.value), outputs.join_lines(other.value)
+        )
     ):
         return OutputDifference(one.name, table=table)
     return OutputDifference(one.name, _diff_lines(one.lines, other.lines))
@@ -204,6 +209,6 @@ def _diff_lines(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
 
 def _decode_image(part: OutputPart) -> bytes:
     try:
-        return base64.b64decode(outputs.joined(part.value).encode("ascii", "replace"))
+        return base64.b64decode(outputs.join_lines(part.value).encode("ascii", "replace"))
     except (binascii.Error, ValueError):
         return b""

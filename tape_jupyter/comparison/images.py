@@ -54,11 +54,11 @@ class Images:
         return [*told, *([f"@@ {self.why}"] if self.why else [])]
 
 
-def is_one(mime: str) -> bool:
+def is_image(mime: str) -> bool:
     return mime in KINDS
 
 
-def alone(kind: str, data: bytes, side: str) -> Images:
+def one_sided_images(kind: str, data: bytes, side: str) -> Images:
     """A picture that only one side has: "expected" or "replayed"."""
     with contextlib.suppress(Exception), _open_image(data) as image:
         return Images(kind, *_order_sides(side, data, b""), *_order_sides(side, image.size, None))  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def _order_sides(side: str, here: object, there: object) -> tuple[object, object
     return (here, there) if side == "expected" else (there, here)
 
 
-def compare(kind: str, expected: bytes, replayed: bytes) -> Images:
+def compare_images(kind: str, expected: bytes, replayed: bytes) -> Images:
     """Two pictures whose bytes differ."""
     try:
         with _open_image(expected) as one, _open_image(replayed) as other:

@@ -68,7 +68,7 @@ _BODY = re.compile(r"(?:  |-+> | +\d|\[Previous line repeated)")
 _BARS = re.compile(r"[ |]*")
 
 
-def own(text: str) -> str:
+def own_frames(text: str) -> str:
     """The text, its tracebacks cut down to a person's own frames. What holds no traceback is the
     same text.
     """
@@ -153,7 +153,7 @@ def is_summary(output: Output) -> bool:
 def summary_of(outputs: Iterable[Output]) -> str:
     """The tape's summary as plain text, "" where there is none."""
     return "\n".join(
-        joined((output.get("data") or {}).get("text/plain", ""))
+        join_lines((output.get("data") or {}).get("text/plain", ""))
         for output in outputs
         if is_summary(output)
     )
@@ -166,7 +166,7 @@ def shown_text(outputs: Iterable[Output]) -> str:
     return "".join("".join(text) for text in texts)
 
 
-def told_of(outputs: Iterable[Output], kind: Remark) -> tuple[str, ...]:
+def summary_remarks(outputs: Iterable[Output], kind: Remark) -> tuple[str, ...]:
     """What a cell's summary says of this kind. A program may take its summary away:
     fresh_kernel.remarks.
     """
@@ -184,7 +184,7 @@ def failure_of(outputs: Iterable[Output]) -> tuple[str, str]:
     return errors[-1] if errors else ("", "")
 
 
-def joined(value: Any) -> str:
+def join_lines(value: Any) -> str:
     """Text of a multi-line string as notebooks have it: one string, or a list of lines."""
     if isinstance(value, list):
         return "".join(str(line) for line in value)
@@ -195,7 +195,7 @@ def joined(value: Any) -> str:
     )
 
 
-def merged(outputs: Iterable[Any]) -> list[Any]:
+def merge_streams(outputs: Iterable[Any]) -> list[Any]:
     """The outputs as a front end saves them: neighbouring messages of one stream are one output."""
     kept: list[Any] = []
     for output in outputs:
@@ -204,26 +204,26 @@ def merged(outputs: Iterable[Any]) -> list[Any]:
             output.get("output_type") == last.get("output_type") == "stream"
             and output["name"] == last["name"]
         ):
-            last["text"] = joined(last["text"]) + joined(output["text"])
+            last["text"] = join_lines(last["text"]) + join_lines(output["text"])
         else:
             kept.append(output)
     return kept
 
 
-def same(
+def same_outputs(
     saved: Sequence[Output], replayed: Sequence[Output], where: Mapping[str, str] = NOWHERE
 ) -> bool:
     """`where`: what stands for folders that either ran in (forgiven.places)."""
-    return list(lines(saved, where)) == list(lines(replayed, where))
+    return list(output_lines(saved, where)) == list(output_lines(replayed, where))
 
 
-def diff(
+def diff_outputs(
     saved: Sequence[Output], replayed: Sequence[Output], where: Mapping[str, str] = NOWHERE
 ) -> list[str]:
     """A unified diff of what was saved and what replay gave, without file headings; [] when they
     are the same.
     """
-    before, after = list(lines(saved, where)), list(lines(replayed, where))
+    before, after = list(output_lines(saved, where)), list(output_lines(replayed, where))
     found = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
     more = len(found) - DIFF_LINES
     shown = [shortened(line) for line in found[:DIFF_LINES]]
@@ -236,7 +236,7 @@ def shortened(line: str) -> str:
     return f"{line[:DIFF_WIDTH]} ... and {more:,} more characters" if more > 0 else line
 
 
-def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iterator[str]:
+def output_lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iterator[str]:
     """The outputs as lines of text, each part under a heading; equal lines are equal outputs."""
     streams: dict[str, str] = {}
     for output in outputs:
@@ -244,7 +244,7 @@ def lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iter
             continue
         if output.get("output_type") == "stream":
             name = str(output.get("name"))
-            streams[name] = streams.get(name, "") + joined(output.get("text", ""))
+            streams[name] = streams.get(name, "") + join_lines(output.get("text", ""))
             continue
         yield from _format_streams(streams, where)
         yield from _format_output(output, where)
@@ -281,8 +281,8 @@ def _format_part(kind: str, value: Any, where: Mapping[str, str]) -> str:
     if kind == _WIDGET:
         return "(a widget)"
     if kind.startswith("image/") and not kind.endswith("xml"):
-        return described(kind, joined(value))
-    return forgive(joined(value), kind, where)
+        return described(kind, join_lines(value))
+    return forgive(join_lines(value), kind, where)
 
 
 def _add_heading(heading: str, text: str) -> Iterator[str]:
@@ -373,7 +373,7 @@ RULES = (
     Rule(
         "in tracebacks: frames of installed packages and of Python itself, and errors before the last that none of the "
         "notebook's own frames is in (own frames with their lines, names and messages count)",
-        ("stream", "error"), own,
+        ("stream", "error"), own_frames,
     ),
     Rule(
         "the folders of files in tracebacks and warnings (their names and lines count)", ("stream", "error"),
@@ -400,7 +400,7 @@ RULES = (
 PLACES = "the notebook's folder and the home folder, where an output names them"
 
 
-def words() -> list[str]:
+def forgiven_words() -> list[str]:
     """All that is forgiven, a line each."""
     return [*STRUCTURE, *(rule.words for rule in RULES), PLACES]
 

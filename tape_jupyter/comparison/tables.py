@@ -79,16 +79,16 @@ class HtmlTable:
     cells: tuple[tuple[str, ...], ...]
 
 
-def is_one(mime: str) -> bool:
+def may_hold_table(mime: str) -> bool:
     """Whether such a part may hold a table."""
     return mime == "text/html"
 
 
-def compare(before: str, after: str) -> TableDiff | None:
+def compare_tables(before: str, after: str) -> TableDiff | None:
     """How the first tables of two pieces of HTML differ; None where one holds no table, or they
     hold the same.
     """
-    one, other = read(before), read(after)
+    one, other = read_table(before), read_table(after)
     if one is None or other is None or one == other:
         return None
     gone, new, columns = _match_names(one.columns, other.columns)
@@ -106,7 +106,7 @@ def compare(before: str, after: str) -> TableDiff | None:
     return made if changed or gone or new or rows_gone or rows_new else None
 
 
-def read(html: str) -> HtmlTable | None:
+def read_table(html: str) -> HtmlTable | None:
     """The first table in a piece of HTML; None where there is none."""
     if len(html) > LARGEST or "<table" not in html.lower():
         return None

@@ -96,10 +96,10 @@ class Reply:
     @property
     def size(self) -> int:
         """Bytes of the body."""
-        return large.size(self.chunks)
+        return large.chunks_size(self.chunks)
 
     def header(self, name: str, default: str = "") -> str:
-        return header(self.headers, name, default)
+        return header_value(self.headers, name, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Tape(Protocol):
         """Decide on one call. None: it is not taped, behave as if we were not there. Raises
         TapeRefusal (an unmatched call, a call whose cell has ended).
 
-        Code that can await asks through `stepping_hook.asked`, so that a call that is held blocks
+        Code that can await asks through `stepping_hook.begin_call`, so that a call that is held blocks
         its own task only.
         """
 
@@ -326,7 +326,7 @@ class Where:
     tags: Mapping[str, Any] = field(default_factory=dict)
 
 
-def header(headers: Headers, name: str, default: str = "") -> str:
+def header_value(headers: Headers, name: str, default: str = "") -> str:
     """The first header of that name, whatever its case."""
     for key, value in headers:
         if key.lower() == name:

@@ -90,7 +90,7 @@ class CopiedFolder:
             )
 
 
-def of(environment: Mapping[str, str]) -> CopiedFolder | None:
+def copied_folder(environment: Mapping[str, str]) -> CopiedFolder | None:
     """What the environment tells; None where the notebook runs in its own folder."""
     told = environment.get(VARIABLE)
     return CopiedFolder(*json.loads(told)) if told else None

@@ -165,7 +165,7 @@ class LargeChunks(Sequence[bytes]):
         return self.body.read_at(start, self._ends[place] - start)
 
 
-class Joined(Sequence[bytes]):
+class JoinedChunks(Sequence[bytes]):
     """Several runs of chunks as one, some of them in files."""
 
     def __init__(self, runs: Iterable[Sequence[bytes]]) -> None:
@@ -175,7 +175,7 @@ class Joined(Sequence[bytes]):
     @property
     def size(self) -> int:
         """Bytes in all."""
-        return sum(map(size, self._runs))
+        return sum(map(chunks_size, self._runs))
 
     @property
     def runs(self) -> tuple[Sequence[bytes], ...]:
@@ -196,30 +196,30 @@ class Joined(Sequence[bytes]):
         return self._runs[which][place - (self._ends[which - 1] if which else 0)]
 
 
-def size(chunks: Sequence[bytes]) -> int:
+def chunks_size(chunks: Sequence[bytes]) -> int:
     """Bytes of chunks in all; none is read for it."""
-    return chunks.size if isinstance(chunks, LargeChunks | Joined) else sum(map(len, chunks))
+    return chunks.size if isinstance(chunks, LargeChunks | JoinedChunks) else sum(map(len, chunks))
 
 
 def is_large(chunks: Sequence[bytes]) -> bool:
     """Whether chunks lie in a file, and are not to be put together."""
-    return isinstance(chunks, LargeChunks | Joined)
+    return isinstance(chunks, LargeChunks | JoinedChunks)
 
 
 def large_bodies(chunks: Sequence[bytes]) -> Iterator[LargeBody]:
     """The files that chunks lie in."""
     if isinstance(chunks, LargeChunks):
         yield chunks.body
-    elif isinstance(chunks, Joined):
+    elif isinstance(chunks, JoinedChunks):
         for run in chunks.runs:
             yield from large_bodies(run)
 
 
-def joined(*runs: Sequence[bytes]) -> Sequence[bytes]:
+def join_chunks(*runs: Sequence[bytes]) -> Sequence[bytes]:
     """Runs of chunks, one after another."""
     filled = [run for run in runs if len(run)]
     if any(map(is_large, filled)):
-        return filled[0] if len(filled) == 1 else Joined(filled)
+        return filled[0] if len(filled) == 1 else JoinedChunks(filled)
     return tuple(itertools.chain.from_iterable(filled))
 
 

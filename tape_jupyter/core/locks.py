@@ -21,7 +21,7 @@ _EXCLUSIVE = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKIN
 _SHORTEST, _LONGEST = 0.001, 0.02  # seconds between two tries
 
 
-def hold(file: int, path: Path, patience: float = PATIENCE) -> None:
+def lock_file(file: int, path: Path, patience: float = PATIENCE) -> None:
     """Lock an open file, until it is closed.
 
     Raises CassetteError where somebody else keeps it locked that long, OSError and portalocker's

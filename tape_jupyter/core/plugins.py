@@ -22,7 +22,7 @@ def entry_points_of(group: str) -> Mapping[str, EntryPoint]:
     return {point.name: point for point in _read_entry_points().select(group=group)}
 
 
-def load(point: EntryPoint, kind: type[_Kind]) -> _Kind:
+def load_entry_point(point: EntryPoint, kind: type[_Kind]) -> _Kind:
     """The object that an entry point names.
 
     Raises TapeUsageError, with the package's name, where it cannot be imported or is no `kind`.
@@ -42,7 +42,7 @@ def load(point: EntryPoint, kind: type[_Kind]) -> _Kind:
 
 def load_all(group: str, kind: type[_Kind]) -> dict[str, _Kind]:
     """All objects of a group, by name. Raises as `load` does."""
-    return {name: load(point, kind) for name, point in entry_points_of(group).items()}
+    return {name: load_entry_point(point, kind) for name, point in entry_points_of(group).items()}
 
 
 @cache

@@ -18,7 +18,7 @@ def nobody(_what: str, _done: int, _total: int) -> None:
     """Hears nothing."""
 
 
-def counted(items: Sequence[_Item], what: str, tell: Tell) -> Iterator[_Item]:
+def count_items(items: Sequence[_Item], what: str, tell: Tell) -> Iterator[_Item]:
     """The items, one by one; tells of the first, of the last, and of about a hundred in between."""
     total = len(items)
     every = max(1, total // _OFTEN)

@@ -29,7 +29,7 @@ def scratch(purpose: str) -> Iterator[Path]:
 
     Raises TapeError where none can be made.
     """
-    sweep()
+    sweep_folders()
     try:
         folder = Path(tempfile.mkdtemp(prefix=f"tape-{purpose}-{os.getpid()}-")).resolve()
     except OSError as error:
@@ -42,7 +42,7 @@ def scratch(purpose: str) -> Iterator[Path]:
         clean(folder)
 
 
-def sweep() -> None:
+def sweep_folders() -> None:
     """Remove this user's folders whose process was killed. Only where processes can be asked for
     (POSIX).
     """

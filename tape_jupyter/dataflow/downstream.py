@@ -71,16 +71,16 @@ class Taints:
         self._clean.discard(resource)
         if resource not in self._by:
             self.moved.add(resource)
-            insort(self._roots[root_of(resource)], resource)
+            insort(self._roots[resource_root(resource)], resource)
             if resource.endswith(_ELEMENT):
-                self._elements[root_of(resource)].add(resource)
+                self._elements[resource_root(resource)].add(resource)
         self._by[resource] = entry
 
     def clear(self, resource: str) -> None:
         """It was written anew, and so are its parts."""
         if EVERYTHING in self._by:
             self._clean.add(resource)
-        root = root_of(resource)
+        root = resource_root(resource)
         if (some := self._roots.get(root)) is None:
             return
         for each in [*([resource] if resource in self._by else ()), *_find_parts(some, resource)]:
@@ -99,7 +99,9 @@ class Taints:
         near = [
             r
             for r in step.reads
-            if (root := root_of(r)) in self._roots or root == EVERYTHING or (wide and name_of(r))
+            if (root := resource_root(r)) in self._roots
+            or root == EVERYTHING
+            or (wide and name_of(r))
         ]
         found = []
         for read in sorted(near):
@@ -113,7 +115,7 @@ class Taints:
         """The entries that left what may differ now; `Out` of a run that a newer one replaced is
         seen by nobody who does not read it.
         """
-        return {by.index for each, by in self._by.items() if root_of(each) != "output"}
+        return {by.index for each, by in self._by.items() if resource_root(each) != "output"}
 
     def reach(self, needs: Iterable[str]) -> bool:
         """Whether something that a thing depends on may differ."""
@@ -137,7 +139,7 @@ class Taints:
 
     def _find_covering_in_root(self, read: str) -> str | None:
         """The first one of its own root."""
-        root = root_of(read)
+        root = resource_root(read)
         some = self._roots.get(root)
         if not some:
             return None
@@ -168,7 +170,7 @@ def _find_parts(some: list[str], whole: str, most: int = 1 << 30) -> list[str]:
 
 
 @lru_cache(65536)
-def root_of(resource: str) -> str:
+def resource_root(resource: str) -> str:
     """Resources of different roots never cover each other, but for "*"."""
     return name_of(resource) or resource.partition(":")[0]
 
@@ -259,14 +261,14 @@ def traced(
     taints, differing = Taints(), Differing()
     found: dict[int, tuple[str, ...]] = {}
     for entry in history:
-        reasons = walk(entry, taints, lines)
+        reasons = walk_entry(entry, taints, lines)
         if reasons:
             found[entry.index] = tuple(reasons)
         differing.passed(entry.index, taints, depends=bool(reasons))
     return found, differing
 
 
-def walk(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
+def walk_entry(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
     """Take `taints` past one entry. Returns why it depends on them; nothing where it does not."""
     holds = entry.index in lines
     at = lines.get(entry.index)
@@ -282,7 +284,9 @@ def walk(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
                 taints.clear(written)
             continue
         if not holds:
-            reasons += [reason for reason in said(entry, step, hits) if reason not in reasons]
+            reasons += [
+                reason for reason in reasons_in_words(entry, step, hits) if reason not in reasons
+            ]
         _taint_writes(step, taints, hits, entry, at_call=at_call, stopped=stopped)
         stopped = stopped or not _is_next_reached(step, taints, hits, at_call=at_call)
     return reasons
@@ -346,7 +350,9 @@ def _is_name(read: str) -> bool:
 _WORLD = frozenset({"file", "ambient", "library", "output"})
 
 
-def said(entry: Execution, step: Step, hits: list[tuple[str, str, Execution]]) -> list[str]:
+def reasons_in_words(
+    entry: Execution, step: Step, hits: list[tuple[str, str, Execution]]
+) -> list[str]:
     """Reasons in people's words: "reads `mood`, set by [2]"."""
     found = []
     for read, _written, by in hits:

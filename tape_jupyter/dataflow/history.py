@@ -114,7 +114,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A piece of ambient state before and after an entry, as ambient.put() takes it; or a file's
+    """A piece of ambient state before and after an entry, as ambient.restore_part() takes it; or a file's
     bytes (None: there was none). `known` is False where the value before could not be kept: then
     only a fresh kernel restores it.
     """

@@ -102,7 +102,7 @@ class _Draft:
             said.append(reason)
 
 
-def plan(
+def plan_rerun(
     history: History,
     changed: Iterable[int] | Lines,
     *,

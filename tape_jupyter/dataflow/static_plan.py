@@ -15,7 +15,7 @@ from pathlib import Path
 from tape_jupyter.core.notebook_text import code_cells
 from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, History, Step
 from tape_jupyter.dataflow.plan import Plan
-from tape_jupyter.dataflow.plan import plan as planned
+from tape_jupyter.dataflow.plan import plan_rerun as planned
 from tape_jupyter.dataflow.static.names import Statement, cell_names, transform, words_in
 from tape_jupyter.errors import TapeUsageError
 

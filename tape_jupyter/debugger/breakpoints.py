@@ -92,7 +92,7 @@ class Breaks:
     ) -> bool:
         try:
             # the person's own words
-            return bool(eval(code, {}, names_of(site, nth, strand)))  # noqa: S307
+            return bool(eval(code, {}, condition_names(site, nth, strand)))  # noqa: S307
         except Exception as error:
             told = f"--break {word}: {type(error).__name__}: {error}; it stops there"
             if told not in self.failures:
@@ -100,7 +100,7 @@ class Breaks:
             return True
 
 
-def names_of(site: CallSite, nth: int, strand: str) -> dict[str, Any]:
+def condition_names(site: CallSite, nth: int, strand: str) -> dict[str, Any]:
     """What a condition sees of a call."""
     return {
         "kind": site.kind, "name": site.name, "title": site.title, "text": site.text, "nth": nth, "strand": strand,

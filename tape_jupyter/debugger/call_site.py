@@ -58,7 +58,7 @@ class Passed:
         }
 
 
-def strand_of(place: str) -> str:
+def place_strand(place: str) -> str:
     return place.rpartition(":")[0]
 
 

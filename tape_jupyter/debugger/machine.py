@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tape_jupyter.debugger.breakpoints import Breaks
-from tape_jupyter.debugger.call_site import KINDS, CallSite, Passed, number_of, strand_of
+from tape_jupyter.debugger.call_site import KINDS, CallSite, Passed, number_of, place_strand
 from tape_jupyter.errors import TapeUsageError
 
 Phase = Literal["running", "stopped", "rewinding", "over"]
@@ -233,7 +233,7 @@ class Machine:
         if strand is None and not self.strands and self.passed:
             return Rewind(self.passed[-1].place)
         at = self.parked(strand)
-        own, number = strand_of(at.place), number_of(at.place)
+        own, number = place_strand(at.place), number_of(at.place)
         if number > 1:
             return Rewind(f"{own}:{number - 1}")
         if not self.passed:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tape_jupyter.dataflow.restore.restore import Shell, put_file
-from tape_jupyter.dataflow.restore.snapshots import Memento, remember
+from tape_jupyter.dataflow.restore.snapshots import Memento, remember_value
 from tape_jupyter.dataflow.static.names import cell_names
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.files import FileWatch
@@ -51,8 +51,8 @@ class NamespaceSnapshot:
             if isinstance(value, types.ModuleType):
                 self._modules[value.__name__] = dict(vars(value))
             elif ":" in name or name in self._names:
-                self._held[name] = remember(value)
-        self._ambient = ambient.take()
+                self._held[name] = remember_value(value)
+        self._ambient = ambient.take_ambient()
         self._watch = FileWatch()
         self._watch.begin()
 
@@ -72,16 +72,16 @@ class NamespaceSnapshot:
                 memento.put()
         for name, was in self._modules.items():
             if name in sys.modules and (change := ambient.module_changes(name, was)) is not None:
-                ambient.put(f"{ambient.MODULE}{name}", change.before)
+                ambient.restore_part(f"{ambient.MODULE}{name}", change.before)
         self.put_ambient()
         self._watch.begin()
         return files
 
     def put_ambient(self) -> None:
         """The process's state alone."""
-        for name, change in ambient.changes(self._ambient, ambient.take()).items():
+        for name, change in ambient.changed_parts(self._ambient, ambient.take_ambient()).items():
             if change.known:
-                ambient.put(name, change.before)
+                ambient.restore_part(name, change.before)
 
     def end(self) -> None:
         """It is not needed any more."""

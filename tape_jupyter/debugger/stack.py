@@ -78,7 +78,7 @@ before it.
 """
 
 
-def walk(innermost: types.FrameType | None) -> Walked:
+def walk_stack(innermost: types.FrameType | None) -> Walked:
     """Taken while the strand runs: a coroutine that is suspended does not know who awaits it."""
     found: Walked = []
     left_out, frame = 0, innermost
@@ -177,7 +177,7 @@ def _format_size(value: Any) -> str:
     return f" {'x'.join(map(str, shape))}" if isinstance(shape, tuple) else ""
 
 
-def text_of(value: Any) -> tuple[str, bool]:
+def value_text(value: Any) -> tuple[str, bool]:
     """A value as a line or a few, and whether that is all of it. Runs none of the user's code."""
     text = _format_fields(value) or _short.repr(value)
     whole = len(text) <= MOST_TEXT and "..." not in text
@@ -212,12 +212,15 @@ def own_attributes(value: Any) -> Mapping[str, Any] | None:
     return own if type(own) is dict and all(type(name) is str for name in own) else None
 
 
-def variables(frame: types.FrameType, scrub: Scrub = str) -> dict[str, Any]:
+def frame_variables(frame: types.FrameType, scrub: Scrub = str) -> dict[str, Any]:
     """The local variables of a frame (of a cell's own: the notebook's), as protocol.ts'
     StepVariables.
     """
     held = {name: value for name, value in list(frame.f_locals.items()) if is_shown(name)}
-    told = [told_of(name, held[name], scrub) for name in itertools.islice(held, MOST_VARIABLES)]
+    told = [
+        describe_variable(name, held[name], scrub)
+        for name in itertools.islice(held, MOST_VARIABLES)
+    ]
     return {"variables": told, "total": len(held)}
 
 
@@ -225,20 +228,20 @@ def is_shown(name: str) -> bool:
     return not name.startswith(("_", "@")) and name not in _ALWAYS_LEFT_OUT and name.isidentifier()
 
 
-def told_of(name: str, value: Any, scrub: Scrub = str) -> dict[str, Any]:
+def describe_variable(name: str, value: Any, scrub: Scrub = str) -> dict[str, Any]:
     """A variable as protocol.ts has it. One that is named like a key is not told."""
     if type(value) is str and names_a_secret(name):
         return {"name": name, "type": "str", "text": _HIDDEN, "whole": False}
-    text, whole = text_of(value)
+    text, whole = value_text(value)
     return {
         "name": name,
         "type": type(value).__qualname__,
-        "text": masked(scrub(text)),
+        "text": mask_named_keys(scrub(text)),
         "whole": whole,
     }
 
 
-def masked(text: str) -> str:
+def mask_named_keys(text: str) -> str:
     """The text without the values of fields that are named like keys: `'api_key': '...'`,
     `token='...'`.
     """
@@ -247,7 +250,7 @@ def masked(text: str) -> str:
     )
 
 
-def texts_of(namespace: Mapping[str, Any], scrub: Scrub = str) -> dict[str, str]:
+def namespace_texts(namespace: Mapping[str, Any], scrub: Scrub = str) -> dict[str, str]:
     """The variables of a namespace as texts, for comparing two stops; functions, classes and
     modules left out.
     """
@@ -258,4 +261,4 @@ def texts_of(namespace: Mapping[str, Any], scrub: Scrub = str) -> dict[str, str]
         and is_shown(name)
         and not isinstance(value, types.ModuleType | types.FunctionType | type)
     ]
-    return {name: told_of(name, value, scrub)["text"] for name, value in held}
+    return {name: describe_variable(name, value, scrub)["text"] for name, value in held}

@@ -27,12 +27,12 @@ def main(*, live: bool = False, keep: Path | None = None, as_json: bool = False)
     if missing:
         raise TapeUsageError(f"the demo's notebook needs: pip install {' '.join(missing)}")
     with _open_folder(keep) as folder, screen.Screen(quiet=as_json) as stage:
-        show = acts.play(Path(folder), f"demo-key-{secrets.token_hex(12)}", stage, live=live)
+        show = acts.run_demo(Path(folder), f"demo-key-{secrets.token_hex(12)}", stage, live=live)
         stage.figures(show)
         if keep is not None:
             stage.say("", f"Kept: {keep}/support.ipynb; its cassette holds the edited reply.")
     if as_json:
-        print(screen.as_json(show))  # noqa: T201  # printing is its job
+        print(screen.demo_json(show))  # noqa: T201  # printing is its job
     return 1 if show.wrong() else 0
 
 

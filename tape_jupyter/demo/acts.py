@@ -87,7 +87,7 @@ class Show:
         return [said for said, well in checks.items() if not well]
 
 
-def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
+def run_demo(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
     """Run the whole demo in `folder`. Raises TapeUsageError where an act cannot run at all."""
     began = time.monotonic()
     notebook, second = folder / "support.ipynb", folder / "again" / "support.ipynb"
@@ -101,20 +101,20 @@ def play(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
         stage.act(
             "Record", f"{what} listens on {url}; %%tape record is on three cells of {notebook.name}"
         )
-        recorded = runs.record(notebook, key, stage)
+        recorded = runs.record_demo(notebook, key, stage)
         stage.act(
             "Run it live once more",
             "a copy of the notebook in another folder, so that the first recording stays as it is",
         )
-        again = runs.record(second, key, stage)
-    first, other = texts.said(notebook), texts.said(second)
+        again = runs.record_demo(second, key, stage)
+    first, other = texts.cell_texts(notebook), texts.cell_texts(second)
     stage.came_out({"recorded": first, "live once more": other})
     port = urlsplit(url).port or 0
     replayed = _run_replay_act(notebook, port, stage)
     size = _find_cassette(notebook).stat().st_size
     edited = _run_edit_act(notebook, first["summary"], port, stage)
     missed = _run_miss_act(notebook, port, stage)
-    calls = listing.calls(Cassette.open(_find_cassette(notebook)))
+    calls = listing.call_records(Cassette.open(_find_cassette(notebook)))
     return Show(
         guards=_describe_guards(),
         recorded=recorded,
@@ -144,7 +144,7 @@ def _find_cassette(notebook: Path) -> Path:
 
 
 def _describe_guards() -> str:
-    return "; ".join(namespaces.guards())
+    return "; ".join(namespaces.namespace_guards())
 
 
 def _run_replay_act(notebook: Path, port: int, stage: Stage) -> DemoRun:
@@ -155,7 +155,7 @@ def _run_replay_act(notebook: Path, port: int, stage: Stage) -> DemoRun:
         _describe_guards(),
         "a fresh kernel; each cell is compared with what was recorded",
     )
-    return runs.replay(notebook, port, stage)
+    return runs.replay_demo(notebook, port, stage)
 
 
 def _run_edit_act(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun:
@@ -169,7 +169,7 @@ def _run_edit_act(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun
         f"  - {said}",
         f"  + {texts.EDITED}",
     )
-    ran = runs.replay(notebook, port, stage)
+    ran = runs.replay_demo(notebook, port, stage)
     stage.say(
         "The stream was cut into events anew, and the SDK read it. Had the edited reply been part of a later request,",
         "that request would be a new one: replay stops there with a miss, as in the next act.",
@@ -183,6 +183,6 @@ def _run_miss_act(notebook: Path, port: int, stage: Stage) -> DemoRun:
     stage.act("Change a prompt", f"  - {texts.TICKET}", f"  + {texts.ANOTHER_TICKET}")
     notebook.write_text(texts.with_another_ticket(text), encoding="utf-8")
     try:
-        return runs.replay(notebook, port, stage)
+        return runs.replay_demo(notebook, port, stage)
     finally:
         notebook.write_text(text, encoding="utf-8")

@@ -61,7 +61,7 @@ def _compose_summary() -> str:
     return f" {who} {mood}: the billing page cannot be reached; {want} today (ticket {ticket})."
 
 
-def tokens(text: str) -> list[str]:
+def word_tokens(text: str) -> list[str]:
     """The pieces in which it says a text: a word with the space before it."""
     return re.findall(r"\s*\S+", text)
 
@@ -75,7 +75,7 @@ def prompt_of(body: dict[str, Any]) -> str:
 
 def message(body: dict[str, Any], text: str) -> dict[str, Any]:
     """Anthropic's message."""
-    usage = {"input_tokens": len(prompt_of(body)) // 4, "output_tokens": len(tokens(text))}
+    usage = {"input_tokens": len(prompt_of(body)) // 4, "output_tokens": len(word_tokens(text))}
     return {
         "id": f"msg_{secrets.token_hex(12)}", "type": "message", "role": "assistant", "model": body["model"],
         "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None, "usage": usage,
@@ -92,7 +92,7 @@ def message_events(whole: dict[str, Any]) -> Iterable[dict[str, Any]]:
     }
     yield {"type": "message_start", "message": start}
     yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    for piece in tokens(whole["content"][0]["text"]):
+    for piece in word_tokens(whole["content"][0]["text"]):
         yield {
             "type": "content_block_delta",
             "index": 0,
@@ -108,9 +108,9 @@ def message_events(whole: dict[str, Any]) -> Iterable[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def completion(body: dict[str, Any], text: str) -> dict[str, Any]:
+def chat_completion(body: dict[str, Any], text: str) -> dict[str, Any]:
     """OpenAI's chat completion."""
-    into, out = len(prompt_of(body)) // 4, len(tokens(text))
+    into, out = len(prompt_of(body)) // 4, len(word_tokens(text))
     said = {"role": "assistant", "content": text, "refusal": None}
     return {
         "id": f"chatcmpl-{secrets.token_hex(12)}", "object": "chat.completion", "created": int(time.time()),
@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/messages":
             return self._send_message(body)
         if self.path == "/v1/chat/completions":
-            return self._send_json(200, completion(body, self._wait_for_answer(body)))
+            return self._send_json(200, chat_completion(body, self._wait_for_answer(body)))
         return self._send_json(404, {"error": {"type": "not_found_error", "message": self.path}})
 
     def _has_key(self) -> bool:

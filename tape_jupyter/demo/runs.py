@@ -45,7 +45,7 @@ class DemoRun:
         return sum(cell.seconds for cell in self.cells if cell.tape)
 
 
-def environment(key: str = "") -> dict[str, str]:
+def demo_environment(key: str = "") -> dict[str, str]:
     """The environment of the demo itself without keys, tokens and proxies; `key` under the names
     that the SDKs read.
     """
@@ -54,22 +54,22 @@ def environment(key: str = "") -> dict[str, str]:
     return {**kept, **quiet, **(dict.fromkeys(KEYS, key) if key else {})}
 
 
-def record(notebook: Path, key: str, audience: Audience) -> DemoRun:
+def record_demo(notebook: Path, key: str, audience: Audience) -> DemoRun:
     """Record with the key. Raises TapeUsageError where a cell fails: a demo that did not record has
     nothing to show.
     """
-    ran = _run_worker(["record", str(notebook)], environment(key), audience)
+    ran = _run_worker(["record", str(notebook)], demo_environment(key), audience)
     for cell in ran.cells:
         if not cell.good:
             raise TapeUsageError(f"{cell.title}: {cell.status}: {' '.join(cell.said)}")
     return ran
 
 
-def replay(notebook: Path, port: int, audience: Audience) -> DemoRun:
+def replay_demo(notebook: Path, port: int, audience: Audience) -> DemoRun:
     """Replay without a key and without network; connections to the provider's port are counted."""
     words = ["replay", str(notebook), "--port", str(port)]
     return _run_worker(
-        [*words, "--cut"] if can_cut() else words, environment(), audience, cut=can_cut()
+        [*words, "--cut"] if can_cut() else words, demo_environment(), audience, cut=can_cut()
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tape_jupyter.demo.acts import TAPED, Show
 from tape_jupyter.headless.run import CellRun
-from tape_jupyter.reports.cell_summary import counted, money, seconds
+from tape_jupyter.reports.cell_summary import count_phrase, money, seconds_text
 
 if TYPE_CHECKING:
     from tape_jupyter.demo.runs import DemoRun
@@ -93,7 +93,7 @@ class Screen:
 
     def figures(self, show: Show) -> None:
         self._console.print("\nFigures", style="bold")
-        for name, value in table(show).items():
+        for name, value in demo_table(show).items():
             self._console.print(f"   {name:34} {value}", soft_wrap=True)
         for said in show.wrong():
             self._console.print(f"   not as it must be: {said}", style="red", soft_wrap=True)
@@ -110,28 +110,29 @@ def _choose_colour(line: str) -> str:
     return {"+": "green", "-": "red", "@": "cyan"}.get(line.strip()[:1], "")
 
 
-def table(show: Show) -> dict[str, str]:
+def demo_table(show: Show) -> dict[str, str]:
     """The figures in words."""
     into, out = show.tokens
     models, tools = show.calls["model"], show.calls["tool"]
     return {
-        "calls on the tape": f"{models + tools} ({counted(models, 'model call')}, {counted(tools, 'tool call')})",
+        "calls on the tape": f"{models + tools} "
+        f"({count_phrase(models, 'model call')}, {count_phrase(tools, 'tool call')})",
         "tokens": f"{into:,} in + {out:,} out",
         "cost at list price, live": money(show.cost)
         if show.cost is not None
         else "none known (a local model)",
         "cells that differ, live twice": f"{show.differing} of {len(TAPED)}",
         "cells that differ, replayed": f"{sum(not cell.good for cell in show.replayed.cells)}",
-        "time in the taped cells, live": seconds(show.recorded.seconds),
-        "time in the taped cells, replayed": seconds(show.replayed.seconds),
+        "time in the taped cells, live": seconds_text(show.recorded.seconds),
+        "time in the taped cells, replayed": seconds_text(show.replayed.seconds),
         "cassette": f"{show.size:,} bytes",
         "connections attempted in replays": f"{show.connections}",
         "key in any file": "yes" if show.key_found else "no",
-        "the demo took": seconds(show.seconds),
+        "the demo took": seconds_text(show.seconds),
     }
 
 
-def as_json(show: Show) -> str:
+def demo_json(show: Show) -> str:
     """The same for programs: every cell of every act, and the figures as numbers."""
     acts = {
         name: _build_cell_records(getattr(show, name))

@@ -38,7 +38,7 @@ def serving(folder: Path, key: str, *, live: bool) -> Iterator[str]:
     try:
         yield _read_address(process, log)
     finally:
-        stop(process)
+        stop_server(process)
 
 
 def _read_address(process: subprocess.Popen[str], log: Path) -> str:
@@ -50,7 +50,7 @@ def _read_address(process: subprocess.Popen[str], log: Path) -> str:
     raise TapeUsageError(f"the provider did not start: {' '.join(last) or 'it said nothing'}")
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def stop_server(process: subprocess.Popen[str]) -> None:
     process.terminate()
     try:
         process.wait(10)

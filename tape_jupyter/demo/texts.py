@@ -64,7 +64,7 @@ def with_last_reply(cassette: str, said: str, anew: str) -> str:
     return before + mark + swapped(reply, written if written in reply else said, anew)
 
 
-def said(notebook: Path) -> dict[str, str]:
+def cell_texts(notebook: Path) -> dict[str, str]:
     """What each code cell of a notebook file printed or gave, by cell id; the tape's own lines left
     out.
     """
@@ -81,4 +81,4 @@ def _read_output_text(shown: list[dict[str, Any]]) -> str:
     texts = [
         output.get("text") or (output.get("data") or {}).get("text/plain") or "" for output in kept
     ]
-    return "\n".join(outputs.joined(text).strip() for text in texts)
+    return "\n".join(outputs.join_lines(text).strip() for text in texts)

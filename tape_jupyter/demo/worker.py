@@ -45,16 +45,16 @@ class Tripwire:
             self.count += 1
 
 
-def tell(event: str, **told: Any) -> None:
+def tell_event(event: str, **told: Any) -> None:
     print(json.dumps({"event": event, **told}), flush=True)  # noqa: T201  # the protocol
 
 
 def starting(number: int, count: int, title: str) -> None:
-    tell("starting", number=number, count=count, title=title)
+    tell_event("starting", number=number, count=count, title=title)
 
 
 def ran(run: headless_run.CellRun) -> None:
-    tell("ran", **run.record())
+    tell_event("ran", **run.record())
 
 
 def main() -> None:
@@ -67,11 +67,11 @@ def main() -> None:
     if options.cut:
         loopback_up()
     if options.mode == "record":
-        headless_run.record(options.notebook, starting, ran)
+        headless_run.record_notebook(options.notebook, starting, ran)
         return
     with Tripwire(options.port) as wire:
-        headless_run.replay(options.notebook, starting, ran)
-    tell("reached", count=wire.count)
+        headless_run.replay_notebook(options.notebook, starting, ran)
+    tell_event("reached", count=wire.count)
 
 
 if __name__ == "__main__":

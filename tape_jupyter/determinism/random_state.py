@@ -153,10 +153,10 @@ def _build_card_generator(cuda: Any, number: int) -> Generator:
     )
 
 
-def same(one: Raw, other: Raw) -> bool:
+def are_same(one: Raw, other: Raw) -> bool:
     """Whether two raw states are one."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(are_same(one[key], other[key]) for key in one)
     if hasattr(one, "tobytes") and hasattr(other, "tobytes"):
         return bool(one.tobytes() == other.tobytes())
     return bool(one == other)
@@ -206,7 +206,7 @@ def further(now: Raw, words: Any, gauss: float | None) -> Raw:
 # ---- raw states as text, and back
 
 
-def written(raw: Raw) -> GeneratorState:
+def write_state(raw: Raw) -> GeneratorState:
     """A raw state as plain structure. Raises ValueError for one that cannot be written."""
     if isinstance(raw, bytes):
         return GeneratorState(_encode_base64(zlib.compress(raw)))

@@ -22,7 +22,7 @@ _POSIX = re.compile(
 )
 
 
-def here() -> str:
+def current_zone() -> str:
     """The zone's IANA name (or what `TZ` says); where the system names none, its offset now, as
     POSIX writes it.
     """
@@ -48,7 +48,7 @@ def posix(offset: int) -> str:
     return f"<{east}{hours:02}{more}>{west}{hours:02}{f':{more}' if more else ''}"
 
 
-def known(zone: str) -> bool:
+def is_known_zone(zone: str) -> bool:
     """Whether this system knows a zone by that name. A POSIX zone needs no data."""
     if _POSIX.fullmatch(zone):
         return True
@@ -59,7 +59,7 @@ def known(zone: str) -> bool:
     return True
 
 
-def hold(zone: str) -> Callable[[], None]:
+def hold_zone(zone: str) -> Callable[[], None]:
     """Make this the zone of the process; gives what takes it back, unless the program has set
     another since.
     """

@@ -447,7 +447,7 @@ def _look_at_connection(value: Any) -> Any:
     transaction counts.
     """
     try:
-        if file_of(value):
+        if file_of_value(value):
             return _read_row_shape(value), value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
@@ -466,7 +466,7 @@ def _read_connection(value: Any) -> tuple[bytes | None, bool, list[str]]:
     have.
     """
     shape = [_find_factory_name(value, each) for each in _read_row_shape(value)]
-    file = file_of(value)
+    file = file_of_value(value)
     if file and value.in_transaction:
         raise CannotFreeze(None, value, f"it has changes that were not committed to {file}")
     return None if file else _serialize_database(value), value.in_transaction, shape
@@ -492,7 +492,7 @@ def _find_factory_name(connection: Any, factory: Any) -> str:
     raise CannotFreeze(None, connection, "a function shapes its rows, which is code")
 
 
-def file_of(value: Any) -> str:
+def file_of_value(value: Any) -> str:
     """The file that a database connection or an open file writes to; "" where there is none."""
     if isinstance(value, OPEN_FILE):
         name = getattr(value, "name", None)
@@ -517,7 +517,7 @@ def database_of(engine: Any) -> str:
 
 def _look_at_handle(value: Any) -> Any:
     """Where an open file stands; what is written so far is in the file."""
-    if not file_of(value) or not value.seekable():
+    if not file_of_value(value) or not value.seekable():
         return None
     value.flush()
     return value.tell()
@@ -797,7 +797,7 @@ _STORES = (
 _DATA_BASES = frozenset({"BaseModel"})
 
 
-def kind_of(kind: type) -> Kind | None:
+def kind_of_type(kind: type) -> Kind | None:
     """How objects of this very type are looked at; None: they keep no state that a program sees as
     its own.
     """

@@ -33,8 +33,16 @@ from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
-from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of
-from tape_jupyter.effects.paths import SUSPENDED, Step, frame_of, handed, handed_on, shown, spoken
+from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
+from tape_jupyter.effects.paths import (
+    SUSPENDED,
+    Step,
+    handed,
+    handed_on,
+    spoken,
+    step_text,
+    suspended_frame,
+)
 from tape_jupyter.effects.scope import (
     ABSENT,
     NAMES,
@@ -45,7 +53,7 @@ from tape_jupyter.effects.scope import (
 )
 from tape_jupyter.effects.writing import Writing
 from tape_jupyter.encoding.values.user_classes import dict_of
-from tape_jupyter.encoding.values.walker import At, type_name
+from tape_jupyter.encoding.values.walker import At, shown_type
 
 MOST = 60_000
 """Objects that are looked at; a scope with more in it is said to be too large."""
@@ -76,7 +84,7 @@ class ReachedObject:
         """
         if self.above is None:
             return str(self.step[1])
-        return f"{self.above.path()}{shown(self.step)}"
+        return f"{self.above.path()}{step_text(self.step)}"
 
     def is_below(self, other: ReachedObject) -> bool:
         """Whether the other is on the way to this one."""
@@ -259,7 +267,7 @@ class Snapshot:
 
     def _reach_suspended_names(self, value: Any) -> None:
         """Those of a generator's code: who reads it on runs that."""
-        frame = frame_of(value)
+        frame = suspended_frame(value)
         if frame is not None and not is_library_file(frame.f_code):
             self._reach_code_names(frame.f_code, frame.f_globals)
 
@@ -358,7 +366,9 @@ class Snapshot:
             getattr(sys.modules.get("numpy"), "memmap", OPEN_FILE),
         )
         found = (
-            kinds.file_of(node.value) for node in self._wholes if isinstance(node.value, written)
+            kinds.file_of_value(node.value)
+            for node in self._wholes
+            if isinstance(node.value, written)
         )
         engines = (
             kinds.database_of(node.value)
@@ -511,7 +521,7 @@ def _find_kind(value: Any) -> Kind | None:
         if kinds.is_users_function(value):
             return kinds.FUNCTION
         return kinds.WRAPPER if isinstance(_find_wrapped(value), FunctionType) else None
-    return kind_of(type(value))
+    return kind_of_type(type(value))
 
 
 def _find_wrapped(function: FunctionType) -> Any:
@@ -564,7 +574,7 @@ def _describe_node(node: ReachedObject) -> str:
         return spoken(node.path())
     except LookupError:
         above = "" if node.above is None else f" in {_describe_node(node.above)}"
-        return f"a {type_name(type(node.value))}{above}"
+        return f"a {shown_type(type(node.value))}{above}"
 
 
 # ---- written
@@ -712,9 +722,7 @@ class _Writer:
             if _is_cached_view(node.value, name, value):
                 continue  # made again when it is asked for
             own = name.startswith("_") and _is_librarys_object(node.value)
-            part = (
-                f"{path}{shown(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
-            )
+            part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
             done, structure = self._attempt_value(
                 value, ((at, "attributes"), name), part, found, quiet=own
             )

@@ -90,14 +90,14 @@ user's code that is suspended in it.
 SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
-def frame_of(value: Any) -> FrameType | None:
+def suspended_frame(value: Any) -> FrameType | None:
     """The frame of a generator or a coroutine that has not ended."""
     names = ("gi_frame", "cr_frame", "ag_frame")
     return next((found for each in names if (found := getattr(value, each, None))), None)
 
 
 def _read_frame_locals(value: Any) -> dict[str, Any]:
-    frame = frame_of(value)
+    frame = suspended_frame(value)
     return {} if frame is None or is_library_file(frame.f_code) else dict(frame.f_locals)
 
 
@@ -156,7 +156,7 @@ def handed(value: Any, name: str) -> Any:
 _HANDS_ON: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
-def shown(step: Step) -> str:
+def step_text(step: Step) -> str:
     """As it is written. Raises LookupError for a member of a set: it has no place."""
     sort, key = step
     if sort == "item":
@@ -174,7 +174,7 @@ def spoken(path: str) -> str:
     return re.sub(r"^(variable|closure) ", "", path)
 
 
-def read(path: str) -> tuple[str, list[Step]]:
+def parse_path(path: str) -> tuple[str, list[Step]]:
     """The root's name, and the steps from there. Raises CassetteError for what is no path."""
     root = _ROOT.match(path)
     if root is None:
@@ -208,9 +208,9 @@ def _parse_step(path: str, at: int) -> tuple[Step, int]:
     raise CassetteError(f"{path[:80]!r} is not the path of an object")
 
 
-def follow(path: str, scope: Scope) -> Any:
+def follow_path(path: str, scope: Scope) -> Any:
     """The object that a path leads to now. Raises LookupError where there is none."""
-    root, steps = read(path)
+    root, steps = parse_path(path)
     value = scope.root(root)
     for step in steps:
         value = _follow_step(value, step)

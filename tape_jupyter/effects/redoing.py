@@ -8,8 +8,8 @@ from typing import Any
 
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
-from tape_jupyter.effects.kinds import kind_of
-from tape_jupyter.effects.paths import follow, spoken
+from tape_jupyter.effects.kinds import kind_of_type
+from tape_jupyter.effects.paths import follow_path, spoken
 from tape_jupyter.effects.scope import (
     ClosureCells,
     Environment,
@@ -64,7 +64,7 @@ class Redo:
 
     def _follow_path(self, path: str) -> Any:
         try:
-            return follow(path, self._scope)
+            return follow_path(path, self._scope)
         except (LookupError, AttributeError, TypeError, ValueError, CassetteError):
             return None
 
@@ -98,7 +98,7 @@ class Redo:
         elif "splice" in change:
             self._splice_items(live, change, at)
         elif "attributes" in change or not isinstance(
-            kind := kind_of(type(live)), (kinds.MappingKind, kinds.SetKind)
+            kind := kind_of_type(type(live)), (kinds.MappingKind, kinds.SetKind)
         ):
             self._set_attributes(live, change, at)
         elif isinstance(kind, kinds.MappingKind):
@@ -111,7 +111,7 @@ class Redo:
             )
 
     def _put_whole(self, live: Any, wanted: Any) -> None:
-        kind = kind_of(type(live))
+        kind = kind_of_type(type(live))
         if not isinstance(kind, kinds.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
         kind.put(live, wanted)
@@ -225,7 +225,7 @@ def _do_nothing(_name: str) -> None:
     """A context variable keeps a value."""
 
 
-def given(structure: Any, same: Mapping[str, str], redo: Redo | None) -> Any:
+def restore_own_objects(structure: Any, same: Mapping[str, str], redo: Redo | None) -> Any:
     """A recorded result, its parts that are the program's own objects as those."""
     standing = redo.place if redo is not None else (lambda _place: None)
     return Given(same, standing).thaw(structure, None)

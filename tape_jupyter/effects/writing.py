@@ -17,7 +17,7 @@ from tape_jupyter.encoding.values.walker import (
     Freezer,
     Thawer,
     need,
-    show,
+    place_text,
 )
 
 STANDING = "standing"
@@ -74,14 +74,14 @@ class EffectWriter(Freezer):
 
     def written(self, value: Any) -> Any:
         """The structure, as freezing.freeze gives it. Raises CannotFreeze."""
-        return registry.checked(lambda: self.freeze(value, None), value)
+        return registry.freeze_checked(lambda: self.freeze(value, None), value)
 
     def freeze(self, value: Any, at: At) -> Any:
         structure = super().freeze(value, at)
         if type(structure) in (dict, list) and type(value) is not tuple:
             place = self._place_of(value)
             if place:
-                self.same[show(at)] = place
+                self.same[place_text(at)] = place
         return structure
 
 
@@ -96,7 +96,7 @@ class Given(Thawer):
 
     def thaw(self, structure: Any, at: At) -> Any:
         place = (
-            self._same_as.get(show(at))
+            self._same_as.get(place_text(at))
             if self._same_as and type(structure) in (dict, list)
             else None
         )

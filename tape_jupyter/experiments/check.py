@@ -179,7 +179,7 @@ def _judge_output(
     one = cells[check.number - 1]
     if not one.ran:
         return "fails", f"cell {ended} raised before it"
-    if not outputs.same(one.saved, one.shown, where):
+    if not outputs.same_outputs(one.saved, one.shown, where):
         return "fails", f"output {check.number} is another"
     return "passes", ""
 
@@ -200,7 +200,7 @@ def _find_failure(cells: Sequence[ShownCell]) -> _Ended:
 # ---------------------------------------------------------------- asked in the run's own process
 
 
-def answered(check: Check, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
+def run_check(check: Check, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
     """What the check gives in this process, where the cells ran; `shown`: the text that each showed.
 
     Raises nothing.

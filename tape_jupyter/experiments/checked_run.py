@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from tape_jupyter.comparison import outputs
 from tape_jupyter.experiments.check import Check, CheckedRun, ShownCell, ends, judged, may_raise
 from tape_jupyter.headless import run as headless_run
-from tape_jupyter.headless.questions import KernelAnswer, ask
+from tape_jupyter.headless.questions import KernelAnswer, ask_questions
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -57,17 +57,17 @@ class ReplayOptions:
     started: Callable[[int], None] = lambda _pid: None
 
 
-def replayed(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun:
+def replay_and_check(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun:
     """Replay the notebook apart from its folder, and check it. Writes nothing. Raises TapeError
     where it cannot be run.
     """
     from tape_jupyter.headless.folders import run_folder
-    from tape_jupyter.headless.kernel import kernel
+    from tape_jupyter.headless.kernel import start_kernel
 
     path = notebook.resolve()
-    saved_as = headless_run.read(path)
+    saved_as = headless_run.read_notebook(path)
     made = copy.deepcopy(saved_as if options.node is None else options.node)
-    cells = [(index, cell) for index, cell in enumerate(made.cells) if headless_run.runs(cell)]
+    cells = [(index, cell) for index, cell in enumerate(made.cells) if headless_run.has_code(cell)]
     check.require(len(cells))
     saved = [copy.deepcopy(cell.outputs) for _, cell in cells]
     told = {"TAPE_OPTIONS": f"--take {options.take}"} if options.take else {}
@@ -75,7 +75,7 @@ def replayed(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder(path, told, options.files))
         whole = {**(os.environ if options.python else {}), **told, **folder.env}
-        opened = kernel(
+        opened = start_kernel(
             made, folder.notebook, "replay", options.timeout, whole, options.python, folder.prefix
         )
         with _STARTING:  # so that no other kernel of this process takes its ports
@@ -86,7 +86,7 @@ def replayed(notebook: Path, check: Check, options: ReplayOptions) -> CheckedRun
         headless_run.merge_streams(made)
         texts = [outputs.shown_text(cell.outputs) for _, cell in cells]
         try:
-            answer = ask(client, check.expression, texts)
+            answer = ask_questions(client, check.expression, texts)
         except Exception as error:  # of a kernel that is gone
             answer = KernelAnswer(error=str(error))
         shown = [
@@ -103,7 +103,7 @@ def _run_cells(client: Any, cells: Sequence[tuple[int, Any]], saved: Sequence[An
     for _, cell in cells:
         cell.outputs = []
     for number, ((index, cell), may) in enumerate(zip(cells, may_raise(saved), strict=True), 1):
-        raised = headless_run.execute(client, cell, index).raised
+        raised = headless_run.execute_cell(client, cell, index).raised
         if raised and ends(cell.outputs, may_raise=may):
             return number
     return len(cells)

@@ -26,7 +26,9 @@ class Minimal(Generic[Part]):
     unresolved: int
 
 
-def minimal(parts: Sequence[Part], trial: Callable[[Sequence[Part]], Outcome]) -> Minimal[Part]:
+def minimal_subset(
+    parts: Sequence[Part], trial: Callable[[Sequence[Part]], Outcome]
+) -> Minimal[Part]:
     """The 1-minimal subset, in the order of `parts`, which are all different and together flip the
     outcome.
 

@@ -36,14 +36,14 @@ def pinned() -> list[str]:
     return [f"{name}=={version}" for name, version in sorted(found.items()) if name != OURS]
 
 
-def changed(packages: Sequence[str], base: Sequence[str] | None = None) -> Path:
+def changed_environment(packages: Sequence[str], base: Sequence[str] | None = None) -> Path:
     """The python of an environment of `base` (this one's packages) with these requirements in place
     of what it has of them. Raises TapeUsageError, BundleError where it cannot be had.
     """
     wanted = [requirement(each) for each in packages]
     names = {canonicalize_name(each.name) for each in wanted}
     kept = [each for each in (pinned() if base is None else base) if _read_name(each) not in names]
-    return made([*kept, *map(str, wanted)])
+    return make_environment([*kept, *map(str, wanted)])
 
 
 def requirement(text: str) -> Requirement:
@@ -61,7 +61,7 @@ def _read_name(pin: str) -> str:
     return canonicalize_name(re.split(r"[=<>!~\[; ]", pin, maxsplit=1)[0])
 
 
-def made(pins: Sequence[str], tell: Tell = nobody) -> Path:
+def make_environment(pins: Sequence[str], tell: Tell = nobody) -> Path:
     """The python of an environment with just these packages, ourselves, and of what a kernel needs
     what is not among them. It is kept in the user's cache folder by what is in it, and made once.
     Raises BundleError where it cannot be made, or where its packages do not go together.
@@ -69,12 +69,12 @@ def made(pins: Sequence[str], tell: Tell = nobody) -> Path:
     own = {_read_name(pin): pin for pin in pins if _read_name(pin) != OURS}
     lines = sorted({**{_read_name(pin): pin for pin in _list_needed_pins()}, **own}.values())
     making = install.maker("")
-    name, wheel = own_wheel.own()
+    name, wheel = own_wheel.own_wheel()
     key = hashlib.sha256("\n".join([sys.version, making.python, *lines]).encode() + wheel)
     place = cache() / "environments" / f"try-{key.hexdigest()[:28]}"
-    with install.alone(place, tell):
+    with install.lock_environment(place, tell):
         if (place / _DONE).is_file():
-            return install.python_of(place)
+            return install.environment_python(place)
         if (place / _ODD).is_file():
             raise BundleError((place / _ODD).read_text("utf-8"))
         shutil.rmtree(place, ignore_errors=True)

@@ -57,7 +57,7 @@ def job_of(
 
 def _read_outputs(notebook: Path, number: int) -> list[dict[str, Any]]:
     """What a code cell has saved."""
-    cells = list(filter(headless_run.runs, headless_run.read(notebook).cells))
+    cells = list(filter(headless_run.has_code, headless_run.read_notebook(notebook).cells))
     return [dict(each) for each in cells[number - 1].outputs]
 
 

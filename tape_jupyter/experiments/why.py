@@ -17,7 +17,7 @@ from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.core.notebook_text import CodeCell
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.causes import answer
-from tape_jupyter.experiments.causes.answer import Cause, Node
+from tape_jupyter.experiments.causes.answer import Cause, CauseNode
 from tape_jupyter.experiments.causes.asking import Asker, TrialLimits, require_limits
 from tape_jupyter.experiments.causes.parts import Differences, differences, require_in_common
 from tape_jupyter.experiments.causes.search import Search, Tried, require_difference
@@ -59,7 +59,7 @@ def why(
     saved = saved_cells(path)
     asked = Check.of(check, path.parent)
     asked.require(len(saved))
-    roots = listing.cassettes_of(path, name)
+    roots = listing.list_cassettes(path, name)
     ours, theirs = side(roots, bad), side(roots, good)
     found = _find_differences(path, saved, theirs, ours)
     stops = sorted({part.cell for part in found.parts})
@@ -80,7 +80,7 @@ def why(
         minimal=tuple(part.id for part in parts),
         titles=tuple(part.title for part in parts),
         within=tuple(within),
-        layers=answer.told(layers, found.unswapped),
+        layers=answer.tried_layers(layers, found.unswapped),
         differing=len(found.parts),
         trials=len(search.results),
         unresolved=search.unresolved,
@@ -115,7 +115,7 @@ def _find_differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Si
     return found
 
 
-def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[Node]:
+def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[CauseNode]:
     """The code cells that ask or differ, with their calls."""
     told = {part.id: number for number, part in enumerate(found.parts)}
     at = {(part.bad.run, part.bad.id): part.id for part in found.parts if part.bad is not None}
@@ -125,14 +125,14 @@ def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[N
         around = [part for part in found.parts if part.bad is None and part.cell == cell.number]
         if not calls and not around:
             continue
-        yield Node(cell.id, f"[{cell.number + 1}] {title_of(cell.source)}")
+        yield CauseNode(cell.id, f"[{cell.number + 1}] {title_of(cell.source)}")
         for part in around:
             number = told[part.id]
-            yield Node(part.id, part.id, depth=1, differs=True, culprit=number in culprits)
+            yield CauseNode(part.id, part.id, depth=1, differs=True, culprit=number in culprits)
         for entry in calls:
             name = at.get((entry.run, entry.id), "")
             culprit = bool(name) and told[name] in culprits
-            yield Node(
+            yield CauseNode(
                 entry.id,
                 f"{entry.id} {entry.title}",
                 entry.name,

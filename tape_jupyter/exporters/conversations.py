@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.exporters.plain_bodies import parsed, plain
+from tape_jupyter.exporters.plain_bodies import parse_body, plain_body
 from tape_jupyter.importers import messages, neutral
 from tape_jupyter.importers.messages import Message
 from tape_jupyter.providers import conversation as providers_conversation
@@ -29,7 +29,7 @@ _STOPS = {
 
 
 @dataclass(slots=True)
-class Conversation:
+class ExportedConversation:
     """What was asked and answered. `settings` by GenAI's names; `asked_json` and `said_json` are
     the bodies.
     """
@@ -46,11 +46,11 @@ class Conversation:
     said_json: Any = None
 
 
-def conversation(request: Request, reply: Reply) -> Conversation:
+def export_conversation(request: Request, reply: Reply) -> ExportedConversation:
     """The call in neutral words; what its bodies do not tell is empty."""
-    facts = registry.facts(request, reply)
-    body, answer = parsed(request.headers, request.body), _read_answer(request, reply)
-    told = Conversation(
+    facts = registry.call_facts(request, reply)
+    body, answer = parse_body(request.headers, request.body), _read_answer(request, reply)
+    told = ExportedConversation(
         facts, asked_json=body, said_json=answer, stop=_STOPS.get(facts.stop, facts.stop)
     )
     if isinstance(answer, Mapping):
@@ -116,10 +116,10 @@ def _read_settings(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_answer(request: Request, reply: Reply) -> Any:
     """The reply's JSON; of a stream, the message that it amounts to."""
-    message = editing.message_of(request, reply)
+    message = editing.reply_message(request, reply)
     if message is not None:
         return message
-    found = parsed(reply.headers, reply.body)
+    found = parse_body(reply.headers, reply.body)
     return found if isinstance(found, Mapping) else None
 
 
@@ -130,9 +130,9 @@ def _read_reply_messages(reply: Reply, answer: Any) -> list[Message]:
             parts = [part for each in messages.messages_of(output) for part in each["parts"]]
             return [{"role": "assistant", "parts": parts}]
         return messages.said_messages(answer) if _has_message(answer) else []
-    events = http.events(reply.headers, plain(reply.headers, reply.body), ())
-    blocks = providers_conversation.whole(events) if events is not None else []
-    return [messages.message_of({"role": "assistant", "content": blocks})] if blocks else []
+    events = http.events(reply.headers, plain_body(reply.headers, reply.body), ())
+    blocks = providers_conversation.whole_blocks(events) if events is not None else []
+    return [messages.parse_message({"role": "assistant", "content": blocks})] if blocks else []
 
 
 def _has_message(answer: Mapping[str, Any]) -> bool:

@@ -32,7 +32,7 @@ OTLP = ("otlp", "openinference")
 """The formats that `--endpoint` can send."""
 
 
-class Format(Protocol):
+class ExportFormat(Protocol):
     """What a format's module has."""
 
     TITLE: str
@@ -70,22 +70,22 @@ class Exported:
 
 
 @cache
-def known_formats() -> dict[str, Format]:
+def known_formats() -> dict[str, ExportFormat]:
     """Every format by its name: our own, and those of installed packages. Ours keep their names."""
     own = {
         each.name: f"{formats.__name__}.{each.name}"
         for each in pkgutil.iter_modules(formats.__path__)
     }
-    found: dict[str, Format] = {
+    found: dict[str, ExportFormat] = {
         name: importlib.import_module(module) for name, module in sorted(own.items())
     }
     for name, point in plugins.entry_points_of(GROUP).items():
         if name not in found:
-            found[name] = cast("Format", plugins.load(point, ModuleType))
+            found[name] = cast("ExportFormat", plugins.load_entry_point(point, ModuleType))
     return found
 
 
-def export(
+def export_calls(
     where: Path, name: str, *, out: Path | None = None, endpoint: str = "", only: str | None = None,
     tell: Tell = nobody,
 ) -> Exported:  # fmt: skip
@@ -105,12 +105,12 @@ def export(
         )
     if endpoint and out is not None:
         raise TapeUsageError("--endpoint sends, and --out writes: choose one")
-    cassettes = listing.cassettes_of(where, only)
+    cassettes = listing.list_cassettes(where, only)
     goal = out if out is not None else _derive_goal(where, known_formats()[name].SUFFIX, name)
     if not endpoint:
         _require_free(goal)
     tell("reading the calls", 0, 0)
-    recording = reading.recording(where.stem, cassettes)
+    recording = reading.read_recording(where.stem, cassettes)
     written = known_formats()[name].write(recording)
     if not written:
         why = (
@@ -126,7 +126,7 @@ def export(
 
         _require_clean(where, files, tell)
         tell("sending", 0, 0)
-        sending.send(endpoint, [each.data for each in written])
+        sending.send_documents(endpoint, [each.data for each in written])
         files = {}
     else:
         write_files(where, files, tell)
@@ -165,7 +165,7 @@ def _require_free(path: Path) -> None:
 
 def _require_clean(where: Path, files: Mapping[Path, bytes], tell: Tell) -> None:
     tell("looking for secrets", 0, 0)
-    secrets = environment.here(where.absolute().parent)
+    secrets = environment.environment_secrets(where.absolute().parent)
     if where.suffix == ".ipynb" and where.is_file():
         environment.with_patterns(secrets, where.read_bytes())
     found = leaks.scan({path.name: data for path, data in files.items()}, secrets)

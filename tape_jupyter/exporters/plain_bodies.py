@@ -11,7 +11,7 @@ from tape_jupyter.errors import TapeError
 from tape_jupyter.providers import http
 
 
-def spelled(data: bytes) -> tuple[str, bool]:
+def text_or_base64(data: bytes) -> tuple[str, bool]:
     """A body as text, and whether that is base64."""
     try:
         return data.decode("utf-8"), False
@@ -19,18 +19,18 @@ def spelled(data: bytes) -> tuple[str, bool]:
         return base64.b64encode(data).decode("ascii"), True
 
 
-def plain(headers: Headers, data: bytes) -> bytes:
+def plain_body(headers: Headers, data: bytes) -> bytes:
     """A body with its content-encoding off, where that can be taken off."""
-    opened = http.plain(headers, data)
+    opened = http.decoded_body(headers, data)
     return data if opened is None else opened
 
 
-def parsed(headers: Headers, data: bytes) -> Any:
+def parse_body(headers: Headers, data: bytes) -> Any:
     """The JSON of a body; None where it is none."""
-    return http.loads(plain(headers, data)) if data else None
+    return http.loads(plain_body(headers, data)) if data else None
 
 
-def arguments(call: FunctionCall) -> tuple[dict[str, Any], bool]:
+def plain_arguments(call: FunctionCall) -> tuple[dict[str, Any], bool]:
     """A tool's arguments as JSON can hold them, and whether all of them are what they were."""
     made = {str(name): _thaw_to_json(value) for name, value in call.arguments.items()}
     return {name: value for name, (value, _) in made.items()}, all(

@@ -10,14 +10,14 @@ from typing import Any
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.exporters.recording import RecordedCall, RecordedRun, Recording
+from tape_jupyter.exporters.recording import ExportedRun, RecordedCall, Recording
 
 _OLD = "calls of recordings that a newer recording of their cell replaced (a replay does not use them either)"
 
 
-def recording(title: str, cassettes: Sequence[Path]) -> Recording:
+def read_recording(title: str, cassettes: Sequence[Path]) -> Recording:
     """What a replay of these cassettes uses. Raises CassetteError."""
-    runs: list[RecordedRun] = []
+    runs: list[ExportedRun] = []
     calls: list[RecordedCall] = []
     left = 0
     for path in cassettes:
@@ -34,11 +34,11 @@ def recording(title: str, cassettes: Sequence[Path]) -> Recording:
     return done
 
 
-def _read_runs(cassette: Cassette) -> Iterator[RecordedRun]:
+def _read_runs(cassette: Cassette) -> Iterator[ExportedRun]:
     for record in cassette.runs:
         name = str(record["run"])
         failed = str(cassette.ended.get(name, {}).get("error") or "")
-        yield RecordedRun(
+        yield ExportedRun(
             name, str(record.get("title") or name), _parse_time(record.get("at")), failed
         )
 

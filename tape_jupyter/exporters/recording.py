@@ -36,7 +36,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRun:
+class ExportedRun:
     """One execution of a cell."""
 
     id: str
@@ -50,7 +50,7 @@ class Recording:
     """A notebook's recorded calls in their order, with the runs that they were made in."""
 
     title: str
-    runs: Sequence[RecordedRun]
+    runs: Sequence[ExportedRun]
     calls: Sequence[RecordedCall]
     lost: Counter[str] = field(default_factory=Counter)
     """What the format has no place for, in words, and of how many calls."""

@@ -75,10 +75,10 @@ def rows(
     take, of those cassettes that have it. Raises TapeUsageError, CassetteError.
     """
     top = Path(where)
-    cassettes = gaps.below(top, name)
-    having = [path for path in cassettes if not take or take in files.names(path)]
+    cassettes = gaps.cassettes_below(top, name)
+    having = [path for path in cassettes if not take or take in files.take_names(path)]
     if not having:
-        files.require(cassettes[0], take)
+        files.require_take(cassettes[0], take)
     made: list[Row] = []
     for number, path in enumerate(having, 1):
         tell(f"reading {path.name}", number, len(having))
@@ -119,7 +119,7 @@ def _describe_place(book: Cassette, run: str) -> Row:
     beside = root.parent.suffix == ".tapes"
     return {
         "notebook": str(root.parent.with_suffix(".ipynb")) if beside else "", "cassette": str(root),
-        "take": files.name_of(book.path) if book.base is not None else "", "run": run,
+        "take": files.take_name(book.path) if book.base is not None else "", "run": run,
         "cell": cell_of(book.by_run.get(run, {})),
     }  # fmt: skip
 
@@ -160,11 +160,11 @@ def input_of(entry: Entry) -> Any:
     if isinstance(asked, FunctionCall):
         return dict(asked.arguments)
     if entry.head().get("kind") == "model" and isinstance(said, Reply):
-        told = conversations.conversation(asked, said)
+        told = conversations.export_conversation(asked, said)
         chat = neutral.Conversation(system=told.system, asked=list(told.asked))
         if told.asked:
-            return neutral.body_of("openai_chat", chat)["messages"]
-    body = listing.body(asked.body, asked.headers)
+            return neutral.request_body("openai_chat", chat)["messages"]
+    body = listing.readable_body(asked.body, asked.headers)
     return body if entry.head().get("kind") == "model" else {
         "method": asked.method, "url": asked.url, "body": body,
     }  # fmt: skip
@@ -176,19 +176,19 @@ def output_of(entry: Entry) -> Any:
     if isinstance(said, Value):
         return said.value if said.error is None else None
     if isinstance(asked, Request) and entry.head().get("kind") == "model":
-        told = conversations.conversation(asked, said).said
+        told = conversations.export_conversation(asked, said).said
         parts = [part for each in told for part in neutral.parts_of(each)]
         if len(parts) == 1 and parts[0].get("type", "text") == "text":
             return parts[0].get("content", parts[0].get("text"))
-        if (found := editing.message_of(asked, said)) is not None:
+        if (found := editing.reply_message(asked, said)) is not None:
             return found
-    return listing.body(said.readable, said.headers) if said.chunks else None
+    return listing.readable_body(said.readable, said.headers) if said.chunks else None
 
 
 # ---------------------------------------------------------------- files
 
 
-def lines(found: Sequence[Row], form: str = "jsonl") -> list[str]:
+def json_lines(found: Sequence[Row], form: str = "jsonl") -> list[str]:
     """The rows as JSON lines; `evals`: model calls as samples of OpenAI's Evals."""
     if form == "evals":
         found = [_build_sample(row) for row in found if row["kind"] == "model"]
@@ -204,11 +204,11 @@ def _build_sample(row: Row) -> Row:
     return {"input": row["input"], "ideal": text, "metadata": {key: row[key] for key in kept}}
 
 
-def write(where: Path, out: Path, found: Sequence[Row], form: str, tell: Tell) -> WrittenRows:
+def write_rows(where: Path, out: Path, found: Sequence[Row], form: str, tell: Tell) -> WrittenRows:
     """Write them to a new file. Raises TapeUsageError where it is there, NotExported where they
     hold a secret, CassetteError where it cannot be written.
     """
-    told = lines(found, form)
+    told = json_lines(found, form)
     exporting.write_files(where, {out: "".join(f"{line}\n" for line in told).encode()}, tell)
     return WrittenRows(out, len(told), len(found) - len(told))
 
@@ -227,13 +227,13 @@ class ReadRows:
     same: int
 
     def record(self) -> dict[str, Any]:
-        takes = [{"take": files.name_of(path), "path": str(path)} for path in self.takes]
+        takes = [{"take": files.take_name(path), "path": str(path)} for path in self.takes]
         return {"takes": takes, "changed": list(self.changed), "same": self.same}
 
     def text(self) -> str:
         if not self.takes:
             return f"{self.same} rows say what is recorded: no take was written"
-        names = [f"take {files.name_of(path)} ({path})" for path in self.takes]
+        names = [f"take {files.take_name(path)} ({path})" for path in self.takes]
         calls = "1 call answers" if len(self.changed) == 1 else f"{len(self.changed)} calls answer"
         return "\n".join([
             *names, f"  {calls} otherwise: {', '.join(self.changed)}", f"  {self.same} rows say what is recorded",
@@ -247,7 +247,7 @@ def read_back(where: str | Path, source: Path, take: str = "", name: str | None 
     A row names its call by `row` (RUN/CALL). Nothing is written where one of them cannot be used.
     Raises TapeUsageError naming its line, CassetteError.
     """
-    books = [Cassette.open(path) for path in gaps.below(Path(where), name)]
+    books = [Cassette.open(path) for path in gaps.cassettes_below(Path(where), name)]
     calls = {entry.name: (book, entry) for book in books for entry in book.calls}
     wanted: dict[Path, list[tuple[Entry, Any]]] = {}
     same = 0
@@ -270,9 +270,9 @@ def read_back(where: str | Path, source: Path, take: str = "", name: str | None 
 def _write_takes(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: int) -> ReadRows:
     made, changed = [], []
     for path, edited in wanted.items():
-        if take and take in files.names(path):
+        if take and take in files.take_names(path):
             raise TapeUsageError(f"{path.name} has a take {take!r} already: name another")
-        goal = take or files.fresh(path, "rows")
+        goal = take or files.unused_name(path, "rows")
         book = Cassette.open(path)
         for entry, answer in edited:
             written = book.put(book.by_name[entry.run, entry.id], answer, goal)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.importers.attributes import pairs
+from tape_jupyter.importers.attributes import attribute_map
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -23,7 +23,7 @@ _NEEDS = (
 )
 
 
-def send(endpoint: str, documents: Sequence[bytes]) -> None:
+def send_documents(endpoint: str, documents: Sequence[bytes]) -> None:
     """Send documents of OTLP JSON. Raises TapeUsageError where the exporter is absent, or does not
     get through.
 
@@ -79,7 +79,7 @@ def _build_spans(document: Mapping[str, Any]) -> Iterator[ReadableSpan]:
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
     for part in document["resourceSpans"]:
-        resource = Resource(pairs(part["resource"]["attributes"]))
+        resource = Resource(attribute_map(part["resource"]["attributes"]))
         for inner in part["scopeSpans"]:
             scope = InstrumentationScope(inner["scope"]["name"], inner["scope"]["version"])
             yield from (_build_span(told, resource, scope) for told in inner["spans"])
@@ -100,8 +100,10 @@ def _build_span(
     status = told["status"]
     return ReadableSpan(
         told["name"], build_context(told["spanId"]),
-        build_context(told["parentSpanId"]) if told["parentSpanId"] else None, resource, pairs(told["attributes"]),
-        [Event(each["name"], pairs(each["attributes"]), int(each["timeUnixNano"])) for each in told.get("events", ())],
+        build_context(told["parentSpanId"]) if told["parentSpanId"] else None, resource,
+        attribute_map(told["attributes"]),
+        [Event(each["name"], attribute_map(each["attributes"]),
+        int(each["timeUnixNano"])) for each in told.get("events", ())],
         kind=SpanKind(told["kind"] - 1), status=Status(StatusCode(status["code"]), status.get("message")),
         start_time=int(told["startTimeUnixNano"]), end_time=int(told["endTimeUnixNano"]), instrumentation_scope=scope,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.exporters import conversations, plain_bodies
-from tape_jupyter.exporters.conversations import Conversation
+from tape_jupyter.exporters.conversations import ExportedConversation
 from tape_jupyter.exporters.recording import File, RecordedCall, Recording
 from tape_jupyter.providers import registry
 
@@ -37,7 +37,7 @@ _FRAMES = "frames of WebSockets"
 class Convention(Protocol):
     """How a convention tells of calls, as attributes."""
 
-    def model(self, call: RecordedCall, told: Conversation) -> Attributes: ...
+    def model(self, call: RecordedCall, told: ExportedConversation) -> Attributes: ...
 
     def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes: ...
 
@@ -46,7 +46,7 @@ class Convention(Protocol):
         ...
 
 
-def write(recording: Recording, convention: Convention) -> list[File]:
+def write_spans(recording: Recording, convention: Convention) -> list[File]:
     """One document of OTLP JSON."""
     spans = list(_Spans(recording, convention).spans())
     if not spans:
@@ -160,7 +160,7 @@ class _Spans:
         lost = self._recording.lost
         if isinstance(call.request, FunctionCall):
             value = call.reply if isinstance(call.reply, Value) else Value()
-            arguments, same = plain_bodies.arguments(call.request)
+            arguments, same = plain_bodies.plain_arguments(call.request)
             result, as_it_was = plain_bodies.result(value) if value.error is None else (None, True)
             lost[_TYPES] += not (same and as_it_was)
             lost[_DID] += bool(value.did or value.effects)
@@ -178,7 +178,7 @@ class _Spans:
         }
         events = _build_exception_events(reply.error, call) if reply.error is not None else []
         if call.kind == "model" or registry.identify(call.request).wire:
-            told = conversations.conversation(call.request, reply)
+            told = conversations.export_conversation(call.request, reply)
             name = f"{'embeddings' if 'embed' in told.facts.api else 'chat'} {told.facts.model}".strip()
             return name, {**self._convention.model(call, told), **attributes}, events
         return f"{call.request.method} {urlsplit(call.request.url).hostname}", attributes, events
@@ -231,11 +231,13 @@ def _encode_tool_call(call: RecordedCall, arguments: Mapping[str, Any], result: 
         "arguments": dict(arguments),
     }
     error = call.reply.error
-    return text_of({**told, **({"error": dict(error)} if error is not None else {"value": result})})
+    return json_text(
+        {**told, **({"error": dict(error)} if error is not None else {"value": result})}
+    )
 
 
 def _encode_body(data: bytes) -> dict[str, str]:
-    text, coded = plain_bodies.spelled(data)
+    text, coded = plain_bodies.text_or_base64(data)
     return {"base64" if coded else "text": text}
 
 
@@ -249,7 +251,11 @@ def _find_failure(call: RecordedCall) -> tuple[str, str] | None:
     if said.error is not None:
         return plain_bodies.error(said.error)
     if isinstance(said, Reply) and (said.status or 0) >= 400:
-        told = registry.facts(call.request, said).error if isinstance(call.request, Request) else ""
+        told = (
+            registry.call_facts(call.request, said).error
+            if isinstance(call.request, Request)
+            else ""
+        )
         return str(said.status), call.failed or told or f"{said.status} {said.reason}".strip()
     return None
 
@@ -290,14 +296,14 @@ def _encode_value(value: Any) -> dict[str, Any]:
         return {"doubleValue": value} if value - value == 0.0 else {"stringValue": str(value)}
     if isinstance(value, list):
         return {"arrayValue": {"values": [_encode_value(each) for each in value]}}
-    return {"stringValue": value if isinstance(value, str) else text_of(value)}
+    return {"stringValue": value if isinstance(value, str) else json_text(value)}
 
 
-def text_of(value: Any) -> str:
+def json_text(value: Any) -> str:
     """A value as JSON text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
 
 
-def said(values: Mapping[str, Any]) -> Attributes:
+def filled_attributes(values: Mapping[str, Any]) -> Attributes:
     """The attributes that say something."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}

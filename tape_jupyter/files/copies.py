@@ -50,23 +50,23 @@ def copied(notebook: Path, top: Path, goal: Path, tell: Tell, most: int = MOST_B
     chosen, missing = _choose_files(notebook, top, most)
     for number, name in enumerate(chosen):
         tell("copying the folder", number, len(chosen))
-        lay(top / name, goal / name)
+        copy_file(top / name, goal / name)
     (goal / notebook.parent.relative_to(top)).mkdir(parents=True, exist_ok=True)
     return Copy(goal, goal / notebook.relative_to(top), frozenset(chosen), tuple(missing))
 
 
-def put(copy: Copy, top: Path, start: Start) -> Copy:
+def put_copy(copy: Copy, top: Path, start: Start) -> Copy:
     """Put a copy of `top` back to how it was before the recording. Raises BundleError."""
     for path in start.gone:
-        remove(copy.top / path.relative_to(top))
+        remove_path(copy.top / path.relative_to(top))
     files = {path.relative_to(top).as_posix(): content for path, content in start.files.items()}
     for name, content in files.items():
-        lay(content, copy.top / name)
+        copy_file(content, copy.top / name)
     there = {name for name in copy.files if (copy.top / name).is_file()}
     return replace(copy, files=frozenset(there | files.keys()), before=files)
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """A file, a link, or a folder with all in it; nothing where there is none."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -74,7 +74,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def lay(source: Path | bytes, goal: Path) -> None:
+def copy_file(source: Path | bytes, goal: Path) -> None:
     """A file of its own with that content; its folder is made."""
     goal.parent.mkdir(parents=True, exist_ok=True)
     try:

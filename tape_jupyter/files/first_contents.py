@@ -120,7 +120,7 @@ class Firsts:
         if size > HASHED:
             return First(there=True, size=size)
         if size > KEPT:
-            return First(there=True, size=size, sha256=digest_of(path))
+            return First(there=True, size=size, sha256=digest_file(path))
         try:
             return self._build_first(Path(path).read_bytes())
         except OSError:
@@ -177,7 +177,7 @@ def is_regular(path: str | Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - S_ISREG of what it leads to
 
 
-def digest_of(path: str | Path) -> str:
+def digest_file(path: str | Path) -> str:
     """sha256 (hex) of a regular file; "" where it cannot be read."""
     if not is_regular(path):
         return ""
@@ -195,4 +195,4 @@ def _is_different(path: str, first: First) -> bool:
         return first.there
     if not first.there or about.st_size != first.size or not first.sha256:
         return True
-    return digest_of(path) != first.sha256
+    return digest_file(path) != first.sha256

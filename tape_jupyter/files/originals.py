@@ -24,7 +24,7 @@ from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.errors import CassetteError, TapeError
-from tape_jupyter.files.first_contents import digest_of
+from tape_jupyter.files.first_contents import digest_file
 
 KEY = "files"
 """Of a run's end mark."""
@@ -54,7 +54,7 @@ def top_of(notebook: Path) -> Path:
     return folder
 
 
-def of(notebook: Path) -> Start:
+def original_folder(notebook: Path) -> Start:
     """How the folder of a notebook (its real path) is put back to what its recording started from."""
     top, tapes = top_of(notebook), notebook.with_suffix(".tapes")
     gone: list[Path] = []
@@ -71,7 +71,7 @@ def of(notebook: Path) -> Start:
             continue
         if told.get("before") == "none":
             gone += [path] if os.path.lexists(path) else []
-        elif told.get("sha256") == digest_of(path):
+        elif told.get("sha256") == digest_file(path):
             continue
         elif (content := _decode_content(told, tapes / "assets")) is not None:
             files[path] = content
@@ -132,7 +132,7 @@ def _is_inside(path: Path, top: Path) -> bool:
 def _decode_content(told: Mapping[str, Any], folder: Path) -> bytes | None:
     """What was kept of the file, if it is still that."""
     try:
-        text = external_texts.bring_back({"text": told.get("base64")}, folder)["text"]
+        text = external_texts.restore_texts({"text": told.get("base64")}, folder)["text"]
         content = base64.b64decode(text, validate=True)
     except (CassetteError, binascii.Error, TypeError, ValueError):
         return None

@@ -61,14 +61,14 @@ def run_folder(
     top = originals.top_of(path)
     tapes = paths.folder(path)
     kept = tapes if _may_write_takes(env) and tapes.is_dir() else None
-    start = originals.of(path)
+    start = originals.original_folder(path)
     start = replace(start, files={**start.files, **files})
     with scratch("replay") as place:
         overlay = overlays.Overlay(top, place, kept, start.gone)
         found = overlays.prefix(overlay, path.parent)
         if found is not None:
             for goal, content in start.files.items():
-                copies.lay(content, overlay.upper / goal.relative_to(top))
+                copies.copy_file(content, overlay.upper / goal.relative_to(top))
             layers = (top, overlay.layers / "lower", overlay.upper)
             yield RunFolder(path, tuple(found), notes=start.notes, layers=layers)
         else:
@@ -79,10 +79,10 @@ def _copy_folder(
     path: Path, top: Path, goal: Path, kept: Path | None, start: originals.Start
 ) -> RunFolder:
     copy = copies.copied(path, top, goal, nobody, COPIED)
-    copies.put(copy, top, start)
+    copies.put_copy(copy, top, start)
     if kept is not None:
         own = goal / kept.relative_to(top)
-        copies.remove(own)
+        copies.remove_path(own)
         own.symlink_to(kept, target_is_directory=True)
     notes = list(start.notes)
     if copy.missing:

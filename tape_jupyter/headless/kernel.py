@@ -84,7 +84,7 @@ class WatchedClient(NotebookClient):
 
 
 @contextmanager
-def kernel(
+def start_kernel(
     notebook: NotebookNode,
     path: Path,
     mode: Mode,
@@ -230,7 +230,7 @@ def _require_taping(client: NotebookClient, mode: Mode) -> None:
     """
     name = client.kernel_name or "default"
     try:
-        reply = asked(client, "", READY, mode=PROBE)
+        reply = ask_kernel(client, "", READY, mode=PROBE)
     except DeadKernelError as error:
         raise TapeUsageError(
             f"the notebook's kernel ({name}) ended while it started: {error}. Nothing was run"
@@ -244,7 +244,7 @@ def _require_taping(client: NotebookClient, mode: Mode) -> None:
         )
 
 
-def asked(
+def ask_kernel(
     client: NotebookClient, source: str, patience: float | None = None, **expressions: str
 ) -> dict[str, Any]:
     """Run a source that is no cell, and these expressions; gives the content of the kernel's reply.
@@ -262,7 +262,7 @@ def remarks(client: NotebookClient) -> dict[str, list[str]]:
     older than the question.
     """
     try:
-        reply = asked(client, "", READY, told=REMARKS)
+        reply = ask_kernel(client, "", READY, told=REMARKS)
         told = (reply.get("user_expressions") or {}).get("told") or {}
         found = json.loads(ast.literal_eval(told["data"]["text/plain"]))
     except (DeadKernelError, KeyError, ValueError, SyntaxError):

@@ -42,7 +42,7 @@ class Try:
         return {"seed": self.seed, "cells": [cell.record() for cell in self.cells]}
 
 
-def search(
+def search_orders(
     path: Path,
     first: int,
     tries: int,
@@ -55,7 +55,9 @@ def search(
     """
     done: list[Try] = []
     for seed in range(first, first + tries):
-        cells = run.replay(path, _do_nothing, _do_nothing, timeout, {**env, SHUFFLE: str(seed)})
+        cells = run.replay_notebook(
+            path, _do_nothing, _do_nothing, timeout, {**env, SHUFFLE: str(seed)}
+        )
         done.append(Try(seed, tuple(cells)))
         told(done[-1])
         if done[-1].broke:
@@ -63,7 +65,7 @@ def search(
     return done
 
 
-def lines(each: Try) -> list[str]:
+def try_lines(each: Try) -> list[str]:
     """What one try gave, for a person."""
     cell = each.broke or each.differs
     if cell is None:

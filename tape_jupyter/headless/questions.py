@@ -36,7 +36,7 @@ class KernelAnswer:
     missed: int | None = None
 
 
-def ask(client: NotebookClient, expression: str, shown: Sequence[str]) -> KernelAnswer:
+def ask_questions(client: NotebookClient, expression: str, shown: Sequence[str]) -> KernelAnswer:
     """Evaluate it in the notebook's namespace; `outputs` in it is `shown`, the text that each code
     cell showed. "" asks for the counts alone. Raises DeadKernelError.
     """
@@ -46,9 +46,9 @@ def ask(client: NotebookClient, expression: str, shown: Sequence[str]) -> Kernel
             f"(lambda value: __import__('json').dumps([bool(value), repr(value)[:{_SHOWN}]]))"
             f"((lambda outputs: ({expression.strip()}\n))({list(shown)!r}))"
         )
-    from tape_jupyter.headless.kernel import asked
+    from tape_jupyter.headless.kernel import ask_kernel
 
-    told = asked(client, "", None, **wanted).get("user_expressions") or {}
+    told = ask_kernel(client, "", None, **wanted).get("user_expressions") or {}
     calls, missed = _parse_answer(told.get("counts")) or (None, None)
     if not expression:
         return KernelAnswer(calls=calls, missed=missed)

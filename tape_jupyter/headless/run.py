@@ -99,7 +99,7 @@ Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
 
 
-def read(path: Path) -> NotebookNode:
+def read_notebook(path: Path) -> NotebookNode:
     """The notebook as nbformat 4. Raises TapeUsageError for what is none."""
     return _read_notebook(path, parse_notebook)
 
@@ -120,7 +120,7 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
         raise TapeUsageError(f"{path}: {error}") from error
 
 
-def replay(
+def replay_notebook(
     path: Path,
     starting: Starting,
     told: Told,
@@ -134,10 +134,10 @@ def replay(
     Nothing is written but a take that `env`, which is added to the kernel's environment, asks for.
     `note` hears what a person should know of the run.
     """
-    return replayed(path, starting, told, timeout, env, note)[0]
+    return replay_with_outputs(path, starting, told, timeout, env, note)[0]
 
 
-def replayed(
+def replay_with_outputs(
     path: Path,
     starting: Starting,
     told: Told,
@@ -146,7 +146,7 @@ def replayed(
     note: Note = _do_nothing,
 ) -> tuple[list[CellRun], NotebookNode]:
     """The same, and the notebook with the outputs that replay gave."""
-    saved = read(path)
+    saved = read_notebook(path)
     made = copy.deepcopy(saved)
     return list(_run_in_copy(made, saved, path, starting, told, timeout, env, note)), made
 
@@ -155,7 +155,7 @@ def replaying(
     path: Path, timeout: float | None = None, env: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[CellRun]:
     """The same, run when the first cell is asked for."""
-    saved = read(path)
+    saved = read_notebook(path)
     return _run_in_copy(
         copy.deepcopy(saved), saved, path, _do_nothing, _do_nothing, timeout, env, _do_nothing
     )
@@ -180,7 +180,7 @@ def _run_in_copy(
         yield from _run_cells(notebook, saved, place, "replay", starting, told, timeout, env)
 
 
-def record(
+def record_notebook(
     path: Path,
     starting: Starting,
     told: Told,
@@ -198,7 +198,7 @@ def record(
     from tape_jupyter.headless.folders import RunFolder
 
     before = _read_stamp(path)
-    notebook = read(path)
+    notebook = read_notebook(path)
     done: list[CellRun] = []
     begun: list[int] = []
 
@@ -215,7 +215,7 @@ def record(
         written = path
         if any(run.status != "not run" for run in done):
             _clear_unrun_cells(notebook, path, begun, note)
-            written = write(notebook, path, before)
+            written = write_notebook(notebook, path, before)
     return done, written
 
 
@@ -225,7 +225,7 @@ def _clear_unrun_cells(
     """Take the outputs of an earlier run off the cells that this one did not come to; the notebook
     as it is now is kept beside it where that loses any.
     """
-    cells = [cell for cell in notebook.cells if runs(cell)]
+    cells = [cell for cell in notebook.cells if has_code(cell)]
     stale = [number for number, cell in enumerate(cells, 1) if number not in begun and cell.outputs]
     for number, cell in enumerate(cells, 1):
         if number not in begun:
@@ -264,11 +264,12 @@ def _run_cells(
     """Run the code cells and judge them: what a recording gave as it comes, a replay's outputs once
     all have run, since a later cell may update what an earlier one displays.
     """
-    from tape_jupyter.headless.kernel import kernel
+    from tape_jupyter.headless.kernel import start_kernel
 
-    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if runs(cell)]
+    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if has_code(cell)]
     before = [
-        counted(cell.source, copy.deepcopy(saved.cells[index].outputs)) for index, cell in cells
+        counted_outputs(cell.source, copy.deepcopy(saved.cells[index].outputs))
+        for index, cell in cells
     ]
     unrun = frozenset(
         number
@@ -276,7 +277,7 @@ def _run_cells(
         if saved.cells[index].get("execution_count") is None
     )
     try:
-        with kernel(
+        with start_kernel(
             notebook, place.notebook, mode, timeout, {**env, **place.env}, prefix=place.prefix
         ) as client:
             ends = _execute_cells(client, cells, starting)
@@ -307,7 +308,7 @@ def _judge_cells(
             yield CellRun(number, "not run", title, expected=_is_expected(stopped, shown, mode))
             continue
         stopped = _judge_cell(
-            number, title, end, shown, counted(cell.source, cell.outputs), mode, where
+            number, title, end, shown, counted_outputs(cell.source, cell.outputs), mode, where
         )
         if stopped.status == "differs" and number in unrun and not (shown or end.unheld):
             stopped = replace(stopped, status="ok", said=(UNSAVED,))
@@ -320,7 +321,7 @@ def _execute_cells(
     """How each code cell ended; after one that raised the rest is not run, as with Run All."""
     for number, (index, cell) in enumerate(cells, 1):
         starting(number, len(cells), first_line(cell.source))
-        end = execute(client, cell, index)
+        end = execute_cell(client, cell, index)
         yield end
         if end.raised:
             return
@@ -362,7 +363,7 @@ def numbered(numbers: Sequence[int]) -> str:
     return ", ".join(f"[{number}]" for number in numbers)
 
 
-def runs(cell: NotebookNode) -> bool:
+def has_code(cell: NotebookNode) -> bool:
     """Whether it is a code cell with something in it."""
     return bool(cell.cell_type == "code" and cell.source.strip())
 
@@ -374,7 +375,7 @@ def first_line(source: str) -> str:
     return next(iter([*own, *lines]), "")[:80]
 
 
-def counted(source: str, shown: Sequence[Any]) -> Sequence[Any]:
+def counted_outputs(source: str, shown: Sequence[Any]) -> Sequence[Any]:
     """The outputs of a cell that count. What the tape answers is none: it speaks of a tape that
     goes on growing.
     """
@@ -391,7 +392,7 @@ _OF_BUNDLES = re.compile(r"\s*%tape\s+(export|verify)\b[^\n]*\s*\Z")
 """A cell that does nothing in a headless run, where it may have failed when it was saved."""
 
 
-def execute(client: NotebookClient, cell: NotebookNode, index: int) -> CellEnd:
+def execute_cell(client: NotebookClient, cell: NotebookNode, index: int) -> CellEnd:
     """Run one cell. Its outputs are in it afterwards, as they came: later cells may update them, by
     their places, until the last has run (then: `merge_streams`).
     """
@@ -422,7 +423,7 @@ def _build_cell_end(
     tape-jupyter tells nothing.
     """
     unheld, lost = (
-        tuple(dict.fromkeys([*told.get(kind, ()), *outputs.told_of(cell.outputs, kind)]))
+        tuple(dict.fromkeys([*told.get(kind, ()), *outputs.summary_remarks(cell.outputs, kind)]))
         for kind in outputs.REMARKS
     )
     return CellEnd(time.perf_counter() - started, raised, unheld, lost)
@@ -432,7 +433,7 @@ def merge_streams(notebook: NotebookNode) -> None:
     """Once a run is over: each cell's outputs as a front end saves them."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = outputs.merged(cell.outputs)
+            cell.outputs = outputs.merge_streams(cell.outputs)
 
 
 def _judge_cell(
@@ -453,17 +454,17 @@ def _judge_cell(
         return replace(run, status="failed" if said else "ok", said=said)
     if end.unheld:
         return replace(run, status="differs", said=end.unheld)
-    if outputs.same(saved, new, where):
+    if outputs.same_outputs(saved, new, where):
         return run
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
     return replace(
         run,
         status="failed" if raised_anew else "differs",
-        said=tuple(outputs.diff(saved, new, where)),
+        said=tuple(outputs.diff_outputs(saved, new, where)),
     )
 
 
-def write(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) -> Path:
+def write_notebook(notebook: NotebookNode, path: Path, before: tuple[int, int] | None) -> Path:
     """Replace the notebook in one step. If it is not as it was (`before`), write beside it instead."""
     import nbformat
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 
 from tape_jupyter.cassette import match_key
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import CassetteError, TapeUsageError
@@ -110,7 +110,7 @@ def import_trace(
     those that can be read are imported.
     """
     sources = list(_list_sources([Path(each) for each in places]))
-    chosen = recognise.named(form) if form else None
+    chosen = recognise.named_format(form) if form else None
     goal = (
         Path(cassette)
         if cassette is not None
@@ -417,14 +417,15 @@ class _Assembly:
         outer = trace.tree.outer()
         self._count_spans(report, trace, outer)
         told = trace.run or Run(trace.key)
-        at = moment(_to_datetime(trace.start) or datetime.now(UTC))
+        at = moment_text(_to_datetime(trace.start) or datetime.now(UTC))
         identity = hashlib.sha256(
             f"{report.format} {report.file} {trace.key}".encode("utf-8", "replace")
         ).hexdigest()
         record: dict[str, Any] = {
             "mode": "import", "cell": f"import-{identity[:12]}", "at": at,
             "title": _clean_label(told.name or trace.root or Path(report.file).name),
-            "kit": {"import": {"file": within(report.file), "format": report.format, "trace": trace.key, **told.about}},
+            "kit": {"import": {"file": file_in_cassette(report.file), "format": report.format,
+            "trace": trace.key, **told.about}},
         }  # fmt: skip
         run = cassette.start_run(record, {**header, "made by": _format_version()}, self._secrets)
         report.runs.append(run)
@@ -502,7 +503,7 @@ class _Writer:
         kind = {"http": "host"}.get(call.kind, call.kind)
         name = "" if kit.get("model") else call.name
         head = Head(
-            self.names[own], self.run, asked.match, kind, where, moment(began) if began else self.at,
+            self.names[own], self.run, asked.match, kind, where, moment_text(began) if began else self.at,
             max(call.end - call.start, 0.0) if call.start and call.end else 0.0, kit, name, call.error[:2000],
             asked.exact, asked.clean, asked=asked.json, said=said, apart=asked.apart,
         )  # fmt: skip
@@ -518,7 +519,7 @@ class _Writer:
     def _match_request(self, request: Request | FunctionCall) -> match_key.MatchedRequest:
         if isinstance(request, FunctionCall):
             return match_key.asked_function(request, self.secrets)
-        return match_key.asked(request, self.secrets, exact=match_key.exact_digest(request))
+        return match_key.match_request(request, self.secrets, exact=match_key.exact_digest(request))
 
     def _collect_facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
         reply = call.reply
@@ -528,7 +529,7 @@ class _Writer:
             or not isinstance(reply, Reply)
         ):
             return {}
-        known = registry.facts(call.request, reply, parsed=parsed, said=said).record()
+        known = registry.call_facts(call.request, reply, parsed=parsed, said=said).record()
         told = {
             "provider": call.provider,
             "model": call.model,
@@ -549,7 +550,7 @@ def _describe_origin(call: Call) -> dict[str, Any]:
     more: Mapping[str, Any] = {
         "missing": call.missing, "assumed": call.assumed, "rebuilt": call.rebuilt, "tags": dict(call.about),
     }  # fmt: skip
-    origin = {**call.origin.record(), "file": within(call.origin.file)}
+    origin = {**call.origin.record(), "file": file_in_cassette(call.origin.file)}
     return {
         "origin": origin,
         "grade": call.grade,
@@ -564,11 +565,11 @@ def _classify_call(call: Call) -> Kind | None:
     told = hosts.class_of(call.request)
     if told == "telemetry":
         return None
-    return "model" if told == "model" or registry.facts(call.request).model else "http"
+    return "model" if told == "model" or registry.call_facts(call.request).model else "http"
 
 
 @lru_cache(64)
-def within(file: str) -> str:
+def file_in_cassette(file: str) -> str:
     """A file as the cassette names it: an absolute path says where somebody's home is, and goes
     with the cassette.
     """
@@ -687,7 +688,7 @@ def _format_count(many: int, thing: str) -> str:
     return f"{many} {thing}{'' if many == 1 else 's'}"
 
 
-def text(done: Imported) -> str:
+def assembly_text(done: Imported) -> str:
     """For people."""
     lines = []
     for each in done.files:

@@ -47,7 +47,7 @@ class Traced:
         )
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """An OTLP value (`{stringValue: ...}`) as plain structure."""
     if not isinstance(value, Mapping):
         return value
@@ -64,13 +64,13 @@ def plain(value: Any) -> Any:
         if name in ("intValue", "int_value"):
             return int(told) if isinstance(told, int) or str(told).lstrip("-").isdigit() else told
         if name in ("arrayValue", "array_value"):
-            return [plain(each) for each in (told or {}).get("values") or ()]
+            return [plain_value(each) for each in (told or {}).get("values") or ()]
         if name in ("kvlistValue", "kvlist_value"):
-            return pairs((told or {}).get("values"))
+            return attribute_map((told or {}).get("values"))
     return None if not value else dict(value)
 
 
-def pairs(told: Any) -> dict[str, Any]:
+def attribute_map(told: Any) -> dict[str, Any]:
     """Attributes as a map, from either spelling; nested maps of undotted names become dotted ones
     (Phoenix).
     """
@@ -83,7 +83,7 @@ def pairs(told: Any) -> dict[str, Any]:
                 found[name] = value
         return found
     listed = (each for each in told or () if isinstance(each, Mapping))
-    return {str(each.get("key", "")): plain(each.get("value")) for each in listed}
+    return {str(each.get("key", "")): plain_value(each.get("value")) for each in listed}
 
 
 _NESTED = {
@@ -123,7 +123,7 @@ def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     return [found[number] for number in sorted(found)]
 
 
-def seconds(told: Any) -> float:
+def attribute_seconds(told: Any) -> float:
     """Seconds of the epoch: of nanoseconds (texts too), micro- and milliseconds, ISO times; 0.0 for
     what is no time.
     """
@@ -153,17 +153,19 @@ def of_span(told: Mapping[str, Any], scope: str = "", line: int = 0) -> Traced:
     """A span of OTLP JSON, of a plain list (strands, Phoenix) or of Jaeger."""
     context = told.get("context") or told.get("span_context") or {}
     tags = told.get("attributes", told.get("tags"))
-    attributes = pairs(tags)
+    attributes = attribute_map(tags)
     if told.get("span_kind") and str(told["span_kind"]).isupper():
         attributes.setdefault("openinference.span.kind", told["span_kind"])
     events = [
         _read_event(each)
         for each in told.get("events") or told.get("span_events") or told.get("logs") or ()
     ]
-    start = seconds(
+    start = attribute_seconds(
         _find_first(told, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
     )
-    end = seconds(_find_first(told, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"))
+    end = attribute_seconds(
+        _find_first(told, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
+    )
     if not end and told.get("duration") and start:
         end = start + float(told["duration"]) / 1e6
     inner = told.get("scope")
@@ -191,9 +193,9 @@ def _find_parent_reference(told: Mapping[str, Any]) -> Any:
 
 def _read_event(told: Mapping[str, Any]) -> SpanEvent:
     time = _find_first(told, "timeUnixNano", "time_unix_nano", "timestamp", "time")
-    about = pairs(told.get("attributes", told.get("fields")))
+    about = attribute_map(told.get("attributes", told.get("fields")))
     name = str(_find_first(told, "name", "event_name", "eventName") or about.get("event") or "")
-    return SpanEvent(name, seconds(time), about)
+    return SpanEvent(name, attribute_seconds(time), about)
 
 
 def _find_error(
@@ -219,20 +221,20 @@ def _find_error(
 
 def of_log(told: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
     """A log record: its trace, its span and what it says; a structured body joins the attributes."""
-    attributes = pairs(told.get("attributes"))
-    body = plain(told.get("body"))
+    attributes = attribute_map(told.get("attributes"))
+    body = plain_value(told.get("body"))
     name = str(_find_first(told, "eventName", "event_name") or attributes.get("event.name") or "")
     if isinstance(body, Mapping):
         attributes["body"] = dict(body)
     elif body is not None:
         attributes["body"] = body
-    time = seconds(
+    time = attribute_seconds(
         _find_first(told, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
     )
     trace, span = _find_first(told, "traceId", "trace_id"), _find_first(told, "spanId", "span_id")
     return identity(trace), identity(span), SpanEvent(name, time, attributes)
 
 
-def text_of(value: Any) -> str:
+def attribute_text(value: Any) -> str:
     """A value as text: itself, or its JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

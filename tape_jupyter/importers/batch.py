@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.importers.rows import rows
+from tape_jupyter.importers.rows import source_rows
 from tape_jupyter.importers.source import Source, TraceError
 
 _LOOKED_AT = 50
@@ -17,7 +17,7 @@ Ask = tuple[str, str, Any]
 """A request's method, its path, and its JSON."""
 
 
-def asked(
+def requests_of_results(
     source: Source, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]], wanted: set[str]
 ) -> dict[str, Ask]:
     """The requests of these results, from the one file beside them that has them all; none where
@@ -62,7 +62,7 @@ def _read_requests(
             return {}
         return {
             own: ask
-            for _, row, _ in rows(beside, "requests")
+            for _, row, _ in source_rows(beside, "requests")
             if isinstance(row, dict)
             for own, ask in read(row)
         }

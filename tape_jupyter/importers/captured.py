@@ -7,7 +7,7 @@ from typing import Any
 
 from tape_jupyter.core.call import Headers, Reply
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.recorded import without_coding
 
 
@@ -34,7 +34,7 @@ def stream_of(events: Sequence[Any], status: int, headers: Headers, start: float
             else rebuild.compact(data)
         )
         chunks.append(head + b"data: " + text + b"\n\n")
-        time = seconds(each.get("timestamp")) if wrapped else 0.0
+        time = attribute_seconds(each.get("timestamp")) if wrapped else 0.0
         if time and start:
             waits.append(round(max(time - start, 0.0), 4))
     known = without_coding(headers) or rebuild.SSE_HEADERS

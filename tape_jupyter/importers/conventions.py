@@ -15,11 +15,11 @@ from typing import Any, get_args
 
 from tape_jupyter.core.call import End, FunctionCall, Reply, Request, Value
 from tape_jupyter.importers import gemini, neutral, observed, rebuild
-from tape_jupyter.importers.attributes import SpanEvent, Traced, indexed, text_of
+from tape_jupyter.importers.attributes import SpanEvent, Traced, attribute_text, indexed
 from tape_jupyter.importers.neutral import Conversation
 from tape_jupyter.importers.observed import ObservedStep
-from tape_jupyter.importers.recorded import headers_of, status_of
-from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.recorded import read_headers, status_of
+from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import load_or_text
 from tape_jupyter.importers.trace import Call, Grade, Origin, Run, Span
 
@@ -38,7 +38,9 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-def item(span: Traced, file: str, events: list[SpanEvent] | None = None) -> Call | Span | Run:
+def item_of_span(
+    span: Traced, file: str, events: list[SpanEvent] | None = None
+) -> Call | Span | Run:
     """The call that a span is, the run that it stands for, or the span itself. `events`: its log
     records.
     """
@@ -78,27 +80,28 @@ def _read_exported_call(span: Traced) -> Call | None:
     """A call that we exported ourselves (exporters/spans.py): its exact request and reply as one
     JSON text.
     """
-    told = mapping(load_or_text(span.attributes.get("tape.call")))
+    told = mapping_field(load_or_text(span.attributes.get("tape.call")))
     if told.get("kind") in ("tool", "retrieval") and isinstance(told.get("arguments"), dict):
         return _read_exported_tool(span, told)
-    asked, said = mapping(told.get("request")), mapping(told.get("reply"))
+    asked, said = mapping_field(told.get("request")), mapping_field(told.get("reply"))
     if not asked.get("url") or not {"status", "error"} & said.keys():
         return None
     request = Request(
         str(asked.get("method") or "POST"),
         str(asked["url"]),
-        headers_of(asked.get("headers")),
+        read_headers(asked.get("headers")),
         _decode_body(asked),
     )
     body = _decode_body(said)
-    sizes, waits = listed(said.get("reads")), listed(said.get("waits"))
+    sizes, waits = listed_field(said.get("reads")), listed_field(said.get("waits"))
     ends = list(accumulate((size for size in sizes if isinstance(size, int)), initial=0))
     whole = ends[-1] == len(body) and all(start < end for start, end in pairwise(ends))
     chunks = tuple(body[start:end] for start, end in pairwise(ends)) if whole else (body,)
     timed = len(waits) == len(chunks) and all(isinstance(wait, (int, float)) for wait in waits)
     error = said.get("error")
     reply = Reply(
-        status_of(said["status"]) if said.get("status") is not None else None, headers_of(said.get("headers")), chunks,
+        status_of(said["status"]) if said.get("status") is not None else None,
+        read_headers(said.get("headers")), chunks,
         tuple(map(float, waits)) if timed else (),
         said["end"] if said.get("end") in get_args(End) else "complete",
         error if isinstance(error, dict) else None, str(said.get("version") or "HTTP/1.1"),
@@ -300,7 +303,7 @@ def _read_message(told: Mapping[str, Any]) -> dict[str, Any]:
             {"type": "tool_call_response", "id": told.get("message.tool_call_id", ""), "response": content or ""}
         ]}  # fmt: skip
     if content:
-        parts.append({"type": "text", "content": text_of(content)})
+        parts.append({"type": "text", "content": attribute_text(content)})
     for each in indexed(told, "message.contents"):
         kind = str(each.get("message_content.type") or "text")
         text = each.get("message_content.text")
@@ -423,7 +426,7 @@ def _read_adk(span: Traced) -> Call | None:
     if not isinstance(asked, dict) or not asked.get("contents"):
         return None
     config = {n: each for n, each in (asked.get("config") or {}).items() if n != "labels"}
-    body = gemini.body_of({"contents": asked["contents"], "config": config})
+    body = gemini.gemini_body({"contents": asked["contents"], "config": config})
     told = gemini.camel(said) if isinstance(said, dict) else {}
     candidate = {
         "content": told.get("content", {}),
@@ -438,7 +441,7 @@ def _read_adk(span: Traced) -> Call | None:
     model = str(asked.get("model") or span.text("gen_ai.request.model"))
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model)
     missing = ["url", "request headers", "reply headers", "request bytes", "reply bytes"]
-    if any("types." in text_of(tool) for tool in body.get("tools") or ()):
+    if any("types." in attribute_text(tool) for tool in body.get("tools") or ()):
         missing.append("tool schemas")
     answer = (
         _build_failed_reply(span, assumed)
@@ -493,7 +496,7 @@ def _read_conversation(span: Traced) -> Conversation | None:
     if not isinstance(tools, list):
         tools = indexed(told, "llm.request.functions")
     settings = {
-        name: observed.literal(told[f"gen_ai.request.{key}"])
+        name: observed.parse_literal(told[f"gen_ai.request.{key}"])
         for key, name in _SETTINGS.items()
         if told.get(f"gen_ai.request.{key}") is not None
     }
@@ -513,7 +516,7 @@ def _read_conversation(span: Traced) -> Conversation | None:
 def _join_system(system: Any) -> str:
     if isinstance(system, list):
         return "\n\n".join(
-            text_of(each.get("content", "")) for each in system if isinstance(each, Mapping)
+            attribute_text(each.get("content", "")) for each in system if isinstance(each, Mapping)
         )
     return system if isinstance(system, str) else ""
 
@@ -570,7 +573,9 @@ def _read_event_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str,
                 "response": content if content is not None else "",
             }
         ]
-    parts: list[dict[str, Any]] = [{"type": "text", "content": text_of(content)}] if content else []
+    parts: list[dict[str, Any]] = (
+        [{"type": "text", "content": attribute_text(content)}] if content else []
+    )
     for each in load_or_text(told.get("tool_calls")) or ():
         inner = each.get("function", each) if isinstance(each, Mapping) else {}
         parts.append(
@@ -604,7 +609,9 @@ def _read_numbered_message(told: Mapping[str, Any]) -> dict[str, Any]:
         }
         return {"role": role, "parts": [part]}
     parts: list[dict[str, Any]] = (
-        [{"type": "text", "content": text_of(told["content"])}] if told.get("content") else []
+        [{"type": "text", "content": attribute_text(told["content"])}]
+        if told.get("content")
+        else []
     )
     parts += [
         {
@@ -627,7 +634,7 @@ def _read_vercel(span: Traced) -> Call | None:
     if told.get("ai.response.reasoning"):
         parts.append({"type": "reasoning", "content": told["ai.response.reasoning"]})
     if said := told.get("ai.response.text") or told.get("ai.response.object"):
-        parts.append({"type": "text", "content": text_of(said)})
+        parts.append({"type": "text", "content": attribute_text(said)})
     uses = load_or_text(told.get("ai.response.toolCalls")) or ()
     parts += [_read_vercel_tool_call(each) for each in uses if isinstance(each, Mapping)]
     listed = told.get("ai.prompt.tools") or []
@@ -648,7 +655,7 @@ def _read_vercel(span: Traced) -> Call | None:
         "frequencyPenalty": "frequency_penalty",
     }
     settings = {
-        name: observed.literal(told[f"ai.settings.{key}"])
+        name: observed.parse_literal(told[f"ai.settings.{key}"])
         for key, name in names.items()
         if told.get(f"ai.settings.{key}") is not None
     }
@@ -709,7 +716,7 @@ def _build_neutral_call(span: Traced, told: Conversation, provider: str, grade: 
             for each in first
             for part in neutral.parts_of(each)
         ]
-        told.system = told.system or "\n\n".join(map(text_of, texts))
+        told.system = told.system or "\n\n".join(map(attribute_text, texts))
         told.asked = [each for each in told.asked if each.get("role") != "system"]
     request, reply, missing, assumed = neutral.call_parts(
         told, provider, api, _find_base_url(span, api), _find_region(span)

@@ -38,7 +38,7 @@ def parameters(
     return kept, mixed
 
 
-def request_of(
+def envelope_request(
     asked: Any, told: Mapping[str, Any], provider: str, assumed: list[str]
 ) -> dict[str, Any] | None:
     """A request's JSON of its messages (or its input) and its parameters; None where they are no
@@ -65,7 +65,7 @@ def request_of(
     return {"messages": asked, **told} if all("role" in each for each in maps) else None
 
 
-def reply_of(
+def envelope_reply(
     api: str, said: Any, model: str, usage: Mapping[str, int], about: Mapping[str, Any]
 ) -> Any:
     """A reply's JSON of its choices, its output items, its content or its text; as it is where it

@@ -48,7 +48,7 @@ def are_keywords(told: Mapping[str, Any]) -> bool:
     )
 
 
-def body_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def gemini_body(told: Mapping[str, Any]) -> dict[str, Any]:
     """The body that google-genai sends for these arguments (`contents`, `config`), less `model`."""
     body: dict[str, Any] = {"contents": _build_contents(told.get("contents"))}
     given = told.get("config")

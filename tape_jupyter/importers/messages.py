@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.importers.attributes import text_of
-from tape_jupyter.importers.rows import decoded
+from tape_jupyter.importers.attributes import attribute_text
+from tape_jupyter.importers.rows import decode_field
 
 Message = dict[str, Any]
 _ROLES = {
@@ -29,17 +29,17 @@ _RESULTS = {
 
 def messages_of(told: Any) -> list[Message]:
     """The messages that a list holds (a text is one of the user); lists in it are taken apart."""
-    found = decoded(told)
+    found = decode_field(told)
     if isinstance(found, str):
-        return [{"role": "user", "parts": [text(found)]}] if found else []
+        return [{"role": "user", "parts": [text_part(found)]}] if found else []
     if isinstance(found, Mapping):
-        return [message_of(found)]
+        return [parse_message(found)]
     made: list[Message] = []
     if isinstance(found, list) and found and all(map(is_part, found)):
         return [{"role": "user", "parts": [part_of(each) for each in found]}]
     for each in found if isinstance(found, list) else ():
         if isinstance(each, Mapping) and not is_declaration(each):
-            made.append(message_of(each))
+            made.append(parse_message(each))
         elif isinstance(each, (list, str)):
             made += messages_of(each)
     return made
@@ -66,24 +66,24 @@ def is_part(told: Any) -> bool:
     return isinstance(told.get("text"), str) or _is_call(told) or "thinking" in told
 
 
-def text(content: Any) -> dict[str, Any]:
-    return {"type": "text", "content": text_of(content)}
+def text_part(content: Any) -> dict[str, Any]:
+    return {"type": "text", "content": attribute_text(content)}
 
 
-def message_of(told: Mapping[str, Any]) -> Message:
+def parse_message(told: Mapping[str, Any]) -> Message:
     """One message of any of these forms."""
     if isinstance(told.get("kwargs"), Mapping) and (
         told.get("lc") or "id" in told
     ):  # LangChain, serialized
         name = told.get("id")
         kind = str(name[-1] if isinstance(name, list) and name else told.get("type", ""))
-        return message_of({"type": kind, **told["kwargs"], "id": None})
+        return parse_message({"type": kind, **told["kwargs"], "id": None})
     if (
         isinstance(told.get("data"), Mapping) and "content" in told["data"]
     ):  # LangChain, as `message_to_dict`
-        return message_of({**told["data"], "type": told.get("type", "")})
+        return parse_message({**told["data"], "type": told.get("type", "")})
     if isinstance(told.get("message"), Mapping) and "role" not in told:
-        return message_of(
+        return parse_message(
             {**told["message"], "finish_reason": told.get("finish_reason", told.get("stop_reason"))}
         )
     kind = str(told.get("role") or told.get("type") or "user")
@@ -126,7 +126,7 @@ def _read_parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
     if isinstance(content, list):
         yield from (part_of(each) for each in content)
     elif content not in (None, ""):
-        yield text(content)
+        yield text_part(content)
     more = told.get("additional_kwargs")
     kwargs: Mapping[str, Any] = more if isinstance(more, Mapping) else {}
     seen = (
@@ -134,11 +134,13 @@ def _read_parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
         if isinstance(content, list)
         else set()
     )
-    for each in decoded(told.get("tool_calls")) or decoded(kwargs.get("tool_calls")) or ():
-        if isinstance(each, Mapping) and (call := call_of(each))["id"] not in seen:
+    for each in (
+        decode_field(told.get("tool_calls")) or decode_field(kwargs.get("tool_calls")) or ()
+    ):
+        if isinstance(each, Mapping) and (call := tool_call_of(each))["id"] not in seen:
             yield call
     if isinstance(old := told.get("function_call") or kwargs.get("function_call"), Mapping):
-        yield call_of(old)
+        yield tool_call_of(old)
 
 
 def _has_results(content: Any) -> bool:
@@ -154,7 +156,7 @@ def _is_call(part: Any) -> bool:
     )
 
 
-def call_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def tool_call_of(told: Mapping[str, Any]) -> dict[str, Any]:
     """A tool call, in any spelling: its id, name and arguments."""
     inner = told.get("function") if isinstance(told.get("function"), Mapping) else told
     assert isinstance(inner, Mapping)
@@ -175,20 +177,20 @@ def call_of(told: Mapping[str, Any]) -> dict[str, Any]:
 def part_of(told: Any) -> dict[str, Any]:
     """A part of a message's content; one of no known type is kept as it is."""
     if not isinstance(told, Mapping):
-        return text(told)
+        return text_part(told)
     kind = str(told.get("type") or "")
     call = next((told[name] for name in _CALL_KEYS if isinstance(told.get(name), Mapping)), None)
     result = next(
         (told[name] for name in _RESULT_KEYS if isinstance(told.get(name), Mapping)), None
     )
     if kind in _CALLS or call is not None:
-        return call_of(told if call is None or kind in _CALLS else call)
+        return tool_call_of(told if call is None or kind in _CALLS else call)
     if kind in _RESULTS or result is not None:
         return _read_result(told if result is None else result)
     said = told.get("text", told.get("content"))
     if kind in ("thinking", "reasoning"):
         said = told.get("thinking", told.get("reasoning", said))
-        return {"type": "reasoning", "content": text_of(said or told.get("summary") or "")}
+        return {"type": "reasoning", "content": attribute_text(said or told.get("summary") or "")}
     if (kind in _PLAIN_TEXT or not kind) and isinstance(said, str):
         return {"type": "text", "content": said}
     return {**told, "type": kind or "other"}
@@ -222,9 +224,9 @@ def said_messages(told: Any) -> list[Message]:
     """The messages of a reply: an envelope of a provider or of LangChain, a message, a list of
     them, or a text.
     """
-    found = decoded(told)
+    found = decode_field(told)
     if isinstance(found, str):
-        return [{"role": "assistant", "parts": [text(found)]}] if found else []
+        return [{"role": "assistant", "parts": [text_part(found)]}] if found else []
     if isinstance(found, list):
         return _read_reply_list(found)
     return _read_reply_map(found) if isinstance(found, Mapping) else []
@@ -234,7 +236,7 @@ def _read_reply_list(found: list[Any]) -> list[Message]:
     maps = [each for each in found if isinstance(each, Mapping)]
     if maps and len(maps) == len(found):
         if all(_is_call(each) or "toolName" in each for each in maps):
-            return [{"role": "assistant", "parts": [call_of(each) for each in maps]}]
+            return [{"role": "assistant", "parts": [tool_call_of(each) for each in maps]}]
         if all(map(is_part, maps)):
             return [{"role": "assistant", "parts": [part_of(each) for each in maps]}]
         if all("finish_reason" in each or "stop_reason" in each for each in maps):
@@ -247,13 +249,13 @@ def _read_reply_map(found: Mapping[str, Any]) -> list[Message]:
         if isinstance(found.get(name), list) and found[name]:
             return [each for inner in _flatten_lists(found[name]) for each in _read_choice(inner)]
     if {"role", "content", "parts", "kwargs", "tool_calls"} & found.keys():
-        return [{**message_of(found), "role": "assistant"}]
+        return [{**parse_message(found), "role": "assistant"}]
     if isinstance(found.get("messages"), list):
         return said_messages(found["messages"][-1:])
     for name in ("message", "output", "text", "completion", "answer", "response", "result"):
         if found.get(name):
             return said_messages(found[name])
-    return [{"role": "assistant", "parts": [text(dict(found))]}] if found else []
+    return [{"role": "assistant", "parts": [text_part(dict(found))]}] if found else []
 
 
 def _flatten_lists(value: Sequence[Any]) -> Iterator[Mapping[str, Any]]:

@@ -58,12 +58,12 @@ class Conversation:
     stream: bool = False
 
 
-def body_of(api: str, told: Conversation) -> dict[str, Any]:
+def request_body(api: str, told: Conversation) -> dict[str, Any]:
     """The request's JSON."""
     return _BODIES.get(api, _build_chat_body)(told)
 
 
-def reply_of(api: str, told: Conversation) -> dict[str, Any]:
+def reply_body(api: str, told: Conversation) -> dict[str, Any]:
     """The whole reply's JSON."""
     return _REPLIES.get(api, _build_chat_reply)(told)
 
@@ -530,10 +530,10 @@ def call_parts(
     )  # fmt: skip
     if api == rebuild.ANTHROPIC and "max_tokens" not in told.settings:
         assumed.append("max_tokens 1024, which the API requires")
-    whole = reply_of(api, told)
+    whole = reply_body(api, told)
     if told.stream:
         missing.append("chunks")
         reply = rebuild.as_stream(api, whole)
     else:
         reply = rebuild.reply(whole)
-    return rebuild.request(url, body_of(api, told)), reply, missing, assumed
+    return rebuild.request(url, request_body(api, told)), reply, missing, assumed

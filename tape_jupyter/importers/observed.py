@@ -15,7 +15,7 @@ from typing import Any, Literal
 from tape_jupyter.core.call import Reply
 from tape_jupyter.importers import gemini, messages, neutral, rebuild
 from tape_jupyter.importers.neutral import Conversation
-from tape_jupyter.importers.rows import decoded
+from tape_jupyter.importers.rows import decode_field
 from tape_jupyter.importers.trace import Call, Grade, Origin, Span
 
 UNSENT = ("url", "request headers", "reply headers", "request bytes", "reply bytes")
@@ -45,7 +45,7 @@ def usage_of(told: Any) -> dict[str, int]:
         name: next((counts[key] for key in keys if counts.get(key)), None)
         for name, keys in _USAGE.items()
     }
-    numbers = {name: literal(count) for name, count in found.items()}
+    numbers = {name: parse_literal(count) for name, count in found.items()}
     return {
         name: int(count)
         for name, count in numbers.items()
@@ -95,7 +95,7 @@ class ObservedStep:
         return max(self.end - self.start, 0.0) if self.start and self.end else 0.0
 
 
-def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
+def item_of_step(seen: ObservedStep, system: str, file: str) -> Call | Span:
     """The call that a step was. A model call without its messages, and any other step, is a span."""
     made: Call | None = None
     if seen.kind == "model":
@@ -121,8 +121,8 @@ def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **to
 
 
 def _read_sent_json(seen: ObservedStep) -> Call | None:
-    body = decoded(seen.asked)
-    said = decoded(seen.said)
+    body = decode_field(seen.asked)
+    said = decode_field(seen.said)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
         return None
     if not seen.sent and not {"model", "modelId", "contents"} & body.keys():
@@ -186,9 +186,9 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     if chosen and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
     if isinstance(said, dict) and api == rebuild.ANTHROPIC and "content" not in said:
-        said = decoded(said.get("message")) or said  # as LangSmith's wrapper keeps it
+        said = decode_field(said.get("message")) or said  # as LangSmith's wrapper keeps it
     if api == rebuild.GEMINI and gemini.are_keywords(body):
-        body, said = gemini.body_of(body), gemini.camel(said)
+        body, said = gemini.gemini_body(body), gemini.camel(said)
         seen = replace(seen, chunks=gemini.camel(list(seen.chunks)))
         assumed.append("the request's JSON, from the SDK's arguments")
     elif "modelId" in body:  # boto3's, which goes into the address
@@ -251,7 +251,7 @@ _FAILED = 400
 
 def _rebuild_call(seen: ObservedStep) -> Call | None:
     """A call that is told in messages, in whatever form."""
-    body = decoded(seen.asked)
+    body = decode_field(seen.asked)
     body = body if isinstance(body, Mapping) else {"messages": body}
     listed = next((body[name] for name in _LISTS if body.get(name)), None)
     alone = listed is None and bool({"content", "role"} & body.keys())
@@ -263,8 +263,8 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     said = messages.said_messages(seen.said)
     tools = [
         *seen.tools,
-        *(decoded(body.get("tools")) or ()),
-        *messages.declarations(decoded(listed)),
+        *(decode_field(body.get("tools")) or ()),
+        *messages.declarations(decode_field(listed)),
     ]
     model = seen.model or str(body.get("model") or "")
     guessed: list[str] = []
@@ -274,7 +274,7 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     settings = {**body, **seen.settings}
     told = Conversation(
         model, _read_system(body), list(asked), list(said), neutral.functions(tools),
-        {name: literal(settings[name]) for name in _SETTINGS if settings.get(name) not in _UNSET},
+        {name: parse_literal(settings[name]) for name in _SETTINGS if settings.get(name) not in _UNSET},
         str(said[0].get("finish_reason") or "") if said else "", usage=seen.usage, stream=seen.stream,
     )  # fmt: skip
     if api != rebuild.OPENAI_CHAT:
@@ -300,7 +300,7 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
 
 def _is_responses_reply(said: Any) -> bool:
     """Whether the reply is one of OpenAI's Responses API."""
-    told = decoded(said)
+    told = decode_field(said)
     return isinstance(told, Mapping) and (
         told.get("object") == "response" or str(told.get("id")).startswith("resp_")
     )
@@ -329,7 +329,7 @@ _UNSET = (None, "", "None", "null", "undefined", "NOT_GIVEN")
 """How platforms write a parameter that was not given."""
 
 
-def literal(value: Any) -> Any:
+def parse_literal(value: Any) -> Any:
     """Platforms keep numbers and booleans as texts."""
     if isinstance(value, str):
         if value.lower() in ("true", "false"):
@@ -337,7 +337,7 @@ def literal(value: Any) -> Any:
         try:
             return float(value) if "." in value else int(value)
         except ValueError:
-            return decoded(value)
+            return decode_field(value)
     return value
 
 
@@ -354,7 +354,7 @@ def _unwrap_result(result: Any) -> Any:
 
 
 def _build_tool_call(seen: ObservedStep) -> Call:
-    given, result = decoded(seen.asked), _unwrap_result(decoded(seen.said))
+    given, result = decode_field(seen.asked), _unwrap_result(decode_field(seen.said))
     request = rebuild.tool_call(seen.name, given)
     if seen.kind == "retrieval":
         request = replace(request, kind="retrieval")

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
-from tape_jupyter.encoding.http.aws_event_stream import frame
+from tape_jupyter.encoding.http.aws_event_stream import encode_frame
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.importers.source import load_or_text
 from tape_jupyter.providers import editing
@@ -215,7 +215,7 @@ def _encode_event(api: str, chunk: Any) -> bytes:
 def _encode_converse_frame(chunk: Mapping[str, Any]) -> bytes:
     """`{"contentBlockDelta": {...}}` as a frame of that type."""
     name, payload = next(iter(chunk.items()), ("", {}))
-    return frame(
+    return encode_frame(
         {":event-type": str(name), ":content-type": "application/json", ":message-type": "event"},
         compact(payload),
     )
@@ -223,7 +223,7 @@ def _encode_converse_frame(chunk: Mapping[str, Any]) -> bytes:
 
 def _encode_invoke_frame(chunk: Any) -> bytes:
     payload = compact({"bytes": base64.b64encode(compact(chunk)).decode("ascii")})
-    return frame(
+    return encode_frame(
         {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"},
         payload,
     )

@@ -48,7 +48,7 @@ class Joined(Protocol):
 
 
 @cache
-def known() -> dict[str, Format]:
+def known_formats() -> dict[str, Format]:
     """Every format by its name: our own, and those of installed packages. Ours keep their names."""
     own = {
         each.name: f"{formats.__name__}.{each.name}"
@@ -59,17 +59,17 @@ def known() -> dict[str, Format]:
     }
     for name, point in plugins.entry_points_of(GROUP).items():
         if name not in found:
-            found[name] = cast("Format", plugins.load(point, ModuleType))
+            found[name] = cast("Format", plugins.load_entry_point(point, ModuleType))
     return found
 
 
-def named(name: str) -> Format:
+def named_format(name: str) -> Format:
     """Raises TapeUsageError for a name that is none."""
-    if name not in known():
+    if name not in known_formats():
         raise TapeUsageError(
-            f"{name}: there is no such format; there are: {', '.join(sorted(known()))}"
+            f"{name}: there is no such format; there are: {', '.join(sorted(known_formats()))}"
         )
-    return known()[name]
+    return known_formats()[name]
 
 
 def recognised(source: Source) -> tuple[str, Format]:
@@ -83,12 +83,12 @@ def recognised(source: Source) -> tuple[str, Format]:
         best = _find_surest(source)
     if not best:
         raise UnknownFormat(
-            f"is in no format that is known: {', '.join(sorted(known()))}", path=source.name
+            f"is in no format that is known: {', '.join(sorted(known_formats()))}", path=source.name
         )
-    return best, known()[best]
+    return best, known_formats()[best]
 
 
 def _find_surest(source: Source) -> str:
-    sure = {name: each.recognises(source) for name, each in known().items()}
+    sure = {name: each.recognises(source) for name, each in known_formats().items()}
     best = max(sure, key=lambda name: sure[name], default="")
     return best if best and sure[best] > 0 else ""

@@ -23,7 +23,7 @@ def document(source: Source) -> Any:
     if source.head_text[:1] in ("{", "["):
         return source.json()
     try:
-        return yaml.load(source.text(), needs("yaml", "YAML recordings", source.name))
+        return yaml.load_document(source.text(), needs("yaml", "YAML recordings", source.name))
     except yaml.YamlError as error:
         raise TraceError(error.reason, path=source.name, line=error.line) from None
 
@@ -33,7 +33,7 @@ def has_key(source: Source, name: str) -> bool:
     return re.search(rf"^{name}:\s", source.head_text + "\n", re.MULTILINE) is not None
 
 
-def headers_of(told: Any) -> Headers:
+def read_headers(told: Any) -> Headers:
     """Headers from a map of names to a value or to values, or from a list of pairs."""
     if isinstance(told, Mapping):
         return tuple((_to_text(name), _to_text(each)) for name, each in _iterate_pairs(told))
@@ -70,7 +70,7 @@ def without_coding(headers: Headers) -> Headers:
     return tuple((name, value) for name, value in headers if name.lower() not in _CODED)
 
 
-def decoded(headers: Headers, body: bytes) -> Headers:
+def decoded_headers(headers: Headers, body: bytes) -> Headers:
     """The headers that are true of the body: recorders take the content-encoding off, and leave its
     header.
     """
@@ -84,7 +84,7 @@ def decoded(headers: Headers, body: bytes) -> Headers:
     return without_coding(headers) if body[:1] in (b"{", b"[", b"e", b"d", b"<") else headers
 
 
-def moment(told: Any) -> float:
+def parse_moment(told: Any) -> float:
     """Seconds of the epoch of an ISO or RFC 2822 time; 0.0 for none."""
     text = str(told or "")
     for read in (datetime.fromisoformat, parsedate_to_datetime):
@@ -96,7 +96,7 @@ def moment(told: Any) -> float:
     return 0.0
 
 
-def exchange(  # noqa: PLR0913 - what an exchange is
+def recorded_exchange(  # noqa: PLR0913 - what an exchange is
     source: Source, number: int, system: str, request: Request, reply: Reply, *, grade: Grade = "W",
     missing: list[str] | None = None, assumed: list[str] | None = None, start: float = 0.0, line: int = 0,
 ) -> Item:  # fmt: skip
@@ -105,7 +105,7 @@ def exchange(  # noqa: PLR0913 - what an exchange is
         return Skipped("an interaction without a whole URL", line=line)
     lost = [LOST] if missing is None else missing
     if start == 0.0:  # the reply says when it was made
-        start = moment(reply.header("date"))
+        start = parse_moment(reply.header("date"))
     return Call(
         f"{number}", "http", request, reply, grade, Origin(system, source.name, f"{number}", line), start=start,
         missing=lost, assumed=assumed or [],

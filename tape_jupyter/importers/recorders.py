@@ -14,7 +14,7 @@ _PROVIDERS = {
 }  # fmt: skip
 
 
-def provider_of(*names: Any) -> str:
+def named_provider(*names: Any) -> str:
     """The provider that one of these names (a method's, an endpoint's) tells of."""
     for name in names:
         for part, provider in _PROVIDERS.items():
@@ -23,7 +23,7 @@ def provider_of(*names: Any) -> str:
     return ""
 
 
-def named(arguments: Any) -> Any:
+def named_arguments(arguments: Any) -> Any:
     """`{args, kwargs}` as one map: positions are names."""
     if not isinstance(arguments, Mapping) or not {"args", "kwargs"} & arguments.keys():
         return arguments
@@ -37,7 +37,7 @@ def named(arguments: Any) -> Any:
     return {**given, **(more if isinstance(more, Mapping) else {})}
 
 
-def error_of(told: Any) -> tuple[str, str]:
+def error_words(told: Any) -> tuple[str, str]:
     """An error's message and its class."""
     if isinstance(told, Mapping):
         return str(told.get("message") or told.get("type") or "error"), str(told.get("type") or "")

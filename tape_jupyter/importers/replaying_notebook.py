@@ -32,7 +32,7 @@ def require_free(path: Path) -> None:
         raise TapeUsageError(f"{path} is there already, and is not overwritten; name another")
 
 
-def write(path: Path, cassette: Path) -> list[str]:
+def write_replaying_notebook(path: Path, cassette: Path) -> list[str]:
     """Write the notebook beside its cassette. Returns what it does not call, and why. Nothing is
     overwritten.
     """
@@ -114,7 +114,7 @@ class _Maker:
         if isinstance(reply, Reply) and reply.status == 101:
             self.left.append(f"{entry.name}: a WebSocket")
             return ""
-        words = sdk_words.words(request)
+        words = sdk_words.request_words(request)
         self._needs.update(filter(None, (words.needs, words.client.needs if words.client else "")))
         asked = words.ask(self._name_client(words.client))
         lines = [
@@ -151,7 +151,8 @@ class _Maker:
                 stub = f"{plain}_{len(taken) + 1}"
             self._stubs[key], self._kinds[stub] = stub, call.kind
         given = "".join(
-            f"    {each}={sdk_words.literal(value, 4)},\n" for each, value in call.arguments.items()
+            f"    {each}={sdk_words.python_words(value, 4)},\n"
+            for each, value in call.arguments.items()
         )
         asked = f"{self._stubs[key]}(\n{given})" if given else f"{self._stubs[key]}()"
         failed = getattr(reply, "error", None) is not None

@@ -31,7 +31,7 @@ def read_rows(
 
     What is no object is a `Skipped`, and keeps its text.
     """
-    for path, row, line in rows(source, *lists):
+    for path, row, line in source_rows(source, *lists):
         if len(path) == 1 and path[0] not in ("[]", "broken", beside):
             continue
         if isinstance(row, dict):
@@ -44,7 +44,7 @@ def read_rows(
             yield Skipped("a record that is no JSON object", line=line, text=str(row))
 
 
-def rows(source: Source, *lists: str) -> Iterator[Value]:
+def source_rows(source: Source, *lists: str) -> Iterator[Value]:
     """Each record of a file; of an object that has one of `lists`, each item of that list and each
     other field.
     """
@@ -133,7 +133,7 @@ def _parse_cell(text: str) -> Any:
         return text
 
 
-def decoded(value: Any) -> Any:
+def decode_field(value: Any) -> Any:
     """A field that holds JSON, as text or as text of text; a text that is none stays."""
     for _ in range(_DEEPEST):
         if not isinstance(value, str):
@@ -152,13 +152,13 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping_field(value: Any) -> dict[str, Any]:
     """The object that a field holds, as it is or as JSON text; an empty one where it holds none."""
-    found = decoded(value)
+    found = decode_field(value)
     return found if isinstance(found, dict) else {}
 
 
-def listed(value: Any) -> list[Any]:
+def listed_field(value: Any) -> list[Any]:
     """The list that a field holds, as it is or as JSON text; an empty one where it holds none."""
-    found = decoded(value)
+    found = decode_field(value)
     return found if isinstance(found, list) else []

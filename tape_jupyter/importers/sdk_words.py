@@ -70,7 +70,7 @@ class Words:
     needs: str = ""
 
 
-def words(request: Request) -> Words:
+def request_words(request: Request) -> Words:
     """The code for one request."""
     body = _parse_body(request)
     address = urlsplit(request.url)
@@ -92,7 +92,7 @@ def words(request: Request) -> Words:
 
 
 def _parse_body(request: Request) -> Any:
-    data = http.plain(request.headers, request.body)
+    data = http.decoded_body(request.headers, request.body)
     return http.loads(data) if data else None
 
 
@@ -268,7 +268,7 @@ def _build_bedrock_words(host: str, path: str, query: str, body: dict[str, Any])
     else:
 
         def format_call(name: str) -> str:
-            text = literal(body, 4)
+            text = python_words(body, 4)
             return f"{name}.{function}(\n    modelId={model!r},\n    body=json.dumps({text}),\n)"
 
     if action == "converse":
@@ -330,23 +330,25 @@ def _format_call(
 ) -> str:
     """A call of a function, an argument a line."""
     lines = [f"    {each!r},\n" for each in first]
-    lines += [f"    {name}={literal(value, 4)},\n" for name, value in given.items()]
+    lines += [f"    {name}={python_words(value, 4)},\n" for name, value in given.items()]
     lines += [f"    {name}={text},\n" for name, text in code.items()]
     return f"{function}(\n{''.join(lines)})"
 
 
-def literal(value: Any, indent: int = 0) -> str:
+def python_words(value: Any, indent: int = 0) -> str:
     """A JSON value (or bytes) as Python, over several lines where it is long."""
     plain = _format_literal(value)
     if len(plain) + indent <= WIDTH or not value or not isinstance(value, dict | list):
         return plain
     pad = " " * (indent + 4)
     if isinstance(value, dict):
-        inner = [f"{pad}{name!r}: {literal(each, indent + 4)},\n" for name, each in value.items()]
+        inner = [
+            f"{pad}{name!r}: {python_words(each, indent + 4)},\n" for name, each in value.items()
+        ]
         return "{\n" + "".join(inner) + " " * indent + "}"
     return (
         "[\n"
-        + "".join(f"{pad}{literal(each, indent + 4)},\n" for each in value)
+        + "".join(f"{pad}{python_words(each, indent + 4)},\n" for each in value)
         + " " * indent
         + "]"
     )

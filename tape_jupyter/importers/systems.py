@@ -401,7 +401,7 @@ SYSTEMS: Sequence[System] = (
 )
 
 
-def page(system: System) -> str:
+def system_page(system: System) -> str:
     """A system's page."""
     return "\n".join(_format_page(system)) + "\n"
 
@@ -444,7 +444,7 @@ _VIEWED = (
 )
 
 
-def table() -> str:
+def systems_page() -> str:
     """The page of all of them."""
     lines = [
         "# Systems whose traces and recordings replay here", "",
@@ -465,7 +465,7 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(folder: Path) -> None:
+def write_pages(folder: Path) -> None:
     """Write every page."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
@@ -474,8 +474,11 @@ def write(folder: Path) -> None:
 
 def pages() -> dict[str, str]:
     """Every page by its file's name."""
-    return {"README.md": table(), **{f"{system.name}.md": page(system) for system in SYSTEMS}}
+    return {
+        "README.md": systems_page(),
+        **{f"{system.name}.md": system_page(system) for system in SYSTEMS},
+    }
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write_pages(Path(sys.argv[1]))

@@ -133,7 +133,7 @@ class Transcript:
             yield Skipped("a tool call that got no answer", unanswered)
 
 
-def told(parts: Iterator[Item | Spoken]) -> tuple[list[Item], Spoken]:
+def spoken_items(parts: Iterator[Item | Spoken]) -> tuple[list[Item], Spoken]:
     """What `speak` gives: the items to pass on, and the answer."""
     found = list(parts)
     spoken = found.pop()
@@ -141,7 +141,7 @@ def told(parts: Iterator[Item | Spoken]) -> tuple[list[Item], Spoken]:
     return [each for each in found if not isinstance(each, Spoken)], spoken
 
 
-def text_of(blocks: Any) -> Any:
+def tool_answer_text(blocks: Any) -> Any:
     """A tool's answer: the text of its one block, or the blocks as they are."""
     if isinstance(blocks, Mapping) and isinstance(blocks.get("text"), str):
         return blocks["text"]

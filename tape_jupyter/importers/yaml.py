@@ -26,7 +26,7 @@ class YamlError(TapeError):
         super().__init__(reason)
 
 
-def load(text: str, yaml: Any) -> Any:
+def load_document(text: str, yaml: Any) -> Any:
     """The data of one document. `yaml` is the module PyYAML. Raises YamlError naming the line."""
     try:
         _check_events(text, yaml)

@@ -20,7 +20,7 @@ def current() -> Tape | None:
     return _slot[-1] if _slot else None
 
 
-def here(peek: Callable[[], Request] | None = None) -> Tape | None:
+def tape_here(peek: Callable[[], Request] | None = None) -> Tape | None:
     """The tape, where it wants to be asked of an HTTP call that is made here; None: as if we were
     not there.
 
@@ -34,11 +34,11 @@ def here(peek: Callable[[], Request] | None = None) -> Tape | None:
     return tape if peek is not None and tape.withholds(peek) else None
 
 
-def answers() -> bool:
+def may_answer() -> bool:
     """Whether an HTTP call that is made here may be answered from the tape: then nothing is opened
     beforehand.
     """
-    tape = here()
+    tape = tape_here()
     return tape is not None and tape.answers()
 
 
@@ -48,7 +48,7 @@ def replays() -> bool:
     return tape is not None and tape.replays()
 
 
-def stand_in(name: str, told: str) -> str | None:
+def credential_stand_in(name: str, told: str) -> str | None:
     """A placeholder for a credential of this name that is nowhere to be found; None: it fails as
     without us.
     """
@@ -62,7 +62,7 @@ def setting(name: str) -> str | None:
     return None if tape is None else tape.setting(name)
 
 
-def untyped(call: FunctionCall) -> str | None:
+def untyped_stand_in(call: FunctionCall) -> str | None:
     """What stands in for a secret that a person was asked for and did not type; None: what was
     typed holds.
     """
@@ -75,7 +75,7 @@ def install(tape: Tape) -> None:
     _slot[:] = [tape]
 
 
-def remove() -> None:
+def remove_tape() -> None:
     """Empty the slot: every tap passes straight through."""
     _slot.clear()
 
@@ -92,7 +92,7 @@ def patch_all() -> None:
     """
     from tape_jupyter.instrumentation import import_hook
 
-    import_hook.watch()
+    import_hook.watch_imports()
 
 
 def unpatch_all() -> None:

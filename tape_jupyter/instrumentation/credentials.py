@@ -150,8 +150,8 @@ def _wrap_get_auth_instance(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _build_aws_credentials() -> Any:
     key, secret = (
-        instrumentation.stand_in("AWS_ACCESS_KEY_ID", _AWS_TOLD),
-        instrumentation.stand_in(AWS, _AWS_TOLD),
+        instrumentation.credential_stand_in("AWS_ACCESS_KEY_ID", _AWS_TOLD),
+        instrumentation.credential_stand_in(AWS, _AWS_TOLD),
     )
     if key is None or secret is None:
         return None
@@ -189,7 +189,7 @@ def _wrap_google_default(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _build_google_credentials() -> Any:
-    token = instrumentation.stand_in("GOOGLE_ACCESS_TOKEN", _GOOGLE_TOLD)
+    token = instrumentation.credential_stand_in("GOOGLE_ACCESS_TOKEN", _GOOGLE_TOLD)
     if token is None:
         return None
     from google.oauth2.credentials import Credentials
@@ -245,7 +245,7 @@ def _build_token_or_raise(error: Exception, *, info: bool) -> Any:
 
 
 def _build_azure_token(*, info: bool) -> Any:
-    token = instrumentation.stand_in("AZURE_ACCESS_TOKEN", _AZURE_TOLD)
+    token = instrumentation.credential_stand_in("AZURE_ACCESS_TOKEN", _AZURE_TOLD)
     if token is None:
         return None
     module = import_module("azure.core.credentials")

@@ -26,7 +26,7 @@ from typing import Any
 from tape_jupyter.core import plugins
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.determinism import clock, entropy, timers
-from tape_jupyter.instrumentation.patching import sweep
+from tape_jupyter.instrumentation.patching import sweep_patches
 from tape_jupyter.instrumentation.tools import output
 
 Undo = Callable[[], None]
@@ -34,7 +34,7 @@ Patch = Callable[[ModuleType], Undo]
 GROUP = "tape_jupyter.instrumentation"
 
 
-def watch() -> None:
+def watch_imports() -> None:
     """Tap what is imported, and watch for the rest. Idempotent; called again, it taps what it had
     missed.
     """
@@ -57,7 +57,7 @@ def unwatch() -> None:
             sys.meta_path.remove(_arrivals)
         while _undo:
             _undo.popitem()[1]()
-        sweep()
+        sweep_patches()
 
 
 def _tap_module(name: str, module: ModuleType) -> None:
@@ -99,7 +99,7 @@ def _load_and_patch(tap: str, module: ModuleType) -> Undo:
 
 
 def _patch_added(point: EntryPoint, module: ModuleType) -> Undo:
-    undo: Undo = plugins.load(point, FunctionType)(module)
+    undo: Undo = plugins.load_entry_point(point, FunctionType)(module)
     return undo
 
 

@@ -90,7 +90,7 @@ def _restore_attribute(number: int, name: str) -> None:
         setattr(owner, name, original)
 
 
-def sweep() -> None:
+def sweep_patches() -> None:
     """Take off what still stands, and its copies.
 
     An interrupt may have come before anyone had its undo; modules that were imported meanwhile say
@@ -131,7 +131,7 @@ def undoing(*undone: Callable[[], None]) -> Callable[[], None]:
 
 
 @contextmanager
-def live() -> Iterator[None]:
+def sending_live() -> Iterator[None]:
     """Inside, a tap sends: inner transports stay silent, the guard lets their sockets through."""
     before = SENDING.get()
     SENDING.set(True)
@@ -150,7 +150,7 @@ def sending(capture: Capture) -> Iterator[None]:
     GeneratorExit is the program dropping a stream it was reading, not a failure.
     """
     try:
-        with live():
+        with sending_live():
             yield
     except GeneratorExit:
         capture.close()

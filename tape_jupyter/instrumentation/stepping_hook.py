@@ -20,7 +20,7 @@ FUNCTIONS = frozenset({f"{__package__}.tools.call"})
 """The modules of the doors that send what a person changed."""
 
 
-async def asked(tape: Tape, call: Request | FunctionCall) -> Play | Capture | None:
+async def begin_call(tape: Tape, call: Request | FunctionCall) -> Play | Capture | None:
     """`tape.begin(call)`, for a door that can await."""
     held = tape.hold(call)
     return tape.begin(call) if held is None else await held.arrive()

@@ -73,7 +73,7 @@ class Target:
         return f"{place} through {self.through}" if self.through else place
 
 
-def target(event: str, args: tuple[Any, ...]) -> Target | None:
+def event_target(event: str, args: tuple[Any, ...]) -> Target | None:
     """What this event is about to reach; None if it stays on the machine without a doubt (AF_UNIX,
     `uname`).
     """
@@ -155,7 +155,7 @@ def _decode_text(value: Any) -> str:
     )
 
 
-def said(event: str, args: tuple[Any, ...]) -> str:
+def command_line(event: str, args: tuple[Any, ...]) -> str:
     """The command line of a child process."""
     return shortened(" ".join(_read_command_words(event, args)))
 

@@ -84,7 +84,7 @@ def _is_up(name: str) -> bool:
     return bool(int(Path(f"/sys/class/net/{name}/flags").read_text(encoding="ascii"), 16) & 1)
 
 
-def guards() -> tuple[str, ...]:
+def namespace_guards() -> tuple[str, ...]:
     """What keeps a notebook that runs so from the network, in words; the same on every run of one
     machine.
     """

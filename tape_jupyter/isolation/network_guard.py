@@ -104,7 +104,7 @@ def post(kind: str, text: str, cell: Any = None, *, refused: bool) -> None:
         _board[0].post(kind, text, 0 if cell is None else id(cell), refused=refused)
 
 
-def take() -> list[dict[str, Any]]:
+def take_notes() -> list[dict[str, Any]]:
     """What children told this process since asked."""
     return _board[0].take() if _board and not in_child() else []
 
@@ -227,7 +227,7 @@ class Guard:
 
     def take_children(self, cell: Any) -> list[Sighting]:
         """What forked children of this cell told since asked; a refused one must fail the cell."""
-        self._notes.extend(take())
+        self._notes.extend(take_notes())
         own = [note for note in self._notes if note["cell"] in (0, id(cell))]
         self._notes = deque((note for note in self._notes if note not in own), maxlen=_REMEMBERED)
         return [_build_sighting(note, cell) for note in own]
@@ -260,7 +260,7 @@ class Guard:
     ) -> None:
         where = _format_place(_find_user_frame(frame))
         refusal = BlockedConnection(f"the child process was not started ({where}): {why}")
-        seen = Sighting("child", audit_events.said(event, args), where, cell, refusal)
+        seen = Sighting("child", audit_events.command_line(event, args), where, cell, refusal)
         if in_child():
             _refuse_in_child(seen, leave=event == "os.exec")
         self.policy.on_event(seen)
@@ -272,7 +272,7 @@ class Guard:
         """What is reached, and from where; None if this is the kernel's, or allowed, or not known
         to be the user's.
         """
-        target = audit_events.target(event, args)
+        target = audit_events.event_target(event, args)
         if target is None or _is_socketpair(frame):
             return None
         if self._is_allowed(target):
@@ -333,7 +333,9 @@ class Guard:
             return False
         if target.host in self._addresses:
             return True
-        if not any(hosts.fits(allowed, target.host, target.port) for allowed in self.policy.allow):
+        if not any(
+            hosts.fits_host(allowed, target.host, target.port) for allowed in self.policy.allow
+        ):
             return False
         if target.kind == "lookup":  # the connection that follows names its address only
             self._addresses.update(_resolve_addresses(target.host))

@@ -77,7 +77,7 @@ def _build_confined_command(words: Sequence[str], folders: Iterable[Path]) -> li
 
 def guards() -> tuple[str, ...]:
     """What holds a stranger's notebook here, in words; the same on every run of one machine."""
-    return GUARDS if can_confine() else namespaces.guards()
+    return GUARDS if can_confine() else namespaces.namespace_guards()
 
 
 # ---------------------------------------------------------------- in the process

@@ -29,7 +29,7 @@ from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
-from tape_jupyter.jupyter.tracebacks import short, show_refusals_briefly
+from tape_jupyter.jupyter.tracebacks import short_traceback, show_refusals_briefly
 from tape_jupyter.reports import cell_summary
 from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import CellReport, CellRequest, TapedCell
@@ -70,7 +70,7 @@ def running_cells() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def running() -> int:
+def running_count() -> int:
     """How many IPython cells run on this stack."""
     return sum(1 for _ in running_cells())
 
@@ -92,7 +92,7 @@ class LineTaker:
         self._shell = shell
 
     def __call__(self, lines: Lines) -> Lines:
-        if self.opening(lines) is None or running():
+        if self.opening(lines) is None or running_count():
             return lines
         blank = 1 + next((i for i, line in enumerate(lines[1:]) if not line.isspace()), 0)
         body = self._apply_earlier_transforms(lines[blank:])
@@ -137,7 +137,9 @@ class CellGate(ast.NodeTransformer):
 def rejection(error: BaseException) -> InputRejected:
     """An InputRejected that shows itself by the error's name and in its words, without a traceback."""
     kind = type(
-        type(error).__name__, (InputRejected,), {"_render_traceback_": lambda _: short(error)}
+        type(error).__name__,
+        (InputRejected,),
+        {"_render_traceback_": lambda _: short_traceback(error)},
     )
     rejected: InputRejected = kind(str(error))
     rejected.__cause__ = error
@@ -262,7 +264,7 @@ class CellRunner:
             self.deck.tracker = None
 
     def pre_run_cell(self, info: Any) -> None:
-        depth = running()
+        depth = running_count()
         if self._is_elsewhere(depth):
             return
         if self._open is not None:  # its post_run_cell never came
@@ -275,7 +277,7 @@ class CellRunner:
         """`result` is None when an async cell was cancelled. Comes without a pre_run_cell for a
         blank cell.
         """
-        if self._is_elsewhere(running() + 1):
+        if self._is_elsewhere(running_count() + 1):
             return
         if result is not None and isinstance(result.error_before_exec, InputRejected):
             result.error_before_exec = self.refusal or result.error_before_exec
@@ -315,7 +317,7 @@ class CellRunner:
 
     def begin_here(self) -> None:
         """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
-        depth = running()
+        depth = running_count()
         raw, cell_id = self._read_current_cell()
         if depth and self._open is None and not is_quiet(raw):
             self._begin_cell(raw, cell_id, self.shell.execution_count - 1, depth)
@@ -355,7 +357,7 @@ class CellRunner:
     @property
     def taping(self) -> TapedCell | None:
         """The taped cell that runs now. None where its end was not told: no cell is on this stack."""
-        return self._open.cell if self._open is not None and running() else None
+        return self._open.cell if self._open is not None and running_count() else None
 
     def notebook(self, raw: str = "") -> Path:
         """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises
@@ -504,7 +506,7 @@ class CellRunner:
             self._fail_cell(result, report.misses)
         if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
             ask = opened.cell.ask
-            cell_summary.show(report, shown, ask.notebook, ask.count)
+            cell_summary.show_summary(report, shown, ask.notebook, ask.count)
 
     def _find_result_error(self, result: Any) -> BaseException | None:
         if result is None:
@@ -525,7 +527,10 @@ class CellRunner:
             if error.__traceback__ is not None
             else "This was seen at the cell's end"
         )
-        lines = [*short(error), f"{told}{more}; the cell fails here, since replay refused it."]
+        lines = [
+            *short_traceback(error),
+            f"{told}{more}; the cell fails here, since replay refused it.",
+        ]
         # the hook that front ends override
         self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001
 

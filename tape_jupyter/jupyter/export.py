@@ -36,7 +36,7 @@ class Export(LongCommand):
         return told
 
 
-def text(told: Mapping[str, Any], notebook: Path) -> str:
+def export_text(told: Mapping[str, Any], notebook: Path) -> str:
     """What a person reads of a bundle that was written."""
     saved = datetime.fromtimestamp(notebook.stat().st_mtime).astimezone().strftime("%H:%M:%S")
     held = (
@@ -77,7 +77,7 @@ _IDLE = {"state": "idle", "step": "", "done": 0, "total": 0, "text": "", "path":
 
 
 @answers("export")
-def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def start_export(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{path?, redact?, allow_differences?, no_index?}: begins, and gives how it stands; with {look:
     true} only that.
     """
@@ -93,7 +93,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     command = Export(notebook, [*([path] if path else []), *flags])
     return LongTask("export", viewer, command, _IDLE).begin(
         lambda told: {
-            "text": text(told, notebook),
+            "text": export_text(told, notebook),
             "path": told["path"],
             "sha256": told["sha256"],
             "differs": bool(told["differences"]),
@@ -107,9 +107,9 @@ def _describe_refusal(error: TapeError) -> Mapping[str, Any]:
     return {"differs": "--allow-differences" in why, "secret": "--redact" in why}
 
 
-@answers("export.stop")
-def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    long_command.stop(viewer, "export")
+@answers("export.stop_export")
+def stop_export(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    long_command.stop_command(viewer, "export")
     return {}
 
 

@@ -61,7 +61,7 @@ PARTS: tuple[tuple[str, Lines], ...] = (
 )
 
 
-def text() -> str:
+def help_text() -> str:
     """The page: 100 columns at most."""
     width = max(len(word) for _, lines in PARTS for word, _ in lines)
     parts = []

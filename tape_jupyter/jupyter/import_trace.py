@@ -22,7 +22,7 @@ _IDLE = {"state": "idle", "step": "", "done": 0, "total": 0, "text": "", "path":
 
 
 @answers("import")
-def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def start_import(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{file}: begins, and gives how it stands; with {look: true} that, and the names of files that
     may be meant.
     """
@@ -46,8 +46,8 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 
 @answers("import.stop")
-def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    long_command.stop(viewer, "import")
+def stop_import(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    long_command.stop_command(viewer, "import")
     return {}
 
 
@@ -83,4 +83,4 @@ def _format_import(told: Mapping[str, Any]) -> str:
     left = [f"    not in the notebook: {each}" for each in told.get("not called", ())]
     from tape_jupyter.importers import assemble
 
-    return "\n".join([assemble.text(assemble.Imported.of_record(told)), *left])
+    return "\n".join([assemble.assembly_text(assemble.Imported.of_record(told)), *left])

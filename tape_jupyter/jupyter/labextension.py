@@ -115,7 +115,7 @@ class Beside:
                 _log.exception("tape-jupyter: a page's %s could not be heard", kind)
 
 
-def listen(shell: Any, manager: Any, target: str) -> Beside | None:
+def listen_on_control(shell: Any, manager: Any, target: str) -> Beside | None:
     """Listen on the control channel of a shell's kernel; None where it has none that takes more
     kinds of messages.
     """
@@ -176,7 +176,7 @@ class BrowserRoute:
         self._lab.cancel()
 
 
-def route() -> BrowserRoute | None:
+def browser_route() -> BrowserRoute | None:
     """The way to run cells in the browser; None where no labextension is connected to this kernel."""
     return next((BrowserRoute(lab) for lab in _labs if lab.clients), None)
 
@@ -211,7 +211,7 @@ def on_main(do: Callable[[], object]) -> None:
         loop.call_soon_threadsafe(do)
 
 
-def start(shell: Any, cells: CellRunner) -> None:
+def start_lab(shell: Any, cells: CellRunner) -> None:
     """Announce to the pages of this kernel that the extension is loaded. Nothing happens where
     there is no kernel.
     """
@@ -221,7 +221,7 @@ def start(shell: Any, cells: CellRunner) -> None:
         _labs.append(Lab(cells))
 
 
-def stop(cells: CellRunner) -> None:
+def stop_lab(cells: CellRunner) -> None:
     """Close the line."""
     for lab in [lab for lab in _labs if lab.cells is cells]:
         lab.close()
@@ -262,7 +262,7 @@ class Lab:
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
         self._manager.register_target(TARGET, self._connect_page)
-        self._beside = listen(cells.shell, self._manager, TARGET)
+        self._beside = listen_on_control(cells.shell, self._manager, TARGET)
         self._tell = create_comm(
             TARGET, comm_id=TELL + (BESIDE if self._beside else "") + entropy.token_hex(8)
         )

@@ -172,7 +172,9 @@ class LongTask:
 
     def _tell_views(self, state: str, **told: Any) -> None:
         self.last = {**self.idle, "state": state, **told}
-        views = [view for view in live.of(self.viewer.deck).views if isinstance(view, Viewer)]
+        views = [
+            view for view in live.updates_of(self.viewer.deck).views if isinstance(view, Viewer)
+        ]
         for viewer in dict.fromkeys([self.viewer, *views]):
             viewer.tell(self.about, **self.last)
 
@@ -186,7 +188,7 @@ def last_of(viewer: Viewer, about: str, idle: Told) -> Told:
     return known.last if known is not None and known.last else idle
 
 
-def stop(viewer: Viewer, about: str) -> None:
+def stop_command(viewer: Viewer, about: str) -> None:
     known = _asked.get(viewer.cells, {}).get(about)
     if known is not None:
         known.command.stop()

@@ -32,7 +32,7 @@ from tape_jupyter.jupyter.long_command import LongCommand
 from tape_jupyter.jupyter.rerun import command as rerun_command
 from tape_jupyter.jupyter.rerun import rerunner
 from tape_jupyter.jupyter.step import command as step_command
-from tape_jupyter.jupyter.tracebacks import short
+from tape_jupyter.jupyter.tracebacks import short_traceback
 from tape_jupyter.reports import gaps, gaps_html, listing
 from tape_jupyter.reports.cell_summary import MARK
 from tape_jupyter.session import session
@@ -113,7 +113,7 @@ class TapeMagics(Magics):
         say(said or f"tape {word.mode}: {MEANING[word.mode]}")
 
     def _print_help(self, _: str) -> None:
-        say(help_page.text())
+        say(help_page.help_text())
 
     def _print_status(self, _: str) -> None:
         say(status(self.cells))
@@ -125,7 +125,7 @@ class TapeMagics(Magics):
         say("\n".join(listing.runs_text(self._open_cassette(name))))
 
     def _show_gaps(self, name: str) -> None:
-        gaps_html.show(gaps.report([self._open_cassette(name)]))
+        gaps_html.show_gaps(gaps.report([self._open_cassette(name)]))
 
     def _open_view(self, name: str) -> Any:
         from tape_jupyter.jupyter.widget import view
@@ -137,14 +137,17 @@ class TapeMagics(Magics):
 
     def _act_on_takes(self, line: str) -> None:
         used, words = files.cassette_of(self._find_cassette_path("")), shlex.split(line)
-        beside = paths.beside(used)
-        root = commands_takes.meant(beside, words)
+        beside = paths.cassettes_beside(used)
+        root = commands_takes.choose_cassette(beside, words)
         if words:
             told = commands_takes.act(root, words)[0]
             return say(told if root == used else f"{root.name}: {told}")
         return say(
             "\n".join(
-                map(commands_takes.text, [each for each in beside if files.found(each)] or [used])
+                map(
+                    commands_takes.takes_text,
+                    [each for each in beside if files.find_takes(each)] or [used],
+                )
             )
         )
 
@@ -154,32 +157,40 @@ class TapeMagics(Magics):
         if len(names) > 1 or any(word.startswith("-") for word in names):
             raise TapeUsageError("%tape prune [NAME] [--dry-run]")
         root = files.cassette_of(self._find_cassette_path("".join(names)))
-        say(prune.prune(root, dry=dry).text(root, dry=dry))
+        say(prune.prune_cassette(root, dry=dry).text(root, dry=dry))
 
     def _override_call(self, line: str, body: str = "") -> None:
-        said = override.parsed(line)
-        root = override.holding(paths.beside(files.cassette_of(self._find_cassette_path(""))), said)
-        say(override.override(root, said, body.rstrip("\n")).text())
+        said = override.parse_override(line)
+        root = override.holding(
+            paths.cassettes_beside(files.cassette_of(self._find_cassette_path(""))), said
+        )
+        say(override.write_override(root, said, body.rstrip("\n")).text())
 
     def _print_plan(self, line: str) -> None:
-        say(rerun_command.plan(self.cells, files.cassette_of(self._find_cassette_path("")), line))
+        say(
+            rerun_command.print_plan(
+                self.cells, files.cassette_of(self._find_cassette_path("")), line
+            )
+        )
 
     def _control_rerun(self, line: str) -> None:
-        rerun_command.run(self.cells, files.cassette_of(self._find_cassette_path("")), line, say)
+        rerun_command.run_rerun(
+            self.cells, files.cassette_of(self._find_cassette_path("")), line, say
+        )
 
     def _export_bundle(self, line: str) -> None:
         """In a headless run there is nothing to export yet, and a replay writes no bundle."""
         if self.cells.deck.forced:
-            shown("%tape export: not in a headless run; when it is saved: tape export NB")
+            show_text("%tape export: not in a headless run; when it is saved: tape export NB")
             return
         words, telling = shlex.split(line), Telling(self.shell)
         notebook = self.cells.notebook()
-        telling.end(export.text(export.Export(notebook, words).run(telling.step), notebook))
+        telling.end(export.export_text(export.Export(notebook, words).run(telling.step), notebook))
 
     def _search_cause(self, line: str) -> None:
         """Of the notebook as it is saved, in a process of its own."""
         if self.cells.deck.forced:
-            shown("%tape why: not in a headless run")
+            show_text("%tape why: not in a headless run")
             return
         notebook, telling = self.cells.notebook(), Telling(self.shell, "tape why")
         command = LongCommand("why", str(notebook), *shlex.split(line), folder=notebook.parent)
@@ -189,15 +200,17 @@ class TapeMagics(Magics):
         from tape_jupyter.bundle import verify
 
         if self.cells.deck.forced:
-            shown("%tape verify: not in a headless run")
+            show_text("%tape verify: not in a headless run")
             return
         words = shlex.split(line)
         if len(words) != 1:
             raise TapeUsageError(
                 "usage: %tape verify FILE (a bundle: churn.tape.zip, a folder or a URL)"
             )
-        verdict = verify.verify(words[0])
-        shown("\n".join([verdict.place, *(f"  {mark:5} {said}" for mark, said in verdict.lines())]))
+        verdict = verify.verify_bundle(words[0])
+        show_text(
+            "\n".join([verdict.place, *(f"  {mark:5} {said}" for mark, said in verdict.lines())])
+        )
         if not verdict.good:
             raise BundleError(verdict.problems[0], place=verdict.place)
 
@@ -217,7 +230,7 @@ class TapeMagics(Magics):
 
     def _set_option(self, key: str, value: str) -> None:
         if key == "adopt":
-            own = paths.adopt(self.cells.notebook(), value)
+            own = paths.adopt_cassettes(self.cells.notebook(), value)
             say(f"tape: {own.name} now holds the cassettes of {value}")
         else:
             self.cells.deck.set(key, value)
@@ -271,7 +284,7 @@ def say(text: str) -> None:
     print(text)  # noqa: T201 - the answer to a magic
 
 
-def shown(text: str, name: str = "", *, again: bool = False) -> None:
+def show_text(text: str, name: str = "", *, again: bool = False) -> None:
     """Display what the tape says of itself; `again` puts it in the place of what `name` showed."""
     from IPython.display import publish_display_data
 
@@ -298,7 +311,7 @@ class Telling:
         self._show_text(text)
 
     def _show_text(self, text: str) -> None:
-        shown(text, self._name, again=self._again)
+        show_text(text, self._name, again=self._again)
         self._again = self._live
 
 
@@ -307,7 +320,7 @@ def with_short_errors(what: Callable[[str], Any], line: str) -> Any:
     try:
         return what(line)
     except TapeError as error:
-        lines = short(error)
+        lines = short_traceback(error)
         error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's protocol
         raise
 
@@ -334,10 +347,10 @@ def where(cells: CellRunner) -> str:
 
 
 def known_names(cells: CellRunner) -> str:
-    return ", ".join(names(cells)) or "none"
+    return ", ".join(cassette_names_here(cells)) or "none"
 
 
-def names(cells: CellRunner) -> list[str]:
+def cassette_names_here(cells: CellRunner) -> list[str]:
     """Names of the cassettes that `%%tape replay NAME` could use here."""
     return cells.cassette_names()
 
@@ -347,27 +360,29 @@ def complete(cells: CellRunner, line: str) -> list[str]:
     magic, *words = line.split(" ")
     if len(words) <= 1:
         return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    return names(cells) if len(words) == 2 else [option.flag for option in LINE_OPTIONS]
+    return (
+        cassette_names_here(cells) if len(words) == 2 else [option.flag for option in LINE_OPTIONS]
+    )
 
 
-def load(shell: InteractiveShell) -> None:
+def load_magics(shell: InteractiveShell) -> None:
     """Hook into a shell (once), and set the mode that TAPE_MODE asks for. Raises TapeUsageError if
     it is no mode.
     """
-    cells = loaded(shell)
+    cells = loaded_runner(shell)
     if cells is None:
-        cells = CellRunner(shell, session.get())
+        cells = CellRunner(shell, session.current_session())
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
-        rerunner.of(cells)
-        step_command.of(cells)
+        rerunner.rerunner_of(cells)
+        step_command.steps_of(cells)
         for magic in ("%tape", "%%tape"):
             shell.set_hook(  # type: ignore[no-untyped-call]
                 "complete_command",
                 lambda _, event, to=cells: complete(to, event.line),
                 str_key=magic,
             )
-        labextension.start(shell, cells)
+        labextension.start_lab(shell, cells)
     with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
     cells.lend_keys()
 
@@ -382,7 +397,7 @@ def unload(shell: InteractiveShell) -> None:
 
 
 def _unload_extension(shell: InteractiveShell) -> None:
-    cells = loaded(shell)
+    cells = loaded_runner(shell)
     if cells is None:
         return
     if (cell := cells.taping) is not None:
@@ -395,16 +410,16 @@ def _unload_extension(shell: InteractiveShell) -> None:
             "TAPE_MODE=replay wins: the extension stays, so that nothing goes live"
         )
     cells.deck.set_session("off")
-    labextension.stop(cells)
+    labextension.stop_lab(cells)
     cells.uninstall()
-    rerunner.forget(cells)
-    step_command.forget(cells)
+    rerunner.forget_rerunner(cells)
+    step_command.forget_steps(cells)
     del shell.magics_manager.registry["TapeMagics"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("tape", None)
 
 
-def loaded(shell: InteractiveShell) -> CellRunner | None:
+def loaded_runner(shell: InteractiveShell) -> CellRunner | None:
     """The hooks of a shell where the extension is loaded."""
     magics = shell.magics_manager.registry.get("TapeMagics")
     return magics.cells if magics is not None else None

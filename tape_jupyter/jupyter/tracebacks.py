@@ -26,7 +26,7 @@ _NOT_THEIRS = (
 )
 
 
-def short(error: BaseException) -> list[str]:
+def short_traceback(error: BaseException) -> list[str]:
     """An error as IPython shows a traceback, but only what a person needs: its name and its
     message.
     """
@@ -59,7 +59,7 @@ def show_refusals_briefly(shell: InteractiveShell) -> Callable[[], None]:
     def render_refusal(error: TapeRefusal) -> list[str]:
         kept = own_lines(error)
         if kept is None:
-            return short(error)
+            return short_traceback(error)
         lines: list[str] = shell.InteractiveTB.structured_traceback(
             type(error), error, kept, tb_offset=0
         )

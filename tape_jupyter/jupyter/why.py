@@ -16,7 +16,7 @@ _LONGEST = 2_000
 
 
 @answers("why")
-def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def start_why(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{cassette, good, bad, check}: begins, and gives how it stands; with {look: true} only that.
     A side "" is the cassette itself; without a cassette the one that is shown.
     """
@@ -37,9 +37,9 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     return LongTask("why", viewer, command, _IDLE).begin(_build_findings, lambda _error: {})
 
 
-@answers("why.stop")
-def stop(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    long_command.stop(viewer, "why")
+@answers("why.stop_why")
+def stop_why(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    long_command.stop_command(viewer, "why")
     return {}
 
 

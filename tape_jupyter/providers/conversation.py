@@ -24,16 +24,16 @@ from typing import Any
 
 from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.providers import http
-from tape_jupyter.providers.bedrock.view import opened
-from tape_jupyter.providers.json_access import arguments, dig, key, mapping, maps, text
+from tape_jupyter.providers.bedrock.view import open_event
+from tape_jupyter.providers.json_access import as_mapping, as_text, dig, key, maps, parse_arguments
 
 Block = dict[str, Any]
 
 
-def whole(events: Iterable[Any]) -> list[Block]:
+def whole_blocks(events: Iterable[Any]) -> list[Block]:
     """The blocks of the message, in the order in which they began."""
     told = AssembledMessage()
-    for event in map(opened, events):
+    for event in map(open_event, events):
         if isinstance(event, dict):
             told.add(event)
     return told.message()
@@ -53,7 +53,7 @@ class AssembledMessage:
         return [_finish_block(block) for block in blocks]
 
     def add(self, event: Mapping[str, Any]) -> None:
-        kind = text(event.get("type"))
+        kind = as_text(event.get("type"))
         if kind.startswith("content_block_"):
             self._add_anthropic(kind, event)
         elif kind.startswith("response."):
@@ -65,7 +65,7 @@ class AssembledMessage:
         elif "candidates" in event:
             self._add_gemini(event)
         elif isinstance(event.get("message"), dict) and not kind:
-            self._add_ollama(mapping(event.get("message")))
+            self._add_ollama(as_mapping(event.get("message")))
         else:
             self._add_bedrock(event)
 
@@ -79,44 +79,44 @@ class AssembledMessage:
         block = self._blocks.setdefault(
             name, {"type": "tool_use", "id": "", "name": "", "json": "", "input": None}
         )
-        block["id"] = text(told.get("id")) or block.get("id", "")
-        block["name"] = text(told.get("name")) or block.get("name", "")
+        block["id"] = as_text(told.get("id")) or block.get("id", "")
+        block["name"] = as_text(told.get("name")) or block.get("name", "")
         if isinstance(given, str):
             block["json"] = block.get("json", "") + given
         elif given is not None:
             block["input"] = given
 
     def _add_anthropic(self, kind: str, event: Mapping[str, Any]) -> None:
-        name, delta = f"a{key(event.get('index'))}", mapping(event.get("delta"))
+        name, delta = f"a{key(event.get('index'))}", as_mapping(event.get("delta"))
         if kind == "content_block_start":
-            block = dict(mapping(event.get("content_block")))
+            block = dict(as_mapping(event.get("content_block")))
             if block.get("type") == "thinking":
-                block = {"type": "thinking", "text": text(block.get("thinking"))}
+                block = {"type": "thinking", "text": as_text(block.get("thinking"))}
             self._blocks[name] = block
         elif delta.get("type") == "input_json_delta":
-            self._add_tool_call(name, {}, text(delta.get("partial_json")))
+            self._add_tool_call(name, {}, as_text(delta.get("partial_json")))
         elif delta.get("type") == "text_delta":
-            self._add_text(name, "text", text(delta.get("text")))
+            self._add_text(name, "text", as_text(delta.get("text")))
         elif delta.get("type") == "thinking_delta":
-            self._add_text(name, "thinking", text(delta.get("thinking")))
+            self._add_text(name, "thinking", as_text(delta.get("thinking")))
 
     def _add_chat(self, event: Mapping[str, Any]) -> None:
         for choice in maps(event.get("choices")):
             delta, number = (
-                mapping(choice.get("delta") or choice.get("message")),
+                as_mapping(choice.get("delta") or choice.get("message")),
                 key(choice.get("index")),
             )
             self._add_text(
                 f"r{number}",
                 "thinking",
-                text(delta.get("reasoning_content")) or text(delta.get("reasoning")),
+                as_text(delta.get("reasoning_content")) or as_text(delta.get("reasoning")),
             )
             for part in [{"text": choice.get("text")}, *_list_pieces(delta.get("content"))]:
                 if part.get("type") == "thinking":
                     self._add_text(f"r{number}", "thinking", _read_piece_text(part))
                 else:
                     self._add_text(f"t{number}", "text", _read_piece_text(part))
-            self._add_text(f"t{number}", "text", text(delta.get("refusal")))
+            self._add_text(f"t{number}", "text", as_text(delta.get("refusal")))
             for place, call in enumerate(maps(delta.get("tool_calls"))):
                 told = {"id": call.get("id"), "name": dig(call, "function.name")}
                 self._add_tool_call(
@@ -128,29 +128,33 @@ class AssembledMessage:
         if kind in ("response.completed", "response.incomplete", "response.failed") and output:
             self._final = [dict(item) for item in maps(output)]
         elif kind == "response.output_text.delta":
-            self._add_text(f"o{key(event.get('output_index'))}", "text", text(event.get("delta")))
+            self._add_text(
+                f"o{key(event.get('output_index'))}", "text", as_text(event.get("delta"))
+            )
         elif kind == "response.output_item.added":
-            item = mapping(event.get("item"))
-            if text(item.get("type")).endswith("_call"):
+            item = as_mapping(event.get("item"))
+            if as_text(item.get("type")).endswith("_call"):
                 told = {"id": item.get("call_id"), "name": item.get("name")}
                 self._add_tool_call(f"o{key(event.get('output_index'))}", told, None)
         elif kind.endswith("_arguments.delta"):
-            self._add_tool_call(f"o{key(event.get('output_index'))}", {}, text(event.get("delta")))
+            self._add_tool_call(
+                f"o{key(event.get('output_index'))}", {}, as_text(event.get("delta"))
+            )
         elif kind.startswith("response.reasoning") and kind.endswith(".delta"):
             self._add_text(
-                f"o{key(event.get('output_index'))}", "thinking", text(event.get("delta"))
+                f"o{key(event.get('output_index'))}", "thinking", as_text(event.get("delta"))
             )
 
     def _add_cohere(self, kind: str, event: Mapping[str, Any]) -> None:
-        name, told = f"c{key(event.get('index'))}", mapping(dig(event, "delta.message"))
-        call = mapping(told.get("tool_calls"))
+        name, told = f"c{key(event.get('index'))}", as_mapping(dig(event, "delta.message"))
+        call = as_mapping(told.get("tool_calls"))
         if kind.startswith("tool-call"):
             named = {"id": call.get("id"), "name": dig(call, "function.name")}
             self._add_tool_call(f"u{name}", named, dig(call, "function.arguments"))
         elif kind == "content-delta":
-            self._add_text(name, "text", text(dig(told, "content.text")))
+            self._add_text(name, "text", as_text(dig(told, "content.text")))
         elif kind == "tool-plan-delta":
-            self._add_text("plan", "thinking", text(told.get("tool_plan")))
+            self._add_text("plan", "thinking", as_text(told.get("tool_plan")))
 
     def _add_gemini(self, event: Mapping[str, Any]) -> None:
         for candidate in maps(event.get("candidates")):
@@ -164,8 +168,8 @@ class AssembledMessage:
                     self._add_text(last if same else f"g{len(self._blocks)}", kind, part["text"])
 
     def _add_ollama(self, message: Mapping[str, Any]) -> None:
-        self._add_text("r", "thinking", text(message.get("thinking")))
-        self._add_text("t", "text", text(message.get("content")))
+        self._add_text("r", "thinking", as_text(message.get("thinking")))
+        self._add_text("t", "text", as_text(message.get("content")))
         for call in maps(message.get("tool_calls")):
             told = {"id": call.get("id"), "name": dig(call, "function.name")}
             self._add_tool_call(f"c{len(self._blocks)}", told, dig(call, "function.arguments"))
@@ -174,23 +178,23 @@ class AssembledMessage:
         for kind, payload in event.items():
             name = f"b{key(dig(payload, 'contentBlockIndex'))}"
             if kind == "contentBlockStart" and dig(payload, "start.toolUse"):
-                use = mapping(dig(payload, "start.toolUse"))
+                use = as_mapping(dig(payload, "start.toolUse"))
                 self._add_tool_call(
                     name, {"id": use.get("toolUseId"), "name": use.get("name")}, None
                 )
             elif kind == "contentBlockDelta" and dig(payload, "delta.toolUse"):
-                self._add_tool_call(name, {}, text(dig(payload, "delta.toolUse.input")))
+                self._add_tool_call(name, {}, as_text(dig(payload, "delta.toolUse.input")))
             elif kind == "contentBlockDelta":
-                self._add_text(name, "text", text(dig(payload, "delta.text")))
+                self._add_text(name, "text", as_text(dig(payload, "delta.text")))
         self._add_text(
-            "t", "text", text(event.get("response")) or text(event.get("completion"))
+            "t", "text", as_text(event.get("response")) or as_text(event.get("completion"))
         )  # APIs before chat
 
 
 def _name_call(call: Mapping[str, Any], place: int) -> str:
     """Some hosts leave a call's index out, and send each whole."""
     index = key(call.get("index"))
-    return index or f"{text(call.get('id'))}+{place}"
+    return index or f"{as_text(call.get('id'))}+{place}"
 
 
 def _list_pieces(content: Any) -> list[Mapping[str, Any]]:
@@ -200,14 +204,14 @@ def _list_pieces(content: Any) -> list[Mapping[str, Any]]:
 def _read_piece_text(part: Mapping[str, Any]) -> str:
     """The text of a piece; Mistral's thinking holds pieces of its own."""
     inner = part.get("thinking")
-    return text(part.get("text")) or "".join(text(piece.get("text")) for piece in maps(inner))
+    return as_text(part.get("text")) or "".join(as_text(piece.get("text")) for piece in maps(inner))
 
 
 def _finish_block(block: Block) -> Block:
     if block.get("type") != "tool_use" and "json" not in block:
         return block
     given = block.pop("json", "")
-    return {**block, "input": arguments(given) if given else block.get("input")}
+    return {**block, "input": parse_arguments(given) if given else block.get("input")}
 
 
 Part = dict[str, Any]
@@ -222,14 +226,22 @@ _DEEP = 6
 _IMAGE_CAP = 1_400_000  # characters of base64: a picture of a megabyte is shown, a larger one named
 
 
-def conversation(request: Request, reply: Reply | None) -> list[Turn]:
+def conversation_turns(request: Request, reply: Reply | None) -> list[Turn]:
     """What was asked and what was answered; [] for a call that is no conversation."""
-    turns = asked(http.loads(http.plain(request.headers, request.body) or b""))
-    data = http.plain(reply.headers, reply.readable) if reply is not None and reply.chunks else None
-    return turns + said(reply.headers, data) if turns and reply is not None and data else turns
+    turns = request_turns(http.loads(http.decoded_body(request.headers, request.body) or b""))
+    data = (
+        http.decoded_body(reply.headers, reply.readable)
+        if reply is not None and reply.chunks
+        else None
+    )
+    return (
+        turns + reply_body_turns(reply.headers, data)
+        if turns and reply is not None and data
+        else turns
+    )
 
 
-def asked(body: Any) -> list[Turn]:
+def request_turns(body: Any) -> list[Turn]:
     """The turns of a request's JSON body."""
     if not isinstance(body, dict):
         return []
@@ -247,17 +259,19 @@ def asked(body: Any) -> list[Turn]:
     return [turn for turn in turns if turn["parts"]]
 
 
-def said(headers: Headers, data: bytes) -> list[Turn]:
+def reply_body_turns(headers: Headers, data: bytes) -> list[Turn]:
     """The turns of a reply's body, its content-encoding off."""
-    return answered(
-        http.loads(data) if (events := http.events(headers, data, ())) is None else whole(events)
+    return reply_turns(
+        http.loads(data)
+        if (events := http.events(headers, data, ())) is None
+        else whole_blocks(events)
     )
 
 
-def answered(body: Any) -> list[Turn]:
+def reply_turns(body: Any) -> list[Turn]:
     """The turns of a reply's JSON: a message in any wire's form, or the blocks of one."""
     if isinstance(body, list) and any("candidates" in each for each in maps(body)):
-        body = whole(body)
+        body = whole_blocks(body)
     return [turn for turn in _read_answer(body) if turn["parts"]]
 
 
@@ -275,8 +289,10 @@ def _read_answer(body: Any) -> list[Turn]:
     output = body.get("output")
     if isinstance(output, list):
         return _read_items(output)
-    message = mapping(dig(output, "message")) or mapping(body.get("message")) or body
-    if plain := text(body.get("response")) or text(body.get("completion")):  # APIs before chat
+    message = as_mapping(dig(output, "message")) or as_mapping(body.get("message")) or body
+    if plain := as_text(body.get("response")) or as_text(
+        body.get("completion")
+    ):  # APIs before chat
         message = {"content": plain}
     told = {name: message[name] for name in ("content", *_BESIDE) if name in message}
     return [_build_turn("assistant", list(_read_message_parts(told)))] if told else []
@@ -345,7 +361,7 @@ def _find_role(item: Mapping[str, Any], parts: list[Part]) -> str:
     if parts and all(part["type"] == "thinking" for part in parts):
         return "thinking"
     return _ROLES.get(
-        text(item.get("role")).lower(), "assistant" if item.get("type") == "message" else "user"
+        as_text(item.get("role")).lower(), "assistant" if item.get("type") == "message" else "user"
     )
 
 
@@ -366,21 +382,21 @@ def _read_message_parts(message: Mapping[str, Any]) -> Iterator[Part]:
     for name in ("reasoning_content", "reasoning", "thinking", "tool_plan"):
         if isinstance(message.get(name), str) and message[name]:
             yield {"type": "thinking", "text": message[name]}
-    if text(message.get("role")) in ("tool", "function"):
+    if as_text(message.get("role")) in ("tool", "function"):
         own = (
-            text(message.get("tool_call_id"))
-            or text(message.get("name"))
-            or text(message.get("tool_name"))
+            as_text(message.get("tool_call_id"))
+            or as_text(message.get("name"))
+            or as_text(message.get("tool_name"))
         )
         yield _build_tool_result(own, message.get("content"), error=False)
         return
     yield from _read_parts(message.get("content"))
     yield from _read_parts(message.get("parts"))
-    if text(message.get("refusal")):
+    if as_text(message.get("refusal")):
         yield _build_text_part(message["refusal"])
     for call in [
         *maps(message.get("tool_calls")),
-        *filter(None, [mapping(message.get("function_call"))]),
+        *filter(None, [as_mapping(message.get("function_call"))]),
     ]:
         yield _build_tool_call(call)
 
@@ -388,7 +404,9 @@ def _read_message_parts(message: Mapping[str, Any]) -> Iterator[Part]:
 def _read_choice_parts(choice: Mapping[str, Any]) -> Iterator[Part]:
     if isinstance(choice.get("text"), str):
         yield _build_text_part(choice["text"])
-    yield from _read_message_parts(mapping(choice.get("message")) or mapping(choice.get("content")))
+    yield from _read_message_parts(
+        as_mapping(choice.get("message")) or as_mapping(choice.get("content"))
+    )
 
 
 def _read_parts(content: Any, deep: int = 0) -> Iterator[Part]:
@@ -407,9 +425,9 @@ def _read_parts(content: Any, deep: int = 0) -> Iterator[Part]:
 
 
 def _read_part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
-    kind = text(block.get("type"))
+    kind = as_text(block.get("type"))
     if kind in _TEXTS or (not kind and isinstance(block.get("text"), str)):
-        spoken = text(block.get("text")) or text(block.get("refusal"))
+        spoken = as_text(block.get("text")) or as_text(block.get("refusal"))
         yield (
             {"type": "thinking", "text": spoken}
             if block.get("thought")
@@ -428,7 +446,7 @@ def _read_part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
     elif (
         block
     ):  # what the provider itself ran is no call of anybody here: it goes by the tool's name
-        name = text(block.get("name")) if kind == "server_tool_use" else ""
+        name = as_text(block.get("name")) if kind == "server_tool_use" else ""
         yield {"type": "other", "name": name or kind or next(iter(block), ""), "value": dict(block)}
 
 
@@ -449,7 +467,7 @@ def _read_thinking(block: Mapping[str, Any]) -> str:
     if isinstance(told, str) and told:
         return told
     pieces = [*maps(told), *maps(block.get("summary")), *maps(block.get("content"))]
-    return "\n".join(text(piece.get("text")) for piece in pieces)
+    return "\n".join(as_text(piece.get("text")) for piece in pieces)
 
 
 def _find_tool_call(block: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
@@ -461,8 +479,10 @@ def _find_tool_call(block: Mapping[str, Any], kind: str) -> Mapping[str, Any] | 
 
 def _build_tool_call(call: Mapping[str, Any]) -> Part:
     """A tool call in any spelling."""
-    told = mapping(call.get("function")) or mapping(call.get("custom")) or call
-    own = next((call[name] for name in ("call_id", "toolUseId", "id") if text(call.get(name))), "")
+    told = as_mapping(call.get("function")) or as_mapping(call.get("custom")) or call
+    own = next(
+        (call[name] for name in ("call_id", "toolUseId", "id") if as_text(call.get(name))), ""
+    )
     given: Any = next(
         (
             told[name]
@@ -474,27 +494,29 @@ def _build_tool_call(call: Mapping[str, Any]) -> Part:
     return {
         "type": "tool_use",
         "id": own,
-        "name": text(told.get("name")),
-        "input": arguments(given),
+        "name": as_text(told.get("name")),
+        "input": parse_arguments(given),
     }
 
 
 def _find_tool_result(block: Mapping[str, Any], kind: str) -> Part | None:
     if kind == "tool_result":
         return _build_tool_result(
-            text(block.get("tool_use_id")),
+            as_text(block.get("tool_use_id")),
             block.get("content"),
             error=block.get("is_error") is True,
         )
     if kind in ("function_call_output", "custom_tool_call_output"):
-        return _build_tool_result(text(block.get("call_id")), block.get("output"), error=False)
-    given = mapping(block.get("functionResponse") or block.get("function_response"))
+        return _build_tool_result(as_text(block.get("call_id")), block.get("output"), error=False)
+    given = as_mapping(block.get("functionResponse") or block.get("function_response"))
     if given:
         return _build_tool_result(
-            text(given.get("id")) or text(given.get("name")), given.get("response"), error=False
+            as_text(given.get("id")) or as_text(given.get("name")),
+            given.get("response"),
+            error=False,
         )
-    told = mapping(block.get("toolResult"))
-    own, failed = text(told.get("toolUseId")), told.get("status") == "error"
+    told = as_mapping(block.get("toolResult"))
+    own, failed = as_text(told.get("toolUseId")), told.get("status") == "error"
     return _build_tool_result(own, told.get("content"), error=failed) if told else None
 
 
@@ -521,21 +543,21 @@ def _find_image(block: Mapping[str, Any]) -> Part | None:
     has no data.
     """
     source = (
-        mapping(block.get("source"))
-        or mapping(block.get("inlineData"))
-        or mapping(block.get("inline_data"))
+        as_mapping(block.get("source"))
+        or as_mapping(block.get("inlineData"))
+        or as_mapping(block.get("inline_data"))
     )
     media = next(
         (
-            text(source.get(name))
+            as_text(source.get(name))
             for name in ("media_type", "mimeType", "mime_type")
             if source.get(name)
         ),
         "",
     )
-    data = text(source.get("data"))
+    data = as_text(source.get("data"))
     url = block.get("image_url")
-    link = text(url) or text(dig(url, "url"))
+    link = as_text(url) or as_text(dig(url, "url"))
     if link.startswith("data:"):
         head, _, data = link.partition(",")
         media = head.removeprefix("data:").partition(";")[0]

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tape_jupyter.core.call import Headers, Reply, Request, header
-from tape_jupyter.encoding.http.json_style import dialect, spelled
+from tape_jupyter.core.call import Headers, Reply, Request, header_value
+from tape_jupyter.encoding.http.json_style import dialect, find_dialect
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.providers import http as wire
 from tape_jupyter.providers import registry
 from tape_jupyter.providers.protocol import Message, MessageFormat, Path
 from tape_jupyter.providers.streams import rechunking
-from tape_jupyter.providers.streams.events import joined, parse, same_json, spell
+from tape_jupyter.providers.streams.events import join_events, parse_events, same_json, spell
 
 _APIS: Final = frozenset({"messages", "rawPredict", "streamRawPredict", "chat", "responses", ""})
 """Operations whose replies are messages; a third party's have no names here."""
@@ -58,19 +58,19 @@ def taken(request: Request, reply: Reply) -> Taken | None:
     """
     if reply.status is None or reply.status >= 400 or not reply.readable:
         return None
-    body = wire.plain(reply.headers, reply.readable)
+    body = wire.decoded_body(reply.headers, reply.readable)
     name = _identify_wire(request, body or b"")
     if not body or not name:
         return None
     streamed = body.lstrip()[:1] not in (b"{", b"[")
     form = require_format(name)
-    message = form.read(parse(body)) if streamed else wire.loads(body)
+    message = form.read(parse_events(body)) if streamed else wire.loads(body)
     if not isinstance(message, dict) or not isinstance(message.get(form.parts), list):
         return None
     return Taken(name, streamed, body, message)
 
 
-def message_of(request: Request, reply: Reply) -> Message | None:
+def reply_message(request: Request, reply: Reply) -> Message | None:
     """The whole message of a reply in the provider's own shape; None where there is none."""
     found = taken(request, reply)
     return found.message if found is not None else None
@@ -80,7 +80,7 @@ def _identify_wire(request: Request, body: bytes) -> str:
     known = registry.identify(request)
     name, api = known.wire, known.api
     if not name:
-        name, api = registry.facts(request).wire, ""
+        name, api = registry.call_facts(request).wire, ""
     if not name and "/responses/" in request.url:  # a response that is asked for again
         name = "openai_responses"
     return name if format_of(name) is not None and api in _APIS and body else ""
@@ -101,21 +101,23 @@ def encoded(request: Request, reply: Reply, message: Mapping[str, Any]) -> tuple
         )
     if same_json(found.message, message):
         return reply, []
-    settled, notes = settle(found.wire, found.message, message)
+    settled, notes = settle_message(found.wire, found.message, message)
     if not found.streamed:
         body = respelled(found.body, settled)
-        chunked, waits = rechunking.whole(reply, body)
+        chunked, waits = rechunking.cut_in_proportion(reply, body)
     else:
-        old = parse(found.body)
+        old = parse_events(found.body)
         new = require_format(found.wire).rewrite(old, settled)
-        body = joined(new)
+        body = join_events(new)
         chunked, waits = rechunking.reread(reply, old, new)
     return replace(
         reply, headers=plain_headers(reply.headers, len(body)), chunks=chunked, waits=waits
     ), notes
 
 
-def settle(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Message, list[str]]:
+def settle_message(
+    name: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[Message, list[str]]:
     """The new message with what follows from its differences (how it ends, signatures that no
     longer hold, stale log probabilities), and a sentence for each thing that did. What a person
     said themselves stays as they said it.
@@ -130,7 +132,7 @@ def settle(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[M
 
 def composed(name: str, message: Mapping[str, Any]) -> bytes:
     """A stream made from the message alone, as if nothing had been recorded."""
-    return joined(require_format(name).compose(message))
+    return join_events(require_format(name).compose(message))
 
 
 def respelled(body: bytes, value: Any) -> bytes:
@@ -139,7 +141,7 @@ def respelled(body: bytes, value: Any) -> bytes:
     start = body.find(core)
     try:
         text = core.decode("utf-8")
-        spelling = spelled(text, json.loads(text))
+        spelling = find_dialect(text, json.loads(text))
     except (ValueError, RecursionError):
         spelling = None
     return body[:start] + spell(value, spelling or dialect("compact")) + body[start + len(core) :]
@@ -148,7 +150,7 @@ def respelled(body: bytes, value: Any) -> bytes:
 def plain_headers(headers: Headers, length: int) -> Headers:
     """The headers of a body that was edited: not encoded, and of this length where one is told."""
     kept = tuple((name, told) for name, told in headers if name.lower() != "content-encoding")
-    if not header(kept, "content-length"):
+    if not header_value(kept, "content-length"):
         return kept
     return tuple(
         (name, str(length) if name.lower() == "content-length" else told) for name, told in kept
@@ -167,7 +169,7 @@ def _explain_no_message(request: Request, reply: Reply) -> str:
 # ---------------------------------------------------------------- texts, and changes to them
 
 
-def texts(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
+def text_paths(name: str, message: Mapping[str, Any]) -> Iterator[Path]:
     """Where the answer's texts stand in a message, in order."""
     return require_format(name).texts(message)
 
@@ -176,8 +178,8 @@ def first_text(name: str, message: Mapping[str, Any]) -> Path | None:
     """Where the first text stands that says something, else the first one; None where the answer
     has no text.
     """
-    found = list(texts(name, message))
-    return next((path for path in found if get(message, path)), found[0] if found else None)
+    found = list(text_paths(name, message))
+    return next((path for path in found if value_at(message, path)), found[0] if found else None)
 
 
 def with_text(name: str, message: Mapping[str, Any], text: str) -> Message:
@@ -187,11 +189,11 @@ def with_text(name: str, message: Mapping[str, Any], text: str) -> Message:
         raise TapeUsageError(
             "the answer has no text, only tool calls or nothing; change it with message="
         )
-    changed: Message = put(message, path, text)
+    changed: Message = with_value_at(message, path, text)
     return changed
 
 
-def get(message: Any, path: Sequence[str | int]) -> Any:
+def value_at(message: Any, path: Sequence[str | int]) -> Any:
     """What stands there; None where nothing does."""
     for step in path:
         if isinstance(step, int):
@@ -203,7 +205,7 @@ def get(message: Any, path: Sequence[str | int]) -> Any:
     return message
 
 
-def put(message: Any, path: Sequence[str | int], value: Any) -> Any:
+def with_value_at(message: Any, path: Sequence[str | int], value: Any) -> Any:
     """A copy with another value there. Raises TapeUsageError where there is no such place."""
     if not path:
         return value
@@ -216,7 +218,9 @@ def put(message: Any, path: Sequence[str | int], value: Any) -> Any:
     if not there:
         raise TapeUsageError(f"the message has no {step!r} there")
     changed = message.copy()
-    changed[step] = put(message.get(step) if isinstance(step, str) else message[step], rest, value)
+    changed[step] = with_value_at(
+        message.get(step) if isinstance(step, str) else message[step], rest, value
+    )
     return changed
 
 

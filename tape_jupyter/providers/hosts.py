@@ -272,7 +272,7 @@ def classify(url: str, method: str = "POST", content_type: str = "") -> HostClas
     return "host"
 
 
-def accepted(request: Request) -> tuple[int, bytes]:
+def telemetry_answer(request: Request) -> tuple[int, bytes]:
     """Status and body with which an endpoint of telemetry takes what is sent, by its documentation."""
     parts = _split_url(request.url)
     path, suffixes = parts.path.rstrip("/"), _list_suffixes(_read_host(parts))
@@ -335,7 +335,7 @@ def loopback(host: str) -> bool:
         return False
 
 
-def fits(allowed: str, host: str, port: int | None) -> bool:
+def fits_host(allowed: str, host: str, port: int | None) -> bool:
     """`db.example` fits every port, `db.example:5432` that one; all names of this machine are one."""
     name, colon, number = allowed.rpartition(":")
     if not colon or not number.isdigit() or (":" in name and not name.startswith("[")):

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from tape_jupyter.core.call import Headers, header
-from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.core.call import Headers, header_value
+from tape_jupyter.encoding.http.content_encoding import decode_body
 
 FIRST = 3
 """Events always parsed: the model is told in the first; Azure's first is empty, so is a
@@ -25,13 +25,13 @@ keep-alive's.
 Wanted = tuple[bytes, ...]
 
 
-def plain(headers: Headers, body: bytes) -> bytes | None:
+def decoded_body(headers: Headers, body: bytes) -> bytes | None:
     """The body with its content-encoding off (of a cut body, what came); None when it cannot be
     taken off.
     """
-    coding = header(headers, "content-encoding")
+    coding = header_value(headers, "content-encoding")
     try:
-        return opened(body, coding) if coding else body
+        return decode_body(body, coding) if coding else body
     except ValueError:
         return None
 
@@ -46,21 +46,21 @@ def loads(data: bytes | str) -> Any:
 
 def events(headers: Headers, data: bytes, wanted: Wanted) -> Iterator[Any] | None:
     """The events of a stream as JSON values, or None when the body is no stream."""
-    kind = header(headers, "content-type").lower()
+    kind = header_value(headers, "content-type").lower()
     if "amazon.eventstream" in kind or (data[:1] == b"\0" and b":event-type" in data[:256]):
-        return frames(data, wanted)
+        return event_stream_payloads(data, wanted)
     if "ndjson" in kind:
         return ndjson(data, wanted)
     # Gemini sends its errors as JSON under this type; recorders drop the type.
     if data.lstrip()[:1] not in (b"{", b"[") and ("event-stream" in kind or _SSE.match(data)):
-        return sse(data, wanted)
+        return sse_payloads(data, wanted)
     return None
 
 
 _SSE = re.compile(rb"(?:data|event|id|retry)?:")
 
 
-def sse(data: bytes, wanted: Wanted) -> Iterator[Any]:
+def sse_payloads(data: bytes, wanted: Wanted) -> Iterator[Any]:
     """The JSON of each server-sent event; `[DONE]` and comments have none."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -81,7 +81,7 @@ def ndjson(data: bytes, wanted: Wanted) -> Iterator[Any]:
     return (value for value in values if value is not None)
 
 
-def frames(data: bytes, wanted: Wanted) -> Iterator[Any]:
+def event_stream_payloads(data: bytes, wanted: Wanted) -> Iterator[Any]:
     """AWS event stream: each frame as `{event type: payload}`; checksums are the transport's
     business.
 

@@ -34,7 +34,7 @@ def key(value: Any) -> str:
     return str(value) if isinstance(value, int | str) else ""
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
@@ -42,7 +42,7 @@ def count(value: Any) -> int:
     return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -53,7 +53,7 @@ def maps(value: Any) -> Iterator[Mapping[str, Any]]:
     )
 
 
-def settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+def sampling_settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     """Sampling settings by their common name; of the places in `paths` the first that is set
     counts.
     """
@@ -66,20 +66,22 @@ def settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     return found
 
 
-def tool(declaration: Mapping[str, Any], name: Any) -> Tool:
+def parse_tool(declaration: Mapping[str, Any], name: Any) -> Tool:
     """The digest does not depend on the order of keys: SDKs build schemas from sets and dicts."""
     canonical = json.dumps(declaration, sort_keys=True, separators=(",", ":"))
     return Tool(
-        text(name), hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        as_text(name), hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     )
 
 
 def tools(declarations: Iterable[Mapping[str, Any]], name: str = "name") -> tuple[Tool, ...]:
     """The named ones; `name` is the path of the name in a declaration."""
-    return tuple(tool(each, dig(each, name)) for each in declarations if text(dig(each, name)))
+    return tuple(
+        parse_tool(each, dig(each, name)) for each in declarations if as_text(dig(each, name))
+    )
 
 
-def arguments(value: Any) -> Any:
+def parse_arguments(value: Any) -> Any:
     """Tool arguments travel as JSON text on most wires; what does not parse stays text."""
     if not isinstance(value, str):
         return value
@@ -101,16 +103,20 @@ def usage(body: Any, where: str, paths: Mapping[str, tuple[str, ...]]) -> Usage 
     )
 
 
-def error_of(body: Any, *, failed: bool) -> str:
+def error_words_of(body: Any, *, failed: bool) -> str:
     """What the error says. `failed`, a status of 400 or more, lets `{"message"}` and `{"detail"}`
     count as one.
     """
     error = dig(body, "error")
     if isinstance(error, Mapping):
-        kind = text(error.get("type")) or text(error.get("status")) or text(error.get("code"))
-        return ": ".join(part for part in (kind, text(error.get("message"))) if part)
+        kind = (
+            as_text(error.get("type")) or as_text(error.get("status")) or as_text(error.get("code"))
+        )
+        return ": ".join(part for part in (kind, as_text(error.get("message"))) if part)
     return (
-        text(error) or (failed and (text(dig(body, "message")) or text(dig(body, "detail")))) or ""
+        as_text(error)
+        or (failed and (as_text(dig(body, "message")) or as_text(dig(body, "detail"))))
+        or ""
     )
 
 
@@ -118,10 +124,10 @@ def recalled(record: Mapping[str, Any]) -> Facts:
     """The part of Facts that a call record keeps. Records are data: what has the wrong type is left
     out.
     """
-    usage, model = mapping(record.get("usage")), text(record.get("model"))
+    usage, model = as_mapping(record.get("usage")), as_text(record.get("model"))
     return Facts(
-        provider=text(record.get("provider")),
+        provider=as_text(record.get("provider")),
         model=model,
-        answered=text(record.get("answered")) or model,
+        answered=as_text(record.get("answered")) or model,
         usage=Usage(*(count(usage.get(name)) for name in Usage._fields)) if usage else None,
     )

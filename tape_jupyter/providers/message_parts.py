@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tape_jupyter.providers.json_access import text
+from tape_jupyter.providers.json_access import as_text
 from tape_jupyter.providers.streams.events import same_json
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """The list itself; an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
 def of_type(parts: Any, kind: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The parts of that `type`, each with its place."""
-    for at, part in enumerate(listed(parts)):
+    for at, part in enumerate(as_list(parts)):
         if isinstance(part, dict) and part.get("type") == kind:
             yield at, part
 
 
 def touched_parts(old: Any, new: Any) -> list[dict[str, Any]]:
     """The new parts up to the last one that changed; none where both lists are the same."""
-    before = [part for part in listed(old) if isinstance(part, dict)]
-    after = [part for part in listed(new) if isinstance(part, dict)]
+    before = [part for part in as_list(old) if isinstance(part, dict)]
+    after = [part for part in as_list(new) if isinstance(part, dict)]
     same = 0
     while same < min(len(before), len(after)) and same_json(before[-1 - same], after[-1 - same]):
         same += 1
@@ -34,6 +34,6 @@ def touched_parts(old: Any, new: Any) -> list[dict[str, Any]]:
 
 def type_problem(part: Mapping[str, Any]) -> tuple[str, str]:
     """The problem of a part without a type (`MessageFormat.part_problem`)."""
-    if text(part.get("type")):
+    if as_text(part.get("type")):
         return "", ""
     return "type", "each part of a message says what it is: it has a type"

@@ -13,7 +13,7 @@ from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers import http
-from tape_jupyter.providers.json_access import dig, mapping, text
+from tape_jupyter.providers.json_access import as_mapping, as_text, dig
 
 _WANTED = (b"message_delta", b'"response.completed"', b'"error"')
 _EVENTS = 20  # of a stream, at most: the first ones and the last tell all of this
@@ -76,7 +76,7 @@ def particulars(
     body = (
         parsed
         if parsed is not None
-        else http.loads(http.plain(request.headers, request.body) or b"")
+        else http.loads(http.decoded_body(request.headers, request.body) or b"")
     )
     asked = Particulars(
         tier=_find_first(body, ("service_tier",)),
@@ -113,10 +113,10 @@ def _read_attempt(request: Request) -> int:
 
 def _read_reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
     """The reply's JSON, or the events of a stream that may tell something."""
-    data = http.plain(reply.headers, reply.readable) or b""
+    data = http.decoded_body(reply.headers, reply.readable) or b""
     events = http.events(reply.headers, data, _WANTED) if data else None
     return (
-        mapping(value)
+        as_mapping(value)
         for value in ([http.loads(data)] if events is None else islice(events, _EVENTS))
     )
 
@@ -126,4 +126,4 @@ def _find_in_any(said: Iterable[Mapping[str, Any]], paths: tuple[str, ...]) -> s
 
 
 def _find_first(body: Any, paths: tuple[str, ...]) -> str:
-    return next((found for path in paths if (found := text(dig(body, path)))), "")
+    return next((found for path in paths if (found := as_text(dig(body, path)))), "")

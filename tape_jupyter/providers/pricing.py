@@ -23,7 +23,7 @@ BILLED_AS = {
 FREE = frozenset({"ollama"})
 
 
-def cost(facts: Facts, at: datetime | None = None) -> Decimal | None:
+def call_cost(facts: Facts, at: datetime | None = None) -> Decimal | None:
     """US dollars, or None when model, usage or price are not known.
 
     `at` is when the call was made (prices change); now when None. The answered model goes before

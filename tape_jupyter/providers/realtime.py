@@ -17,16 +17,16 @@ from urllib.parse import parse_qs, urlsplit
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.websocket import WebSocketFrame
-from tape_jupyter.encoding.http.websocket import frame_of
+from tape_jupyter.encoding.http.websocket import parse_frame
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers.gemini import view
 from tape_jupyter.providers.json_access import (
+    as_mapping,
+    as_text,
     dig,
-    error_of,
-    mapping,
+    error_words_of,
     maps,
-    settings,
-    text,
+    sampling_settings,
     tools,
     usage,
 )
@@ -61,7 +61,7 @@ _USAGE = {
 _LIVE_USAGE = {**view.USAGE, "output": (*view.USAGE["output"], "responseTokenCount")}
 
 
-def facts(request: Request, reply: Reply, provider: str) -> Facts:
+def realtime_facts(request: Request, reply: Reply, provider: str) -> Facts:
     """What can be told of a dialogue, or of a later part of one. Never raises. `provider` is what
     the host tells.
     """
@@ -81,7 +81,7 @@ def facts(request: Request, reply: Reply, provider: str) -> Facts:
         api=api,
         model=asked,
         answered=said.answered,
-        sampling=settings(said.setup, _SAMPLING),
+        sampling=sampling_settings(said.setup, _SAMPLING),
         tools=tuple(dict.fromkeys(said.tools)),
         results=tuple(said.results),
         calls=tuple(said.calls),
@@ -96,7 +96,7 @@ def _read_frames(body: bytes) -> Iterator[WebSocketFrame]:
     for line in body.split(b"\n"):
         if _WANTED.search(line):
             try:
-                yield frame_of(line)
+                yield parse_frame(line)
             except CassetteError:
                 continue
 
@@ -122,26 +122,26 @@ class _Said:
     def sent(self, value: dict[str, Any]) -> None:
         self.setup = {**self.setup, **value}
         for place in (value, dig(value, "session"), dig(value, "response"), dig(value, "setup")):
-            self.model = self.model or text(dig(place, "model")).rpartition("/")[2]
+            self.model = self.model or as_text(dig(place, "model")).rpartition("/")[2]
             self.tools += tools(maps(dig(place, "tools")))
             self.tools += view.ask(place).tools
         self.results += responses.ask(value).results
         if dig(value, "item.type") == "function_call_output":
-            self.results.append(ToolResult(text(dig(value, "item.call_id")), ""))
+            self.results.append(ToolResult(as_text(dig(value, "item.call_id")), ""))
         answers = dig(value, "toolResponse.functionResponses") or dig(
             value, "tool_response.functionResponses"
         )
         answers = answers or dig(value, "tool_response.function_responses")
         self.results += [
-            ToolResult(text(each.get("id")), text(each.get("name"))) for each in maps(answers)
+            ToolResult(as_text(each.get("id")), as_text(each.get("name"))) for each in maps(answers)
         ]
 
     def got(self, value: dict[str, Any]) -> None:
-        response = mapping(dig(value, "response"))
+        response = as_mapping(dig(value, "response"))
         self.answered = (
-            text(response.get("model")) or text(dig(value, "session.model")) or self.answered
+            as_text(response.get("model")) or as_text(dig(value, "session.model")) or self.answered
         )
-        if text(dig(value, "type")) in (
+        if as_text(dig(value, "type")) in (
             "response.done",
             "response.completed",
             "response.failed",
@@ -151,15 +151,15 @@ class _Said:
             self.calls += told.calls
             self.stop = told.stop
             self._add_usage(usage(response, "usage", _USAGE))
-        asked = mapping(dig(value, "toolCall") or dig(value, "tool_call"))
+        asked = as_mapping(dig(value, "toolCall") or dig(value, "tool_call"))
         for call in itertools.chain(
             maps(asked.get("functionCalls")), maps(asked.get("function_calls"))
         ):
             self.calls.append(
-                ToolCall(text(call.get("id")), text(call.get("name")), call.get("args"))
+                ToolCall(as_text(call.get("id")), as_text(call.get("name")), call.get("args"))
             )
         self._add_usage(usage(value, "usageMetadata", _LIVE_USAGE))
-        self.error = error_of(value, failed=False) or self.error
+        self.error = error_words_of(value, failed=False) or self.error
 
     def _add_usage(self, more: Usage | None) -> None:
         if more is not None:

@@ -22,12 +22,12 @@ from tape_jupyter.providers.anthropic import provider as anthropic
 from tape_jupyter.providers.bedrock import provider as bedrock
 from tape_jupyter.providers.cohere import provider as cohere
 from tape_jupyter.providers.gemini import provider as gemini
-from tape_jupyter.providers.json_access import dig, error_of, recalled, text
+from tape_jupyter.providers.json_access import as_text, dig, error_words_of, recalled
 from tape_jupyter.providers.metadata import user_of
 from tape_jupyter.providers.mistral import provider as mistral
 from tape_jupyter.providers.ollama import provider as ollama
 from tape_jupyter.providers.openai import provider as openai
-from tape_jupyter.providers.pricing import cost
+from tape_jupyter.providers.pricing import call_cost
 from tape_jupyter.providers.protocol import Provider, View
 from tape_jupyter.providers.types import Facts, Tool, ToolCall, ToolResult, Usage
 
@@ -38,8 +38,8 @@ __all__ = [
     "ToolResult",
     "Usage",
     "Wire",
-    "cost",
-    "facts",
+    "call_cost",
+    "call_facts",
     "identify",
     "recalled",
 ]
@@ -173,10 +173,10 @@ def said_json(reply: Reply) -> Any:
     kind = reply.header("content-type").lower()
     if not reply.chunks or "json" not in kind or "ndjson" in kind or "stream" in kind:
         return None
-    return wire.loads(wire.plain(reply.headers, reply.readable) or b"")
+    return wire.loads(wire.decoded_body(reply.headers, reply.readable) or b"")
 
 
-def facts(
+def call_facts(
     request: Request, reply: Reply | None = None, *, parsed: Any = None, said: Any = None
 ) -> Facts:
     """What can be told of one call. Never raises. `parsed` is the request's JSON and `said` the
@@ -184,17 +184,19 @@ def facts(
     """
     known = identify(request)
     if reply is not None and reply.status == 101:
-        return replace(realtime.facts(request, reply, known.provider), **_read_headers(reply))
+        return replace(
+            realtime.realtime_facts(request, reply, known.provider), **_read_headers(reply)
+        )
     if not known.wire and not _may_be_model(request):
         return Facts(provider=known.provider, **_read_headers(reply))
     body = (
         parsed
         if parsed is not None
-        else wire.loads(wire.plain(request.headers, request.body) or b"")
+        else wire.loads(wire.decoded_body(request.headers, request.body) or b"")
     )
     data = None
     if type(said) is not dict and reply is not None and reply.chunks:
-        data = wire.plain(reply.headers, reply.readable)
+        data = wire.decoded_body(reply.headers, reply.readable)
     if not known.wire:
         known = _identify_by_shape(known, request, body)
     served = providers().get(known.wire)
@@ -220,7 +222,7 @@ def facts(
         usage=answer.usage,
         stop=answer.stop,
         user=user_of(body),
-        error=error_of(said, failed=reply is not None and (reply.status or 0) >= 400),
+        error=error_words_of(said, failed=reply is not None and (reply.status or 0) >= 400),
         streamed=streamed or ask.streamed or known.streamed,
         **_read_headers(reply),
     )
@@ -266,7 +268,7 @@ def _identify_by_shape(known: Wire, request: Request, body: Any) -> Wire:
         name = "anthropic"
     elif isinstance(dig(body, "contents"), list):
         name = "gemini"
-    elif isinstance(dig(body, "messages"), list) and text(dig(body, "model")):
+    elif isinstance(dig(body, "messages"), list) and as_text(dig(body, "model")):
         name = "openai_chat"
     else:
         return known

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.providers import http
-from tape_jupyter.providers.editing import format_of, get, put, require_format
-from tape_jupyter.providers.json_access import dig, mapping, maps, text
+from tape_jupyter.providers.editing import format_of, require_format, value_at, with_value_at
+from tape_jupyter.providers.json_access import as_mapping, as_text, dig, maps
 from tape_jupyter.providers.protocol import MessageFormat, Path
 
 LIMIT: Final = 4 * 2**20
@@ -30,19 +30,23 @@ Problem = dict[str, str]
 # ---------------------------------------------------------------- fields
 
 
-def fields(name: str, message: Mapping[str, Any], tools: Iterable[str] = ()) -> list[Field]:
+def editable_fields(
+    name: str, message: Mapping[str, Any], tools: Iterable[str] = ()
+) -> list[Field]:
     """What a person changes most: texts, thinking, tool calls with name and arguments, how the
     reply ends.
     """
     offered = list(dict.fromkeys(tools))
     form = require_format(name)
-    found = [_build_field(path, "text", "text", get(message, path)) for path in form.texts(message)]
+    found = [
+        _build_field(path, "text", "text", value_at(message, path)) for path in form.texts(message)
+    ]
     found += [
-        _build_field(path, "thinking", "text", text(get(message, path)))
+        _build_field(path, "thinking", "text", as_text(value_at(message, path)))
         for path in form.thinking(message)
     ]
     for number, (_, path, arguments) in enumerate(form.tool_calls(message), 1):
-        called = text(get(message, path))
+        called = as_text(value_at(message, path))
         found.append(
             {
                 **_build_field(path, f"tool call {number}", "name", called),
@@ -51,11 +55,14 @@ def fields(name: str, message: Mapping[str, Any], tools: Iterable[str] = ()) -> 
         )
         found.append(
             _build_field(
-                arguments, f"arguments of {called or 'the tool'}", "json", get(message, arguments)
+                arguments,
+                f"arguments of {called or 'the tool'}",
+                "json",
+                value_at(message, arguments),
             )
         )
     for path in form.stops(message):
-        told = text(get(message, path))
+        told = as_text(value_at(message, path))
         choices = [each for each in dict.fromkeys((*form.stop_reasons, told)) if each]
         found.append({**_build_field(path, "how it ends", "choice", told), "choices": choices})
     return found
@@ -78,7 +85,7 @@ def _format_json(value: Any) -> str:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return text(value)
+            return as_text(value)
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
@@ -94,7 +101,7 @@ def with_fields(
     """The message with fields as a person left them. Raises TapeUsageError for a field that it does
     not have.
     """
-    known = {field["path"]: field for field in fields(name, message)}
+    known = {field["path"]: field for field in editable_fields(name, message)}
     places = {spelled_path(path): path for path in _iterate_places(name, message)}
     changed: Any = message
     for change in changes:
@@ -105,8 +112,8 @@ def with_fields(
                 f"the message has no field {path[:80]!r}; it has {', '.join(known) or 'none'}"
             )
         if field["value"] != value:
-            changed = put(
-                changed, places[path], _parse_field(field, get(message, places[path]), value)
+            changed = with_value_at(
+                changed, places[path], _parse_field(field, value_at(message, places[path]), value)
             )
     return dict(changed)
 
@@ -193,7 +200,7 @@ def _check_tools(
     form: MessageFormat, message: Mapping[str, Any], declared: Mapping[str, Any]
 ) -> Iterator[Problem]:
     for _, at_name, at_arguments in form.tool_calls(message):
-        called, arguments = get(message, at_name), get(message, at_arguments)
+        called, arguments = value_at(message, at_name), value_at(message, at_arguments)
         if not isinstance(called, str) or not called:
             yield problem("error", spelled_path(at_name), "a tool call names its tool")
             continue
@@ -278,8 +285,8 @@ def call_ids(name: str, message: Mapping[str, Any]) -> set[str]:
 
 
 def _collect_call_ids(form: MessageFormat, message: Mapping[str, Any]) -> set[str]:
-    calls = [mapping(get(message, each.call)) for each in form.tool_calls(message)]
-    return {text(call.get("call_id")) or text(call.get("id")) for call in calls} - {""}
+    calls = [as_mapping(value_at(message, each.call)) for each in form.tool_calls(message)]
+    return {as_text(call.get("call_id")) or as_text(call.get("id")) for call in calls} - {""}
 
 
 def schemas(body: Any) -> dict[str, Any]:
@@ -291,7 +298,7 @@ def schemas(body: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for tool in (*maps(dig(body, "tools")), *maps(dig(body, "functions"))):
         inner = tool.get("function") or tool.get("custom") or tool
-        name = text(dig(inner, "name"))
+        name = as_text(dig(inner, "name"))
         if name:
             keys = (dig(inner, key) for key in ("input_schema", "parameters"))
             found[name] = next((schema for schema in keys if isinstance(schema, dict)), None)

@@ -74,7 +74,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     kind: type[cells.CellsFile] = cells.NotebookFile
     if file_path.name.endswith(cells.BUNDLE):
         # one of two kinds
-        from tape_jupyter.pytest_plugin.cells import BundleFile as kind  # noqa: N813
+        from tape_jupyter.pytest_plugin.cells import BundleCollector as kind  # noqa: N813
     made: pytest.Collector = kind.from_parent(parent, path=file_path)
     return made
 
@@ -111,7 +111,7 @@ def tape(request: pytest.FixtureRequest) -> Iterator[Taped]:
 
     mark = request.node.get_closest_marker("tape")
     said = request.config.getoption("tape_mode")
-    taped = request.node.stash[_TAPED] = pytest_plugin_mark.taped(
+    taped = request.node.stash[_TAPED] = pytest_plugin_mark.start_tape(
         request.node, mark, said, os.environ.get("TAPE_MODE", "")
     )
     try:

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from tape_jupyter.bundle import opened, trust
-from tape_jupyter.bundle.replay import BundleListener, Wanted, replay, safe
+from tape_jupyter.bundle.replay import BundleListener, Wanted, replay_bundle, safe_text
 from tape_jupyter.cassette import paths
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
@@ -227,8 +227,8 @@ class NotebookFile(CellsFile):
     """A notebook with its .tapes folder, replayed in this environment."""
 
     def cells(self) -> Iterable[tuple[int, str]]:
-        saved = headless_run.read(self.path)
-        code = [each for each in saved.cells if headless_run.runs(each)]
+        saved = headless_run.read_notebook(self.path)
+        code = [each for each in saved.cells if headless_run.has_code(each)]
         return [
             (number, headless_run.first_line(each.source)) for number, each in enumerate(code, 1)
         ]
@@ -240,14 +240,14 @@ class NotebookFile(CellsFile):
 __all__ = ["BUNDLE", "CellItem", "CellsFile", "NotebookFile", "add_places", "is_named"]
 
 
-class BundleFile(CellsFile):
+class BundleCollector(CellsFile):
     """A `*.tape.zip`."""
 
     def cells(self) -> Iterable[tuple[int, str]]:
         with opened(self.path) as bundle:
             self.digest = bundle.digest
             self.known = frozenset(each.cell for each in bundle.manifest.differences)
-            return [(each.number, safe(each.title)) for each in bundle.manifest.cells]
+            return [(each.number, safe_text(each.title)) for each in bundle.manifest.cells]
 
     def runs(self) -> Iterator[CellRun]:
         config = self.config
@@ -261,4 +261,6 @@ class BundleFile(CellsFile):
         env = "lock" if config.getoption("tape_env") == "lock" else "current"
         # one of two
         wanted = Wanted(env=env, yes=True, timeout=config.getoption("tape_timeout"))  # type: ignore[arg-type]
-        yield from (cell.told() for cell in replay(self.path, wanted, BundleListener()).cells)
+        yield from (
+            cell.told() for cell in replay_bundle(self.path, wanted, BundleListener()).cells
+        )

@@ -204,7 +204,7 @@ def _is_users(file: str) -> bool:
 # ---------------------------------------------------------------- from the mark
 
 
-def taped(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) -> Taped:
+def start_tape(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) -> Taped:
     """Start the tape of a test. `said` is `--tape-mode`, `forced` is TAPE_MODE; what fails here
     fails its setup.
     """
@@ -234,7 +234,7 @@ def _build_taped(item: Any, mark: pytest.Mark | None, said: str | None, forced: 
         raise TapeUsageError(
             f"@pytest.mark.tape has no {unknown[0]!r}{did_you_mean(unknown[0], tuple(_OPTIONS))}"
         )
-    path = cassette_path(Path(item.path), _split_node_id(item), args[0] if args else None)
+    path = cassette_path_of_test(Path(item.path), _split_node_id(item), args[0] if args else None)
     if mode == "replay" and not path.exists():
         raise TapeUsageError(
             f"there is no recording of this test ({_format_path(path)}). Record it once: pytest --tape-mode once "
@@ -254,7 +254,7 @@ def _split_node_id(item: Any) -> list[str]:
     return [part for part in item.nodeid.split("::")[1:] if part] or [item.name]
 
 
-def cassette_path(file: Path, names: list[str], told: str | Path | None = None) -> Path:
+def cassette_path_of_test(file: Path, names: list[str], told: str | Path | None = None) -> Path:
     """Where a test's cassette lies: beside its file, in tapes/MODULE/; a path is taken from that
     file's folder.
     """
@@ -305,4 +305,4 @@ def _find_globals(item: Any) -> Mapping[str, Any]:
     )
 
 
-__all__ = ["Taped", "cassette_path", "file_name", "taped"]
+__all__ = ["Taped", "cassette_path_of_test", "file_name", "start_tape"]

@@ -36,7 +36,7 @@ from tape_jupyter.cassette.match_key import canonical
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
-from tape_jupyter.dataflow.fingerprint.unwrapped import body_of, code_of
+from tape_jupyter.dataflow.fingerprint.unwrapped import code_of, unwrap
 from tape_jupyter.encoding.values import stdlib
 from tape_jupyter.encoding.values.placeholders import StandIn
 from tape_jupyter.encoding.values.registry import freeze
@@ -98,10 +98,12 @@ def state_by_value(value: Any, masked: MaskedValues, name: str) -> ObjectState:
     except (Exception, RecursionError):  # another thread changes it meanwhile
         part = walk.handle(value, name)
         fields = {}
-    return ObjectState(_compute_digest(type_name(value), part.digest)[:16], fields, walk.less)
+    return ObjectState(
+        _compute_digest(object_type_name(value), part.digest)[:16], fields, walk.less
+    )
 
 
-def type_name(value: Any) -> str:
+def object_type_name(value: Any) -> str:
     """`module.Class` of an object, whatever it says of itself."""
     kind = type(value)
     return f"{kind.__module__}.{kind.__qualname__}"
@@ -180,15 +182,15 @@ class _Walk:
         """What holds no value: it counts by its type."""
         if self._library:
             raise _Handle
-        self._note_less(f"{at} ({type_name(value)})", value)
-        return _build_part("handle", type_name(value))
+        self._note_less(f"{at} ({object_type_name(value)})", value)
+        return _build_part("handle", object_type_name(value))
 
     def _note_less(self, name: str, value: Any) -> None:
         self.less[name] = (*self.less.get(name, ()), _number_object(value))
 
     def _cut_value(self, value: Any, at: str) -> _Part:
         self._note_less(f"{at} (too large to be looked at whole)", value)
-        return _build_part("cut", type_name(value))
+        return _build_part("cut", object_type_name(value))
 
     def _digest_atom(self, value: Any, at: str) -> _Part:
         if type(value) is not str:
@@ -225,7 +227,7 @@ class _Walk:
     # one kind a line
     def _digest_object(self, value: Any, kind: type, at: str, depth: int) -> _Part:  # noqa: C901, PLR0911
         if issubclass(kind, enum.Enum):
-            return _build_part("enum", f"{type_name(value)}.{own_dict(value).get('_name_')}")
+            return _build_part("enum", f"{object_type_name(value)}.{own_dict(value).get('_name_')}")
         if issubclass(kind, _BOXES):
             return self._digest_container(value, kind, at, depth)
         if (way := _LOOKS.get(kind)) is not None:
@@ -233,7 +235,7 @@ class _Walk:
         if kind in stdlib.BY_TYPE and kind is not types.SimpleNamespace:
             structure = freeze(value)
             return _Part(canonical(["frozen", structure]), structure)
-        if (module := root_module(kind)) and (table := arrays.look(module, value)) is not None:
+        if (module := root_module(kind)) and (table := arrays.table_of(module, value)) is not None:
             return self._digest_table(value, table, at, depth)
         if issubclass(kind, type):
             return _build_part("class", f"{value.__module__}.{value.__qualname__}")
@@ -265,7 +267,7 @@ class _Walk:
             return _Part(_compute_digest(base.__name__, content.digest), content.shown)
         fields = self._digest_fields(held, at, depth) if held else _build_part("no fields", "")
         return _Part(
-            _compute_digest(type_name(value), content.digest, fields.digest), content.shown
+            _compute_digest(object_type_name(value), content.digest, fields.digest), content.shown
         )
 
     def _digest_sequence(self, items: list[Any], at: str, depth: int) -> _Part:
@@ -345,7 +347,7 @@ class _Walk:
         elif _is_library(kind):
             return self._digest_library_object(value, held, at, depth)
         looked = self._digest_fields(held, at, depth)
-        name = type_name(value)
+        name = object_type_name(value)
         return _Part(
             _compute_digest("object", name, looked.digest),
             {"<object>": name, "fields": looked.shown},
@@ -360,7 +362,7 @@ class _Walk:
         if self._library:
             return _Part(
                 _compute_digest(
-                    "object", type_name(value), self._digest_fields(held, at, depth).digest
+                    "object", object_type_name(value), self._digest_fields(held, at, depth).digest
                 ),
                 "",
             )
@@ -368,7 +370,7 @@ class _Walk:
         done, self._done, self._library = self._done, {}, LIBRARY_NODES
         try:
             digest = _compute_digest(
-                "object", type_name(value), self._digest_fields(held, at, depth).digest
+                "object", object_type_name(value), self._digest_fields(held, at, depth).digest
             )
         except _Handle:
             digest = ""
@@ -378,7 +380,7 @@ class _Walk:
         if not digest:
             return self.handle(value, at)
         masked.include(inner)
-        return _Part(digest, {"<library>": type_name(value), "digest": digest[:16]})
+        return _Part(digest, {"<library>": object_type_name(value), "digest": digest[:16]})
 
     def _digest_lock(self, value: Any) -> _Part:
         """A lock has no value of its own; in an object of a library it tells that others work with
@@ -386,7 +388,7 @@ class _Walk:
         """
         if self._library:
             raise _Handle
-        return _build_part("lock", type_name(value))
+        return _build_part("lock", object_type_name(value))
 
     def _digest_file(self, value: Any, at: str) -> _Part:
         if self._library:
@@ -427,7 +429,7 @@ class _Walk:
         self._bytes -= size
         fresh = hashlib.blake2b(str(size).encode(), digest_size=16)
         if self._bytes >= 0:
-            for piece in arrays.pieces(buffer, 1 << 20):
+            for piece in arrays.buffer_pieces(buffer, 1 << 20):
                 fresh.update(piece)
             return fresh.hexdigest()
         self._cut_value(value, at)
@@ -590,7 +592,7 @@ def _find_code(function: Any) -> types.CodeType:
     code: types.CodeType = function.__code__
     if not isinstance(function, types.FunctionType):
         return code
-    if code.co_flags & _GENERATORS and isinstance(body := body_of(function), types.FunctionType):
+    if code.co_flags & _GENERATORS and isinstance(body := unwrap(function), types.FunctionType):
         return code_of(body)
     return code_of(function)
 

@@ -94,7 +94,7 @@ Matching = Callable[[str], Sequence[Recorded]]
 
 
 @dataclass
-class Execution:
+class CellPlayback:
     """One execution of one taped cell, as the player tracks it. Opaque to everybody else."""
 
     cell: CellIdentity
@@ -200,7 +200,7 @@ class Player:
         matching: Matching | None = None,
         selection: Selection | None = None,
         repeats: str = "",
-    ) -> Execution:
+    ) -> CellPlayback:
         """A new execution of a cell: everything recorded may be served again. `matching`: other
         keys (`--ignore`).
 
@@ -210,7 +210,7 @@ class Player:
         with self._lock:
             name = (cell.cell_id, cell.source)
             self._executions[name] += 1
-            execution = Execution(cell, mode, self._executions[name], matching or self._matching)
+            execution = CellPlayback(cell, mode, self._executions[name], matching or self._matching)
             if selection:
                 execution.selection = selection
                 if mode in ("record", "once"):
@@ -225,7 +225,7 @@ class Player:
                     execution.own[1].update((str(run["run"]), 0) for run in own)
             return execution
 
-    def _order_places(self, execution: Execution) -> None:
+    def _order_places(self, execution: CellPlayback) -> None:
         """The runs that count now come first, then those that newer ones replaced, the newest
         first.
         """
@@ -239,7 +239,7 @@ class Player:
         execution.places = {run: place for place, run in enumerate((*current, *old))}
         execution.own = (-1, near | {run: 3 + place for place, run in enumerate(old)})
 
-    def repeats(self, execution: Execution) -> str:
+    def repeats(self, execution: CellPlayback) -> str:
         """Id of the recording that this execution repeats; "" where there is none of its cell."""
         if execution.repeats:
             return execution.repeats
@@ -247,7 +247,7 @@ class Player:
             near = {run for run, distance in self._find_own_runs(execution).items() if not distance}
             return next((run.id for run in self._current if run.id in near and not run.parent), "")
 
-    def recording_of(self, execution: Execution) -> tuple[int, int]:
+    def recording_of(self, execution: CellPlayback) -> tuple[int, int]:
         """Which recording of its cell this execution repeats, and of how many; (1, 1) where it was
         said which.
         """
@@ -260,7 +260,7 @@ class Player:
 
     def decide(
         self,
-        execution: Execution,
+        execution: CellPlayback,
         key: str,
         lineage: str = "",
         *,
@@ -307,7 +307,7 @@ class Player:
                 else GoLive()
             )
 
-    def _decide_divergence(self, execution: Execution, key: str, apart: str | None) -> Decision:
+    def _decide_divergence(self, execution: CellPlayback, key: str, apart: str | None) -> Decision:
         """What becomes of a call that no recorded one answers, in a replay."""
         how = execution.decided.get(key, execution.on_divergence)
         if how == "live":
@@ -317,7 +317,7 @@ class Player:
 
     def _decide_selected(
         self,
-        execution: Execution,
+        execution: CellPlayback,
         key: str,
         lineage: str,
         site: CallOrigin,
@@ -339,7 +339,7 @@ class Player:
             return Refuse(self.times(execution, key, apart), frozen=mode != "replay")
         return self._decide_divergence(execution, key, apart) if mode == "replay" else GoLive()
 
-    def repeated(self, execution: Execution) -> frozenset[str]:
+    def repeated(self, execution: CellPlayback) -> frozenset[str]:
         """Ids of the runs that this execution repeats: the recording of its cell, and what adds to
         that.
         """
@@ -348,7 +348,7 @@ class Player:
                 run for run, distance in self._find_own_runs(execution).items() if not distance
             )
 
-    def claim(self, execution: Execution, recorded: Recorded) -> bool:
+    def claim(self, execution: CellPlayback, recorded: Recorded) -> bool:
         """Serve this very call; False where it has been served in this execution."""
         with self._lock:
             name = (recorded.run, recorded.id)
@@ -358,13 +358,13 @@ class Player:
             self._served[name] += 1
             return True
 
-    def times(self, execution: Execution, key: str, apart: str | None = None) -> int:
+    def times(self, execution: CellPlayback, key: str, apart: str | None = None) -> int:
         """How often the cassette's current runs hold this call."""
         if apart is not None:
             return len(self.groups(execution, key).get(apart, ()))
         return len(self._filter_current(execution, execution.matching(key)))
 
-    def groups(self, execution: Execution, key: str) -> Mapping[str, Sequence[Recorded]]:
+    def groups(self, execution: CellPlayback, key: str) -> Mapping[str, Sequence[Recorded]]:
         """The recorded calls of a match key, by what tells them apart; "" are those of which
         nothing more is known.
         """
@@ -375,7 +375,7 @@ class Player:
                     groups.setdefault(call.apart, []).append(call)
             return execution.groups[key]
 
-    def _filter_current(self, execution: Execution, calls: Sequence[Recorded]) -> list[Recorded]:
+    def _filter_current(self, execution: CellPlayback, calls: Sequence[Recorded]) -> list[Recorded]:
         runs: Container[str] = (
             {run.id for run in self.current()} if execution.places is None else execution.places
         )
@@ -383,7 +383,7 @@ class Player:
 
     def _find_next_match(
         self,
-        execution: Execution,
+        execution: CellPlayback,
         key: str,
         lineage: str,
         apart: str | None = None,
@@ -415,18 +415,18 @@ class Player:
                 return call
         return None
 
-    def _is_added_elsewhere(self, execution: Execution, call: Recorded) -> bool:
+    def _is_added_elsewhere(self, execution: CellPlayback, call: Recorded) -> bool:
         """Whether another cell came to ask this in a replay of a take."""
         runs = self.current()
         run = runs[self._place[call.run]] if call.run in self._place else None
         return run is not None and run.added and not run.cell.same_cell(execution.cell)
 
-    def _may_serve(self, execution: Execution, call: Recorded) -> bool:
+    def _may_serve(self, execution: CellPlayback, call: Recorded) -> bool:
         """Whether the call is of a run that this execution may be served from."""
         self.current()
         return call.run in (self._place if execution.places is None else execution.places)
 
-    def _build_shelves(self, execution: Execution, found: Sequence[Recorded]) -> list[_Shelf]:
+    def _build_shelves(self, execution: CellPlayback, found: Sequence[Recorded]) -> list[_Shelf]:
         """Recorded calls with one key, nearest runs first; of those further off, the least served
         first.
         """
@@ -444,7 +444,7 @@ class Player:
             )
         return [_Shelf(tiers[tier]) for tier in sorted(tiers)]
 
-    def _find_own_runs(self, execution: Execution) -> dict[str, int]:
+    def _find_own_runs(self, execution: CellPlayback) -> dict[str, int]:
         """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""
         runs = self.current()
         if execution.own[0] != self._version and execution.places is None:
@@ -452,7 +452,7 @@ class Player:
         return execution.own[1]
 
 
-def _rank_runs(execution: Execution, runs: Sequence[RecordedRun]) -> dict[str, int]:
+def _rank_runs(execution: CellPlayback, runs: Sequence[RecordedRun]) -> dict[str, int]:
     same = [run for run in runs if run.cell.same_cell(execution.cell)]
     if execution.repeats in {run.id for run in runs}:
         return {run.id: 0 if execution.repeats in (run.id, run.parent) else 1 for run in same} | {

@@ -48,7 +48,7 @@ class CallOrigin:
     cell: CellIdentity = field(default_factory=CellIdentity)
 
 
-def site_of(call: Request | FunctionCall, kind: HostClass, cell: CellIdentity) -> CallOrigin:
+def call_origin(call: Request | FunctionCall, kind: HostClass, cell: CellIdentity) -> CallOrigin:
     if isinstance(call, FunctionCall):
         return CallOrigin(kind, call.name, None, cell)
     try:
@@ -92,7 +92,7 @@ class Selector:
         if self.kind == "tool":
             return self.name in _list_tool_names(site)
         if self.kind == "host":
-            return site.kind not in ("tool", "retrieval") and hosts.fits(
+            return site.kind not in ("tool", "retrieval") and hosts.fits_host(
                 self.name, site.name, site.port
             )
         if self.kind == "call":

@@ -125,16 +125,17 @@ class Script:
 
     def _is_surplus(self, frame: WebSocketFrame) -> bool:
         """Whether it is a further piece of a stream of which all recorded pieces were sent."""
-        kind = kind_of(frame)
-        if kind not in MEDIA or any(kind_of(left) == kind for left in self._unsaid.values()):
+        kind = message_kind(frame)
+        if kind not in MEDIA or any(message_kind(left) == kind for left in self._unsaid.values()):
             return False
-        return any(kind_of(told) == kind for told in self.frames if told.by == "sent")
+        return any(message_kind(told) == kind for told in self.frames if told.by == "sent")
 
     def _find_nearest(self, frame: WebSocketFrame) -> tuple[int, WebSocketFrame | None]:
         """The first message not said yet that is of the same kind, else the first of all."""
-        kind = kind_of(frame)
+        kind = message_kind(frame)
         like = next(
-            (place for place, left in self._unsaid.items() if kind and kind_of(left) == kind), None
+            (place for place, left in self._unsaid.items() if kind and message_kind(left) == kind),
+            None,
         )
         place = like if like is not None else next(iter(self._unsaid), -1)
         return (-1, None) if place < 0 else (self._count_ordinal(place), self.frames[place])
@@ -185,7 +186,7 @@ class Script:
             )
 
 
-def kind_of(frame: WebSocketFrame) -> str:
+def message_kind(frame: WebSocketFrame) -> str:
     """What a JSON message is: its `type`, else its first field; "" for anything else."""
     value = json_value(frame.data)
     if not isinstance(value, dict) or not value:
@@ -194,7 +195,9 @@ def kind_of(frame: WebSocketFrame) -> str:
     return told if isinstance(told, str) else str(next(iter(value)))
 
 
-def counted(frame: WebSocketFrame, secrets: Secrets, ignore: Sequence[IgnorePath] = ()) -> Any:
+def counted_content(
+    frame: WebSocketFrame, secrets: Secrets, ignore: Sequence[IgnorePath] = ()
+) -> Any:
     """What counts of a message: its JSON without what varies and without secrets; None where it is
     no JSON.
     """
@@ -210,7 +213,7 @@ def message_key(
     frame: WebSocketFrame, secrets: Secrets, ignore: Sequence[IgnorePath] = ()
 ) -> Hashable:
     """Equal exactly for messages that are the same."""
-    value = counted(frame, secrets, ignore)
+    value = counted_content(frame, secrets, ignore)
     if value is not None:
         return canonical(value)
     if frame.kind == "binary":

@@ -37,7 +37,7 @@ _LOOK = "font:90% var(--jp-code-font-family,monospace);color:inherit;white-space
 _NUMBERS = ("in", "out", "cost", "time")
 
 
-def show(
+def show_summary(
     report: CellReport,
     shown: BaseException | None = None,
     notebook: Path | None = None,
@@ -55,10 +55,14 @@ def show(
     saved = hasattr(get_ipython(), "kernel")
     timed = not saved or report.mode not in _PLAYED
     made = _read_tape(report)
-    falls = waterfall.lines(_build_bars(made.spans), len(report.calls)) if made is not None else []
+    falls = (
+        waterfall.waterfall_lines(_build_bars(made.spans), len(report.calls))
+        if made is not None
+        else []
+    )
     data: dict[str, Any] = {
-        "text/plain": text(report, shown, () if saved else falls, timed=timed),
-        "text/html": html(report, shown, falls, timed=timed),
+        "text/plain": summary_text(report, shown, () if saved else falls, timed=timed),
+        "text/html": summary_html(report, shown, falls, timed=timed),
     }
     found = saved_output.bundle(made, report.mode, notebook, number) if made is not None else None
     if found is not None:
@@ -97,7 +101,7 @@ def worth_showing(report: CellReport) -> bool:
     return bool(report.calls or report.misses or report.warnings or report.notes)
 
 
-def text(
+def summary_text(
     report: CellReport,
     shown: BaseException | None = None,
     falls: Sequence[str] = (),
@@ -106,10 +110,10 @@ def text(
 ) -> str:
     """The line, the waterfall's below it, and what is to be said."""
     remarks = (f"  {mark} {said}" for mark, said in _list_remarks(report, shown))
-    return "\n".join([headline(report, timed=timed), *falls, *remarks])
+    return "\n".join([summary_headline(report, timed=timed), *falls, *remarks])
 
 
-def html(
+def summary_html(
     report: CellReport,
     shown: BaseException | None = None,
     falls: Sequence[str] = (),
@@ -117,7 +121,7 @@ def html(
     timed: bool = True,
 ) -> str:
     """One line, which unfolds to the waterfall; and what is to be said."""
-    head = escape(headline(report, timed=timed))
+    head = escape(summary_headline(report, timed=timed))
     if falls:
         drawn = escape("\n".join(falls))
         head = f"<details><summary>{head}</summary>{drawn}</details>"
@@ -128,11 +132,11 @@ def html(
     return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{_LOOK}">{head}{remarks}</div>'
 
 
-def headline(report: CellReport, *, timed: bool = True) -> str:
+def summary_headline(report: CellReport, *, timed: bool = True) -> str:
     """What became of it, calls, models, tokens, cost, time: one line of plain text."""
     parts = [*_format_counts(report.calls), *_format_usage(report)]
     if timed:
-        parts.append(seconds(report.seconds))
+        parts.append(seconds_text(report.seconds))
     if report.misses:
         parts.insert(1, f"{len(report.misses)} refused")
     if report.incomplete:
@@ -158,7 +162,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def seconds(value: float | None) -> str:
+def seconds_text(value: float | None) -> str:
     if value is None:
         return NONE
     if value >= 1:
@@ -173,16 +177,16 @@ def money(value: Decimal | None) -> str:
     return f"${value:.2f}" if value >= 1 or not value else f"${value:.{1 - value.adjusted()}f}"
 
 
-def tokens(value: int | None) -> str:
+def tokens_text(value: int | None) -> str:
     return NONE if value is None else f"{value:,}"
 
 
-def rows(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
+def summary_rows(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
     """The calls as rows of text: id, kind, name, tokens in, tokens out, cost, time, error."""
     return [
         (
-            row.id, row.kind, row.name or NONE, tokens(row.tokens_in), tokens(row.tokens_out),
-            money(row.cost), seconds(row.seconds), row.error or "",
+            row.id, row.kind, row.name or NONE, tokens_text(row.tokens_in), tokens_text(row.tokens_out),
+            money(row.cost), seconds_text(row.seconds), row.error or "",
         )
         for row in calls
     ]  # fmt: skip
@@ -206,7 +210,7 @@ def plain_table(calls: Iterable[ReportRow]) -> str:
 
 def _select_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
     """Heading and rows, without the columns that tell nothing of any call."""
-    lines = rows(calls)
+    lines = summary_rows(calls)
     told = [
         index
         for index in range(len(COLUMNS))
@@ -223,7 +227,7 @@ def _list_remarks(report: CellReport, shown: BaseException | None) -> list[tuple
     ]
 
 
-def counted(number: int, thing: str) -> str:
+def count_phrase(number: int, thing: str) -> str:
     """`1 call`, `2,000 calls`"""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
@@ -243,7 +247,7 @@ def _format_counts(calls: Sequence[ReportRow]) -> list[str]:
     more = f", {len(names) - 4} more names" if len(names) > 4 else ""
     failed = sum(1 for row in calls if row.error)
     return [
-        counted(len(calls), "call"),
+        count_phrase(len(calls), "call"),
         f"{listed}{more}",
         *([f"{failed} failed"] if failed else []),
     ]
@@ -256,7 +260,7 @@ def _format_usage(report: CellReport) -> list[str]:
         return []
     total = sum((row.tokens_in or 0) + (row.tokens_out or 0) for row in used)
     known = [row.cost for row in used if row.cost is not None]
-    told = f"{tokens(total)} tok"
+    told = f"{tokens_text(total)} tok"
     if not known:
         return [told]
     price = money(sum(known, start=Decimal())) + ("+" if len(known) < len(used) else "")

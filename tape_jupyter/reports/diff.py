@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter.audit.drift import Drift, of_pairs, of_runs
-from tape_jupyter.audit.run_view import CallSeen, call_seen, seen
+from tape_jupyter.audit.run_view import CallSeen, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.cassette.records import response_section
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.call import Reply, Value
-from tape_jupyter.core.progress import Tell, counted, nobody
+from tape_jupyter.core.progress import Tell, count_items, nobody
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.secrets.registry import Secrets
 
@@ -57,10 +57,10 @@ def diff(
         for each in (a, b)
     )
     found: list[CallDifference] = []
-    for entry, other in counted(list(paired(ours, theirs)), "comparing calls", tell):
+    for entry, other in count_items(list(pair_calls(ours, theirs)), "comparing calls", tell):
         if entry is None or other is None:
             found.append(_build_one_sided(entry, other))
-        elif entry is not other and (lines := changed(entry, other)):
+        elif entry is not other and (lines := changed_lines(entry, other)):
             found.append(
                 CallDifference("changed", entry.name, other.name, entry.title, tuple(lines))
             )
@@ -73,8 +73,8 @@ def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
     """
     met: list[tuple[CallSeen, CallSeen]] = []
     runs: dict[tuple[str, str], None] = {}
-    for entry, other in counted(
-        list(paired(_find_used_calls(a), _find_used_calls(b))),
+    for entry, other in count_items(
+        list(pair_calls(_find_used_calls(a), _find_used_calls(b))),
         "looking for drift around calls",
         tell,
     ):
@@ -87,7 +87,7 @@ def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
     around = [
         each
         for one, other in runs
-        for each in of_runs(seen(a, one, limit=0), seen(b, other, limit=0))
+        for each in of_runs(view_run(a, one, limit=0), view_run(b, other, limit=0))
     ]
     return list(dict.fromkeys([*of_pairs(met), *around]))
 
@@ -97,7 +97,7 @@ def _find_used_calls(cassette: Cassette) -> list[Entry]:
     return [entry for entry in cassette.calls if entry.run in used]
 
 
-def paired(
+def pair_calls(
     ours: Sequence[Entry], theirs: Sequence[Entry]
 ) -> Iterator[tuple[Entry | None, Entry | None]]:
     by_name = {(entry.run, entry.id): entry for entry in theirs}
@@ -123,7 +123,7 @@ def _build_one_sided(entry: Entry | None, other: Entry | None) -> CallDifference
     return CallDifference("only in B", "", other.name, other.title)
 
 
-def changed(entry: Entry, other: Entry) -> list[str]:
+def changed_lines(entry: Entry, other: Entry) -> list[str]:
     """The diff of two replies: what was answered; of one and the same call also how (its headers)."""
     one, two = entry.reply(), other.reply()
     before, after = _emit_reply(one), _emit_reply(two)
@@ -162,7 +162,7 @@ def _drop_plumbing(value: Any) -> Any:
     return [_drop_plumbing(item) for item in value] if isinstance(value, list) else value
 
 
-def text(differences: Sequence[CallDifference], a: str, b: str) -> str:
+def diff_text(differences: Sequence[CallDifference], a: str, b: str) -> str:
     """For people."""
     if not differences:
         return f"{a} and {b} answer every call alike"

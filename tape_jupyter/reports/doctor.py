@@ -50,13 +50,13 @@ Check = Callable[[], DoctorLine]
 def findings(cassettes: list[Path], folder: Path) -> Iterator[DoctorLine]:
     """Everything checked: the environment first, then each cassette."""
     checks: list[tuple[str, Check]] = [
-        ("python", python),
-        ("packages", packages),
+        ("python", check_python),
+        ("packages", check_packages),
         *((f"tap {name}", lambda name=name: tap(name)) for name in TAPPED),
-        ("kernel", kernel),
+        ("kernel", check_kernel),
         ("extension", extension),
         ("folder", lambda: writable(folder)),
-        ("lock", lambda: lock(folder)),
+        ("lock", lambda: check_locks(folder)),
         *((path.name, lambda path=path: cassette(path)) for path in cassettes),
     ]
     for about, check in checks:
@@ -68,14 +68,14 @@ def findings(cassettes: list[Path], folder: Path) -> Iterator[DoctorLine]:
             )
 
 
-def python() -> DoctorLine:
+def check_python() -> DoctorLine:
     said = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}, {sys.executable}"
     if sys.version_info < (3, 11):  # noqa: UP036 - somebody may run it from a checkout
         return DoctorLine("python", "wrong", f"{said}; tape-jupyter needs Python 3.11 or newer")
     return DoctorLine("python", "ok", said)
 
 
-def packages() -> DoctorLine:
+def check_packages() -> DoctorLine:
     missing = [name for name in NEEDED if version(name) is None]
     if missing:
         return DoctorLine(
@@ -114,7 +114,7 @@ def _parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in text.split(".")[:3])
 
 
-def kernel() -> DoctorLine:
+def check_kernel() -> DoctorLine:
     """Whether `tape record NB` and `tape replay NB` have a Python kernel to start."""
     if importlib.util.find_spec("ipykernel") is None:
         return DoctorLine(
@@ -181,7 +181,7 @@ def writable(folder: Path) -> DoctorLine:
         )
 
 
-def lock(folder: Path) -> DoctorLine:
+def check_locks(folder: Path) -> DoctorLine:
     """Whether a lock taken by one process keeps another out: on some network drives it does not."""
     import portalocker
 
@@ -234,7 +234,7 @@ def cassette(path: Path) -> DoctorLine:
     return DoctorLine(path.name, grade, "; ".join(said))
 
 
-def as_json(found: list[DoctorLine]) -> str:
+def doctor_json(found: list[DoctorLine]) -> str:
     return json.dumps(
         [{"about": each.about, "grade": each.grade, "said": each.said} for each in found], indent=1
     )

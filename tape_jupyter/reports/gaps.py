@@ -16,14 +16,14 @@ from typing import Any
 from tape_jupyter.audit import environment_fields
 from tape_jupyter.audit import nondeterminism as budget
 from tape_jupyter.audit import unreplayable as cold
-from tape_jupyter.audit.nondeterminism import STATUSES, AuditFinding, folded
+from tape_jupyter.audit.nondeterminism import STATUSES, AuditFinding, fold_findings
 from tape_jupyter.audit.run_view import CallSeen, RunSeen, all_seen
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tape_jupyter.reports.listing import cassettes_of
+from tape_jupyter.reports.listing import list_cassettes
 
 BY_RUN = (5, 6, 8, 9)
 """Items that are told of a whole run; the others are the sum of its calls'."""
@@ -55,7 +55,7 @@ class RunReport:
         for each in lost:
             if each.name not in names:
                 by_name.setdefault(each.name, []).append(each)
-        return [*own, *(folded(name, 0, found, "") for name, found in by_name.items())]
+        return [*own, *(fold_findings(name, 0, found, "") for name, found in by_name.items())]
 
     def record(self) -> dict[str, Any]:
         return {
@@ -88,7 +88,7 @@ class Report:
 
     @property
     def patterns(self) -> dict[str, list[dict[str, Any]]]:
-        return cold.patterns([run.case for run in self.runs])
+        return cold.cold_patterns([run.case for run in self.runs])
 
     @property
     def budget(self) -> list[AuditFinding]:
@@ -98,7 +98,7 @@ class Report:
     def _fold_over_runs(self, number: int) -> AuditFinding:
         own = [run.budget[number - 1] for run in self.runs]
         if number in BY_RUN:
-            return own[0] if len(own) == 1 else folded(own[0].name, number, own, "", "runs")
+            return own[0] if len(own) == 1 else fold_findings(own[0].name, number, own, "", "runs")
         of_calls = [
             each
             for run in self.runs
@@ -106,7 +106,7 @@ class Report:
             for each in items
             if each.number == number
         ]
-        return folded(own[0].name, number, of_calls, own[0].what)
+        return fold_findings(own[0].name, number, of_calls, own[0].what)
 
     @property
     def missing(self) -> list[tuple[AuditFinding, list[str]]]:
@@ -143,7 +143,9 @@ class Report:
 
 def _fold_findings(found: Sequence[AuditFinding]) -> AuditFinding:
     return (
-        found[0] if len(found) == 1 else folded(found[0].name, found[0].number, found, "", "runs")
+        found[0]
+        if len(found) == 1
+        else fold_findings(found[0].name, found[0].number, found, "", "runs")
     )
 
 
@@ -155,7 +157,7 @@ def report(cassettes: Iterable[Cassette]) -> Report:
     return made
 
 
-def report_of(found: Sequence[Path], tell: Tell = nobody) -> Report:
+def report_gaps(found: Sequence[Path], tell: Tell = nobody) -> Report:
     """The same of files. One that cannot be read is named and does not hide the others."""
     made = Report()
     for number, path in enumerate(found, 1):
@@ -172,7 +174,7 @@ def report_of(found: Sequence[Path], tell: Tell = nobody) -> Report:
     return made
 
 
-def below(where: Path, name: str | None = None) -> list[Path]:
+def cassettes_below(where: Path, name: str | None = None) -> list[Path]:
     """The cassettes of a notebook, a `.tapes` folder or a file; of any other folder all those below
     it.
 
@@ -180,7 +182,7 @@ def below(where: Path, name: str | None = None) -> list[Path]:
     none.
     """
     if not where.is_dir() or where.suffix == ".tapes":
-        return cassettes_of(where, name)
+        return list_cassettes(where, name)
     found = sorted(where.rglob(f"*{takes_files.SUFFIX}"))
     beside = [each for each in found if takes_files.FOLDER not in each.relative_to(where).parts]
     own = [each for each in beside if name in (None, takes_files.stem(each))]
@@ -216,7 +218,10 @@ def _build_run_report(run: RunSeen, path: Path, taped: frozenset[str]) -> RunRep
         str((run.end or {}).get("outcome", "incomplete")),
         items,
         environment_fields.of_run(run),
-        [(call, budget.of_call(call), environment_fields.of_call(call)) for call in run.calls],
+        [
+            (call, budget.call_findings(call), environment_fields.environment_findings(call))
+            for call in run.calls
+        ],
         cold.case(run, str(path), items),
     )
 
@@ -224,22 +229,22 @@ def _build_run_report(run: RunSeen, path: Path, taped: frozenset[str]) -> RunRep
 # ---- text
 
 
-def text(made: Report) -> str:
+def gaps_text(made: Report) -> str:
     """For a page without colours: the nine items, what is missing, the cold cases."""
-    return "\n".join(lines(made)) or NO_GAPS
+    return "\n".join(gap_lines(made)) or NO_GAPS
 
 
-def lines(made: Report) -> Iterator[str]:
+def gap_lines(made: Report) -> Iterator[str]:
     yield from (f"! {problem}" for problem in made.broken.values())
     if not made.runs:
         return
-    yield headline(made)
+    yield gaps_headline(made)
     for each in made.budget:
         yield f"  {each.number} {each.name:21} {each.status:10}  {each.what}"
     missing = made.missing
     yield f"missing ({len(missing)}):" if missing else NO_GAPS
     for each, runs in missing:
-        yield f"  {each}  ({named(runs)})"
+        yield f"  {each}  ({name_runs(runs)})"
     yield from cold_lines(made)
 
 
@@ -260,7 +265,7 @@ def coldest(rows: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{row['value']} {row['cold']} of {row['runs']}" for row in rows[:5])
 
 
-def headline(made: Report) -> str:
+def gaps_headline(made: Report) -> str:
     calls = sum(len(run.calls) for run in made.runs)
     files = f" in {len(made.cassettes)} cassettes" if len(made.cassettes) > 1 else ""
     return (
@@ -273,5 +278,5 @@ def _format_count(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def named(runs: Sequence[str]) -> str:
+def name_runs(runs: Sequence[str]) -> str:
     return ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")

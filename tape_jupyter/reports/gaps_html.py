@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tape_jupyter.audit.nondeterminism import AuditFinding
 from tape_jupyter.reports import gaps
-from tape_jupyter.reports.gaps import NO_GAPS, Report, RunReport, headline, named
+from tape_jupyter.reports.gaps import NO_GAPS, Report, RunReport, gaps_headline, name_runs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,21 +35,21 @@ MAX_RUNS = 50
 # ---- the notebook
 
 
-def show(made: Report) -> None:
+def show_gaps(made: Report) -> None:
     """Display it below the cell that asked."""
     from IPython.display import publish_display_data
 
-    publish_display_data({"text/plain": gaps.text(made), "text/html": html(made)})  # type: ignore[no-untyped-call]
+    publish_display_data({"text/plain": gaps.gaps_text(made), "text/html": gaps_html(made)})  # type: ignore[no-untyped-call]
 
 
-def html(made: Report) -> str:
+def gaps_html(made: Report) -> str:
     """The nine items, what is missing with the line that keeps it, the cold cases; behind it each
     run's fields.
     """
     if not made.runs:
-        return f"<div>{escape(gaps.text(made))}</div>"
+        return f"<div>{escape(gaps.gaps_text(made))}</div>"
     parts = [
-        f'<div style="{_CODE}">{escape(headline(made))}</div>',
+        f'<div style="{_CODE}">{escape(gaps_headline(made))}</div>',
         _build_table(
             ("", "source of chance", "status", "what the recording says"),
             map(_build_item_row, made.budget),
@@ -99,7 +99,7 @@ def _build_missing(made: Report) -> str:
 
 def _build_names(runs: Sequence[str]) -> str:
     """A run's id is not broken over lines."""
-    lines = named(runs).replace(", ", ",\n")
+    lines = name_runs(runs).replace(", ", ",\n")
     return f'<span style="white-space:pre">{escape(lines)}</span>'
 
 
@@ -155,7 +155,7 @@ def print_it(made: Report, *, whole: bool = False) -> None:
     if not made.runs:
         console.print(NO_GAPS if not made.broken else "nothing to report")
         return
-    console.print(headline(made), soft_wrap=True)
+    console.print(gaps_headline(made), soft_wrap=True)
     console.print(_build_item_table(made.budget))
     _print_missing(console, made)
     for line in gaps.cold_lines(made):
@@ -178,7 +178,7 @@ def _print_missing(console: Console, made: Report) -> None:
         return
     console.print(f"missing ({len(missing)}), and the line that keeps it next time:")
     for each, runs in missing:
-        console.print(f"  {each.name}: {each.what}  ({named(runs)})", soft_wrap=True)
+        console.print(f"  {each.name}: {each.what}  ({name_runs(runs)})", soft_wrap=True)
         console.print(f"      {each.capture}", style="bold", soft_wrap=True)
 
 

@@ -12,16 +12,16 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
-from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.reports.cell_summary import COLUMNS, plain_table, rows
+from tape_jupyter.reports.cell_summary import COLUMNS, plain_table, summary_rows
 from tape_jupyter.session.summary_rows import row_of_entry
 
 SHOWN_TEXT = 20_000
 """Characters of one body that `tape show CALL` prints; --json gives all of it."""
 
 
-def cassettes_of(path: Path, name: str | None = None) -> list[Path]:
+def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
     """The cassettes a path speaks of: itself, those of a .tapes folder, or those of a notebook;
     main first.
 
@@ -44,7 +44,7 @@ def cassettes_of(path: Path, name: str | None = None) -> list[Path]:
     return [path]
 
 
-def runs(cassette: Cassette) -> list[dict[str, Any]]:
+def run_records(cassette: Cassette) -> list[dict[str, Any]]:
     """Each run: id, when, mode, source hash of its cell, number of calls, outcome, and whether
     replay uses it.
     """
@@ -76,7 +76,7 @@ def runs(cassette: Cassette) -> list[dict[str, Any]]:
 def runs_text(cassette: Cassette) -> Iterator[str]:
     size = cassette.path.stat().st_size if cassette.path.exists() else 0
     yield f"{cassette.path}: {len(cassette.runs)} runs, {len(cassette.calls)} calls, {size:,} bytes"
-    for run in runs(cassette):
+    for run in run_records(cassette):
         cell = f"[{run['cell']}]" if run["cell"] is not None else ""
         state = run["outcome"] + ("" if run["replayed"] else ", superseded")
         yield f"  {run['run']}  {run['at']:24}  {cell:>5}  {run['calls']:>4} calls  {run['mode']}, {state}"
@@ -85,7 +85,7 @@ def runs_text(cassette: Cassette) -> Iterator[str]:
     yield from (f"  ! {note}" for note in cassette.notes)
 
 
-def calls(cassette: Cassette) -> list[dict[str, Any]]:
+def call_records(cassette: Cassette) -> list[dict[str, Any]]:
     """Each call as a flat record; the reply is read only to tell whether it was edited."""
     listed = []
     for entry in cassette.calls:
@@ -118,7 +118,7 @@ def calls_text(cassette: Cassette) -> str:
     )
 
 
-def find(cassettes: list[Cassette], call: str) -> Entry:
+def find_call_record(cassettes: list[Cassette], call: str) -> Entry:
     """The call of that id ("78a670b1", or "RUN/78a670b1"); the newest where several runs have it."""
     run, _, name = call.rpartition("/")
     found = [e for tape in cassettes for e in tape.calls if e.id == name and run in ("", e.run)]
@@ -132,7 +132,7 @@ def find(cassettes: list[Cassette], call: str) -> Entry:
     return found[-1]
 
 
-def call(entry: Entry) -> dict[str, Any]:
+def call_record(entry: Entry) -> dict[str, Any]:
     """One call in full: head, request and reply, bodies as JSON or text where they are that."""
     asked, said = entry.request(), entry.reply()
     return {
@@ -176,14 +176,18 @@ def _format_headers(headers: Headers) -> list[str]:
 def _describe_body(of: Request | Reply) -> Any:
     data = of.body if isinstance(of, Request) else of.readable
     size = of.size if isinstance(of, Reply) else of.large.size if of.large is not None else 0
-    return f"({size:,} bytes beside the cassette)" if size and not data else body(data, of.headers)
+    return (
+        f"({size:,} bytes beside the cassette)"
+        if size and not data
+        else readable_body(data, of.headers)
+    )
 
 
-def body(data: bytes, headers: Headers) -> Any:
+def readable_body(data: bytes, headers: Headers) -> Any:
     """A body as JSON where it is that, else as text, else in words."""
     coding = next((value for key, value in headers if key.lower() == "content-encoding"), "")
     try:
-        text = opened(data, coding).decode("utf-8")
+        text = decode_body(data, coding).decode("utf-8")
     except ValueError:
         return f"({len(data):,} bytes that are no text)"
     try:
@@ -193,7 +197,7 @@ def body(data: bytes, headers: Headers) -> Any:
 
 
 def call_text(entry: Entry) -> Iterator[str]:
-    told = call(entry)
+    told = call_record(entry)
     request, reply = told.pop("request"), told.pop("reply")
     yield from _format_block(told)
     for name, part in (("request", request), ("reply", reply)):
@@ -217,5 +221,15 @@ def _format_block(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 __all__ = [
-    "COLUMNS", "body", "call", "call_text", "calls", "calls_text", "cassettes_of", "find", "rows", "runs", "runs_text",
+    "COLUMNS",
+    "call_record",
+    "call_records",
+    "call_text",
+    "calls_text",
+    "find_call_record",
+    "list_cassettes",
+    "readable_body",
+    "run_records",
+    "runs_text",
+    "summary_rows",
 ]  # fmt: skip

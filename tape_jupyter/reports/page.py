@@ -53,12 +53,12 @@ def allowed(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}'"
 
 
-def plain(name: str, value: Any) -> str:
+def plain_block(name: str, value: Any) -> str:
     """A block that is parsed as it is: no script to a browser, and no `<` in it that could end it."""
     return f'<script type="application/json" id="{name}">{_dump_json(value)}</script>\n'
 
 
-def packed(name: str, value: Any) -> str:
+def packed_block(name: str, value: Any) -> str:
     """A block that is unpacked when it is asked for."""
     data = base64.b64encode(zlib.compress(_dump_json(value).encode("ascii"))).decode("ascii")
     return f'<script type="text/plain" id="{name}">{data}</script>\n'
@@ -70,7 +70,7 @@ def _dump_json(value: Any) -> str:
     )
 
 
-def folded(known: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def fold_spans(known: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Spans in full (`{"detail", "raw"}`), each without what it shares with the one of its kind
     before it.
     """
@@ -169,7 +169,7 @@ def _do_nothing(_done: int, _total: int) -> None:
     pass
 
 
-def write(
+def write_page(
     cassette: Cassette, out: Path | None = None, tell: Tell = _do_nothing
 ) -> tuple[Path, list[str]]:
     """Write the page of a cassette or take; gives the file, and what is not in it.
@@ -178,7 +178,7 @@ def write(
     `churn.tape.html` beside the notebook. Raises TapeUsageError for a file that is no page of ours:
     nothing that a person made is overwritten.
     """
-    out = default(cassette.path) if out is None else out
+    out = default_page(cassette.path) if out is None else out
     if out.suffix.lower() not in (".html", ".htm"):
         raise TapeUsageError(
             f"--html {out}: the page is written to a file that ends in .html; nothing was written"
@@ -191,22 +191,22 @@ def write(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as draft, draft.open("w", encoding="utf-8") as file:
-            file.writelines(page(cassette, notes, tell))
+            file.writelines(page_pieces(cassette, notes, tell))
     except OSError as error:
         raise TapeUsageError(f"{out} cannot be written: {error.strerror or error}") from error
     return out, notes
 
 
-def default(cassette: Path) -> Path:
+def default_page(cassette: Path) -> Path:
     """`churn.tapes/main.tape.yaml` gives `churn.tape.html`, a take `churn.angry.tape.html`."""
     notebook, root = notebook_of(cassette), files.cassette_of(cassette)
     names = [notebook.stem if notebook.stem != ".ipynb" else files.stem(root)]
     names += [files.stem(root)] if files.stem(root) not in ("main", *names) else []
-    names += [files.name_of(cassette)] if cassette != root else []
+    names += [files.take_name(cassette)] if cassette != root else []
     return notebook.parent / f"{'.'.join(names)}.tape.html"
 
 
-def page(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
+def page_pieces(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
     """The page, in pieces. `notes` is filled with what is left out, before the first of them."""
     spans = Spans(cassette)
     spans.refresh()
@@ -215,7 +215,7 @@ def page(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iter
         yield from _build_page(cassette, spans, notes, _read_pieces(aside))
 
 
-def streamed(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
+def stream_page(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
     """The page, in pieces that are made while it is being read: its rows are drawn long before the
     last is there.
 
@@ -236,7 +236,7 @@ def _build_page(
         _format_title(cassette),
         _find_changed(spans),
     )
-    yield plain(
+    yield plain_block(
         "tape-state",
         {
             "state": _build_state(title, changed),
@@ -244,10 +244,10 @@ def _build_page(
             "notes": notes,
         },
     )
-    yield plain("tape-rows", spans.page(0, FIRST, _FOR_EVER))
+    yield plain_block("tape-rows", spans.page(0, FIRST, _FOR_EVER))
     yield f'<script type="text/plain" id="tape-side">{side}</script>\n<script>{code}</script>\n'
     yield from _pack_rows(spans)
-    yield packed("tape-base", {node.id: _diff_from_base(node) for node in changed})
+    yield packed_block("tape-base", {node.id: _diff_from_base(node) for node in changed})
     yield from rest
     yield "</body>\n</html>\n"
 
@@ -299,7 +299,7 @@ def _find_changed(spans: Spans) -> list[Node]:
 def _diff_from_base(node: Node) -> dict[str, str]:
     assert node.told is not None
     assert isinstance(node.told.entry, Overridden)
-    return details.diff(node.told.entry.recorded, node.told.entry)
+    return details.diff_calls(node.told.entry.recorded, node.told.entry)
 
 
 def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]:
@@ -309,7 +309,7 @@ def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]
     path = spans.book.path
     return {
         "mode": "off", "cassettes": [files.stem(root)], "cassette": files.stem(root),
-        "take": files.name_of(path) if path != root else "", "takes": Takes().of(root), "default_take": "",
+        "take": files.take_name(path) if path != root else "", "takes": Takes().of(root), "default_take": "",
         "totals": spans.totals(), "running": None, "notes": [*spans.book.notes, *notes],
     }  # fmt: skip
 
@@ -317,7 +317,7 @@ def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]
 def _pack_rows(spans: Spans) -> Iterator[str]:
     """The rows after the first ones, a block for each page of them."""
     for number, start in enumerate(range(FIRST, len(spans.nodes), LIMIT), 1):
-        yield packed(f"tape-rows-{number}", spans.page(start, LIMIT, _FOR_EVER))
+        yield packed_block(f"tape-rows-{number}", spans.page(start, LIMIT, _FOR_EVER))
 
 
 _FOR_EVER = 1e9
@@ -327,12 +327,12 @@ def _pack_details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
     """Details, a block for each BLOCK rows, as long as there is room; what the page is too small
     for is said.
     """
-    left, total, start, budget = MOST_BYTES, len(spans.nodes), 0, external_texts.Budget()
+    left, total, start, budget = MOST_BYTES, len(spans.nodes), 0, external_texts.ExpansionBudget()
     while start < total:
         nodes = spans.nodes[start : start + BLOCK]
-        block = packed(
+        block = packed_block(
             f"tape-details-{start // BLOCK}",
-            folded(_build_span(spans, node, budget) for node in nodes),
+            fold_spans(_build_span(spans, node, budget) for node in nodes),
         )
         left -= len(block)
         if left < 0:
@@ -346,10 +346,10 @@ def _pack_details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
         tell(start, total)
 
 
-def _build_span(spans: Spans, node: Node, budget: external_texts.Budget) -> dict[str, Any]:
+def _build_span(spans: Spans, node: Node, budget: external_texts.ExpansionBudget) -> dict[str, Any]:
     call = details.read_call(node.told.entry if node.told is not None else None, budget)
     raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
-    detail = details.detail(spans, node, labels.of_record, call)
+    detail = details.span_detail(spans, node, labels.recorded_tags, call)
     return {"detail": {**detail, "path": _to_relative(spans, detail.get("path"))}, "raw": raw}
 
 

@@ -28,7 +28,7 @@ class Bar(NamedTuple):
     end: float
 
 
-def lines(bars: Sequence[Bar], calls: int = 0) -> list[str]:
+def waterfall_lines(bars: Sequence[Bar], calls: int = 0) -> list[str]:
     """The bars of a cell in the order in which its calls began, some to a line; [] for a single
     call. `calls`: how many it made, where the bars are not those of all.
     """

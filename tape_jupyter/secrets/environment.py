@@ -47,7 +47,7 @@ _SET = re.compile(
 )
 
 
-def here(
+def environment_secrets(
     folder: Path, environ: Mapping[str, str] | None = None, home: Path | None = None
 ) -> Secrets:
     """What is secret for whoever exports from `folder` (the notebook's). What cannot be read is
@@ -89,10 +89,10 @@ def here(
 def with_beginnings(secrets: Secrets) -> None:
     """Learn what is left of each value where its rest was cut off."""
     for value, _, name in secrets.held():
-        secrets.learn(name, beginning(value), explicit=False)
+        secrets.learn(name, key_beginning(value), explicit=False)
 
 
-def beginning(value: str) -> str:
+def key_beginning(value: str) -> str:
     """What is left of a drawn value that was cut: its first ten letters, past what its issuer
     begins every key with; "" for a value that is too short for that, or that has no such beginning.
     """
@@ -114,7 +114,7 @@ def with_patterns(secrets: Secrets, notebook: bytes) -> list[str]:
     Gives the names of those that are no good as a pattern, and hold nothing back.
     """
     wrong = []
-    for name, regex in patterns(notebook):
+    for name, regex in notebook_patterns(notebook):
         try:
             secrets.pattern(regex, name)
         except TapeUsageError:
@@ -122,7 +122,7 @@ def with_patterns(secrets: Secrets, notebook: bytes) -> list[str]:
     return wrong
 
 
-def patterns(notebook: bytes) -> list[tuple[str, str]]:
+def notebook_patterns(notebook: bytes) -> list[tuple[str, str]]:
     """Name and regular expression of each pattern that the code cells of a notebook set."""
     try:
         cells = json.loads(notebook)["cells"]
@@ -140,7 +140,7 @@ def patterns(notebook: bytes) -> list[tuple[str, str]]:
 
 def credentials(text: str) -> Iterator[tuple[str, str]]:
     """Names and values of what a file of settings or credentials holds that is a secret."""
-    for found in key_patterns.find(text):
+    for found in key_patterns.find_keys(text):
         yield found.kind, found.value
     for password in _IN_URL.findall(text):  # whatever it looks like: it stands where passwords do
         yield from (("url-password", each) for each in {password, unquote(password)})

@@ -95,7 +95,7 @@ class FoundSecret:
         return f"<{self.kind} at {self.start}>"
 
 
-def find(text: str) -> Iterator[FoundSecret]:
+def find_keys(text: str) -> Iterator[FoundSecret]:
     """Every secret of a known shape. Two shapes may name the same one."""
     for shape in SHAPES:
         for found in shape.find(text):

@@ -54,10 +54,10 @@ def scan(
     `known` holds what is secret here and now (known.here). Raises OSError where a file cannot be
     read.
     """
-    return told(hunt(content, known, tell))
+    return shown_leaks(hunt(content, known, tell))
 
 
-def told(hits: Iterable[Hit]) -> list[Leak]:
+def shown_leaks(hits: Iterable[Hit]) -> list[Leak]:
     """Hits as people may see them: a place that itself spells a secret is told without it."""
     hits = list(hits)
     values = {hit.value for hit in hits}
@@ -80,9 +80,9 @@ def hunt(
     for done, (path, source) in enumerate(content.items()):
         if tell is not None:
             tell("looking for secrets", done, len(content))
-        data = passages.read(source)
+        data = passages.read_passages(source)
         said: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
-        for passage in passages.of(path, data):
+        for passage in passages.file_passages(path, data):
             said.setdefault(passage.text, passage)
         hits = list(_find_in_passages(path, list(said.values()), known))
         yield from hits
@@ -143,7 +143,7 @@ def _search_layer(
     """Most texts hold nothing, and each search has its price: many are searched as one."""
     starts, whole = _join_layer(layer)
     best: dict[int, list[tuple[int, int, str]]] = {}
-    for found in key_patterns.find(whole):
+    for found in key_patterns.find_keys(whole):
         index = bisect.bisect_right(starts, found.start) - 1
         best.setdefault(index, []).append(
             (found.start - starts[index], found.end - starts[index], found.kind)
@@ -202,7 +202,7 @@ def _join_layer(layer: list[_Stretch]) -> tuple[list[int], str]:
 def _unwrap_layer(layer: list[_Stretch]) -> Iterator[_Stretch]:
     """What is wrapped in the texts of a layer."""
     starts, whole = _join_layer(layer)
-    for run in nested_encodings.runs(whole):
+    for run in nested_encodings.encoded_runs(whole):
         index = bisect.bisect_right(starts, run.start) - 1
         stretch, at = layer[index], run.start - starts[index]
         before = stretch.text[max(0, at - _CONTEXT) : at]

@@ -119,7 +119,7 @@ class Masking(Secrets):
     def _mask_wrapped(self, text: str, depth: int) -> str:
         """With what stands in base64 and hex masked inside."""
         spans = []
-        for run in sorted(nested_encodings.runs(text), key=lambda run: run.start):
+        for run in sorted(nested_encodings.encoded_runs(text), key=lambda run: run.start):
             inner = self._mask_text(run.text, depth - 1)
             if inner != run.text:
                 spans.append((run.start, run.end, run.wrap(inner)))
@@ -141,7 +141,7 @@ class Masking(Secrets):
         return text
 
     def _find_wrapped_spans(self, text: str, depth: int) -> Iterable[Span]:
-        for run in nested_encodings.runs(text) if depth else ():
+        for run in nested_encodings.encoded_runs(text) if depth else ():
             inner = self._mask_text(run.text, depth - 1)
             if inner != run.text:
                 yield run.start, run.end, run.wrap(inner)
@@ -175,7 +175,7 @@ class Masking(Secrets):
     def _mask_stream_entries(self, entries: list[Any]) -> tuple[list[Any], bool]:
         """Entries of a stream without the values that are cut over several of them."""
         apart = [
-            (entry, [_copy_structure(piece) for piece in passages.pieces([entry])])
+            (entry, [_copy_structure(piece) for piece in passages.stream_entries([entry])])
             for entry in entries
         ]
         changed = False
@@ -188,7 +188,7 @@ class Masking(Secrets):
                     groups.setdefault((at, ""), []).append((holder, key))
         for holders in groups.values():
             changed = (len(holders) > 1 and self._mask_pieces_together(holders)) or changed
-        whole = ((entry, pieces, passages.pieces([entry])) for entry, pieces in apart)
+        whole = ((entry, pieces, passages.stream_entries([entry])) for entry, pieces in apart)
         return [
             each for entry, new, old in whole for each in ([entry] if new == old else new)
         ], changed
@@ -201,12 +201,12 @@ class Masking(Secrets):
         whole = "".join(texts)
         clean, changed = self.scrub(whole)
         if changed:
-            for (holder, key), text in zip(pieces, recut(texts, clean), strict=True):
+            for (holder, key), text in zip(pieces, recut_masked(texts, clean), strict=True):
                 holder[key] = text
         return changed
 
 
-def recut(texts: list[str], clean: str) -> list[str]:
+def recut_masked(texts: list[str], clean: str) -> list[str]:
     """A changed whole in as many pieces: those before and after what changed stay as they are."""
     whole = "".join(texts)
     begin = next(

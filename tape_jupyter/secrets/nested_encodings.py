@@ -55,7 +55,7 @@ class Wrapped:
     wrap: Callable[[str], str]
 
 
-def runs(text: str) -> Iterator[Wrapped]:
+def encoded_runs(text: str) -> Iterator[Wrapped]:
     """The stretches of base64, base32, hex and (between its marks) Ascii85 in a text that hold
     something legible.
     """

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tape_jupyter.encoding.http import event_folding
-from tape_jupyter.encoding.http.content_encoding import opened
+from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.secrets.nested_encodings import CAP, ZLIB, legible, unpacked
@@ -46,7 +46,7 @@ class Passage(NamedTuple):
         return f"{told}, line {self.text.count(chr(10), 0, offset) + 1}"
 
 
-def of(path: str, data: bytes) -> Iterator[Passage]:
+def file_passages(path: str, data: bytes) -> Iterator[Passage]:
     """The passages of one file of a bundle."""
     if path.endswith(".tape.yaml"):
         yield from _read_cassette_passages(path, data)
@@ -73,20 +73,20 @@ def _read_cassette_passages(path: str, data: bytes) -> Iterator[Passage]:
     except UnicodeDecodeError:
         yield from _read_file_passages(path, data, depth=0)
         return
-    for line, record in records(text):
+    for line, record in cassette_records(text):
         if record is None or isinstance(record, str):
             yield Passage(_format_place(path, f"from line {line}"), record or "")
         else:
             yield from _read_record_passages(path, line, record)
 
 
-def records(text: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def cassette_records(text: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Each record of a cassette with its first line; what is none as the text it is."""
     start, line = 0, 1
     for mark in _COMMIT.finditer(text):
         piece = text[start : mark.end()]
         try:
-            yield line, emitter.parse(piece, first_line=line)
+            yield line, emitter.parse_record(piece, first_line=line)
         except CassetteError:
             yield line, piece
         start, line = mark.end(), line + piece.count("\n")
@@ -101,7 +101,7 @@ def _read_record_passages(path: str, line: int, record: Mapping[str, Any]) -> It
     )
     place = f"{name}, line {line}"
     for part, value in record.items():
-        yield from leaves(value, part, lambda at: _format_place(path, place, at))
+        yield from structure_passages(value, part, lambda at: _format_place(path, place, at))
         if part in ("request", "response") and isinstance(value, dict):
             yield from _read_body_passages(value, _format_place(path, place, f"{part} body"))
     if kind == "more":
@@ -114,9 +114,9 @@ def _read_body_passages(section: Mapping[str, Any], where: Callable[[], str]) ->
     """
     for kind in _STREAMS:
         if isinstance(section.get(kind), list):
-            yield from (Passage(where, text) for text in joined(section[kind]))
+            yield from (Passage(where, text) for text in joined_texts(section[kind]))
     if isinstance(section.get("text"), str) and "data:" in section["text"]:
-        yield from (Passage(where, text) for text in joined(_parse_events(section["text"])))
+        yield from (Passage(where, text) for text in joined_texts(_parse_events(section["text"])))
     for key in ("wire", "base64"):
         if isinstance(section.get(key), str):
             yield from (
@@ -125,12 +125,12 @@ def _read_body_passages(section: Mapping[str, Any], where: Callable[[], str]) ->
             )
 
 
-def joined(entries: list[Any]) -> Iterator[str]:
+def joined_texts(entries: list[Any]) -> Iterator[str]:
     """What a stream says at each address of its pieces, one after another, whatever stands between
     them.
     """
     said: dict[tuple[str, str], list[str]] = {}
-    for entry in pieces(entries):
+    for entry in stream_entries(entries):
         if not isinstance(entry, dict):
             continue
         of_part = which(entry.get("data"))
@@ -142,7 +142,7 @@ def joined(entries: list[Any]) -> Iterator[str]:
     yield from dict.fromkeys(told)
 
 
-def pieces(entries: list[Any]) -> list[Any]:
+def stream_entries(entries: list[Any]) -> list[Any]:
     """The entries of a stream; what it says several times over is told as often."""
     return [
         piece
@@ -198,7 +198,7 @@ def _decode_body_texts(letters: str, encoding: str) -> Iterator[str]:
 
     try:
         raw = base64.b64decode("".join(letters.split()))
-        plain = opened(raw, encoding, CAP) if encoding else raw
+        plain = decode_body(raw, encoding, CAP) if encoding else raw
     except ValueError:
         return
     if (found := legible(plain)) is not None:
@@ -221,34 +221,36 @@ def _read_notebook_passages(path: str, data: bytes) -> Iterator[Passage]:
         if isinstance(cell, dict):
             yield from _read_cell_passages(path, number, cell)
     rest = {key: value for key, value in loaded.items() if key != "cells"}
-    yield from leaves(rest, "", lambda at: _format_place(path, at))
+    yield from structure_passages(rest, "", lambda at: _format_place(path, at))
 
 
 def _read_cell_passages(path: str, number: int, cell: Mapping[str, Any]) -> Iterator[Passage]:
     place = f"cell {number}"
     for part, value in cell.items():
         if part == "source":
-            yield Passage(lambda: f"{path}, {place}, source", whole(value), numbered=True)
+            yield Passage(lambda: f"{path}, {place}, source", joined_lines(value), numbered=True)
         elif part == "outputs" and isinstance(value, list):
             for index, output in enumerate(value, 1):
                 told = f"output {index}"
-                yield from leaves(
+                yield from structure_passages(
                     output,
                     "",
                     lambda at, told=told: _format_place(path, place, told, at),  # type: ignore[misc]
                 )
         else:
-            yield from leaves(value, part, lambda at: _format_place(path, place, at))
+            yield from structure_passages(value, part, lambda at: _format_place(path, place, at))
 
 
-def whole(value: Any) -> str:
+def joined_lines(value: Any) -> str:
     """A text that a notebook may keep as the list of its lines."""
     if isinstance(value, list):
         return "".join(line for line in value if isinstance(line, str))
     return value if isinstance(value, str) else ""
 
 
-def leaves(value: Any, at: str, where: Callable[[str], Callable[[], str]]) -> Iterator[Passage]:
+def structure_passages(
+    value: Any, at: str, where: Callable[[str], Callable[[], str]]
+) -> Iterator[Passage]:
     """Every text of a structure, and every key; a short one with the name it is given to."""
     for path, key, text in walked(value, at):
         named = key and len(text) <= _QUOTABLE and '"' not in text
@@ -378,5 +380,5 @@ def png_texts(data: bytes) -> Iterator[str]:
         at += 12 + size
 
 
-def read(content: Path | bytes) -> bytes:
+def read_passages(content: Path | bytes) -> bytes:
     return content if isinstance(content, bytes) else content.read_bytes()

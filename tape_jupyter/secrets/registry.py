@@ -164,7 +164,7 @@ def marker(name: str) -> str:
     return f"<secret:{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'unnamed'}>"
 
 
-def digest(value: str) -> str:
+def secret_digest(value: str) -> str:
     """What a value is known by among those who have it."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -445,7 +445,7 @@ class Secrets:
         """
         with self._lock:
             return {
-                digest(value): name
+                secret_digest(value): name
                 for value, (_, name) in self._known.items()
                 if value != placeholder(name)
             }
@@ -561,7 +561,7 @@ class Secrets:
         """A leaf of a folded stream: each piece's text by the name of its field, which stands in
         `at`.
         """
-        texts = event_folding.texts_of(dict(column))
+        texts = event_folding.column_texts(dict(column))
         done = [self._scrub_field(column["at"].rpartition(".")[2], text) for text in texts]
         if not any(
             changed for _, changed in done

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tape_jupyter.core.large_body import BLOCK, LIMIT, LargeBody, LargeChunks, joined, limit
+from tape_jupyter.core.large_body import BLOCK, LIMIT, LargeBody, LargeChunks, join_chunks, limit
 from tape_jupyter.secrets.registry import Secrets
 
 OVERLAP = 64 * 1024
@@ -273,4 +273,4 @@ class Arrived:
                 run = LargeChunks(self._spool.finish(), self._sizes)
             self._sealed.append((self._from, run))
             self._held, self._spool, self._size, self._from = [], None, 0, self._count
-        return joined(*(run for at, run in self._sealed if at >= start))
+        return join_chunks(*(run for at, run in self._sealed if at >= start))

@@ -38,7 +38,7 @@ from tape_jupyter.effects.memory import Bodies
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.providers import registry
 from tape_jupyter.providers.registry import Facts
-from tape_jupyter.replay.player import Decision, Execution, Mode, Player
+from tape_jupyter.replay.player import CellPlayback, Decision, Mode, Player
 from tape_jupyter.session.labels import CellTags
 from tape_jupyter.session.saved_output import OnTape
 from tape_jupyter.session.tool_tracking import SeenTools, Tools
@@ -116,7 +116,7 @@ class ReportRow:
     @cached_property
     def cost(self) -> Decimal | None:
         """US dollars at list price; priced when it is first shown, since that takes a while."""
-        return registry.cost(self.told)
+        return registry.call_cost(self.told)
 
 
 class Later(Sequence[T]):
@@ -288,7 +288,7 @@ class TapedCell:
     """
 
     ask: CellRequest
-    execution: Execution
+    execution: CellPlayback
     player: Player
     cassette: Cassette | None
     path: Path | None

@@ -18,7 +18,7 @@ from typing import Any
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.match_key import MatchedRequest, asked_as
 from tape_jupyter.cassette.prepared_requests import Beginning
-from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core import large_body
@@ -247,7 +247,7 @@ class RecorderBase:
     ) -> None:
         name = "" if kit.get("model") else row.name
         head = Head(
-            self.id, self.cell.run, self.match, self.kind, self.where, moment(self.at), self._measure_elapsed(),
+            self.id, self.cell.run, self.match, self.kind, self.where, moment_text(self.at), self._measure_elapsed(),
             kit, name, row.error,
             self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
             self.asked.apart,
@@ -440,7 +440,7 @@ class HttpCapture(RecorderBase, NullRecorder):
     def _commit_reply(self, end: End, error: BaseException | None = None) -> None:
         reply = self._build_reply(end, error)
         self._json = registry.said_json(reply)
-        told = registry.facts(self.request, reply, parsed=self.asked.json, said=self._json)
+        told = registry.call_facts(self.request, reply, parsed=self.asked.json, said=self._json)
         self._warn_of_untaped_tools(told)
         self.tags = self.cell.tags.with_user(self.tags, told.user)
         self.cell.tools.ask(told, self.moment)
@@ -448,7 +448,12 @@ class HttpCapture(RecorderBase, NullRecorder):
             self.request.url
         )  # before it is cut: half a secret is known by nobody
         row = row_of(
-            self.id, self.kind, told, self._measure_elapsed(), name=url, error=failure(reply, error)
+            self.id,
+            self.kind,
+            told,
+            self._measure_elapsed(),
+            name=url,
+            error=failure_word(reply, error),
         )
         self._commit_call(self.request, reply, told.record(), row)
 
@@ -470,7 +475,7 @@ class HttpCapture(RecorderBase, NullRecorder):
             self.cell.lose(f"the last bytes of call {self.id} are NOT on the tape: {problem}")
 
 
-def failure(reply: Reply, error: BaseException | None) -> str:
+def failure_word(reply: Reply, error: BaseException | None) -> str:
     """The row's word for what went wrong; "" where nothing did."""
     if error is not None:
         return f"{type(error).__name__}: {error}"[:200]

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.cassette import Entry
-from tape_jupyter.cassette.growing_history import History
-from tape_jupyter.cassette.match_key import MatchedRequest, asked, exact_digest, json_value
+from tape_jupyter.cassette.growing_history import BodyHistory
+from tape_jupyter.cassette.match_key import MatchedRequest, exact_digest, json_value, match_request
 from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.cassette.takes.overrides import overridden_inside
 from tape_jupyter.core import copied_folder
@@ -39,15 +39,15 @@ from tape_jupyter.isolation import network_guard
 from tape_jupyter.providers import hosts, registry
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.replay.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
-from tape_jupyter.replay.selection import site_of
+from tape_jupyter.replay.selection import call_origin
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.secrets.spooling import Spool
 from tape_jupyter.session import near_matches, oauth
 from tape_jupyter.session import tool_recorder as answers
 from tape_jupyter.session.cell import Stepping, TapedCell
 from tape_jupyter.session.http_recorder import HttpCapture, NullRecorder
-from tape_jupyter.session.lent_keys import Lending, settings
-from tape_jupyter.session.mismatch import Stale, diverged, miss, stand_in, title
+from tape_jupyter.session.lent_keys import Lending, recorded_settings
+from tape_jupyter.session.mismatch import Stale, find_divergence, find_stand_in, miss, title
 from tape_jupyter.session.near_matches import NearMatch
 from tape_jupyter.session.partial_replay import HeldAnswer, lacks
 from tape_jupyter.session.pins import random
@@ -109,8 +109,8 @@ class Interceptor(Tape):
         self.desk = desk
         self._pid = os.getpid()
         self.telemetry = Telemetry()
-        self._history = History(b'"tool')
-        self._copied = copied_folder.of(os.environ)
+        self._history = BodyHistory(b'"tool')
+        self._copied = copied_folder.copied_folder(os.environ)
         if self._copied is not None:
             self._copied.guard()
         self._changed: set[str] = set()
@@ -179,8 +179,12 @@ class Interceptor(Tape):
         """What the recorded calls tell of a setting (taps.setting)."""
         cell = self._find_current_cell()
         if self.replays() and cell.cassette is not None:
-            return settings([cell.cassette]).get(name)
-        return settings(self.desk.lending.cassettes).get(name) if self.desk.lending.lends else None
+            return recorded_settings([cell.cassette]).get(name)
+        return (
+            recorded_settings(self.desk.lending.cassettes).get(name)
+            if self.desk.lending.lends
+            else None
+        )
 
     def untyped(self, call: FunctionCall) -> str | None:
         """What stands in for a secret that was asked for between taped cells and not typed
@@ -188,7 +192,7 @@ class Interceptor(Tape):
         """
         if not self.desk.lending.lends or not answers.asks_a_secret(call):
             return None
-        return answers.untyped(call, self.desk.secrets)
+        return answers.untyped_secret(call, self.desk.secrets)
 
     def _may_go_live(self, cell: TapedCell) -> bool:
         told = cell.execution
@@ -329,7 +333,7 @@ class Interceptor(Tape):
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
                 reply, Reply
             ):
-                cell.tools.ask(registry.facts(request, reply), cell.tools.moment())
+                cell.tools.ask(registry.call_facts(request, reply), cell.tools.moment())
             return Play(
                 reply,
                 self._build_gate(cell, entry, reply),
@@ -365,7 +369,7 @@ class Interceptor(Tape):
             "?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url
         ):
             return MatchedRequest(known, exact)
-        return asked(request, self.desk.secrets, cell.ignore, exact, growing)
+        return match_request(request, self.desk.secrets, cell.ignore, exact, growing)
 
     def _begin_function_call(
         self, cell: TapedCell, origin: Origin | None, call: FunctionCall
@@ -402,7 +406,7 @@ class Interceptor(Tape):
             value = self._read_value(cell, entry, call)
             effects = None
             if isinstance(value, Value):
-                random.follow(cell, value.moved)
+                random.follow_draws(cell, value.moved)
                 self._changed.update(value.changed)
                 effects = RecordedEffects(cell, call, entry.name, value)
             return Play(value, self._build_gate(cell, entry, value), effects=effects)
@@ -501,7 +505,7 @@ class Interceptor(Tape):
         near: NearMatch | None,
     ) -> Settled:
         """The recorded call to play, or what to do instead."""
-        site = site_of(call, kind, cell.execution.cell) if cell.execution.selection else None
+        site = call_origin(call, kind, cell.execution.cell) if cell.execution.selection else None
         apart = near.apart if near is not None else None
         decided = cell.player.decide(
             cell.execution,
@@ -516,7 +520,7 @@ class Interceptor(Tape):
             decided = replace(decided, why=near.why)
         if isinstance(decided, Diverged):
             dialogue = isinstance(call, Request) and opens_dialogue(call)
-            found = None if dialogue else stand_in(cell, call, lineage, self.desk.secrets)
+            found = None if dialogue else find_stand_in(cell, call, lineage, self.desk.secrets)
             decided = found or Refuse(decided.times)
         return decided
 
@@ -532,7 +536,7 @@ class Interceptor(Tape):
         """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
             if cell.replaying and not decided.ended and not decided.frozen:
-                told = diverged(
+                told = find_divergence(
                     cell, call, matched.match, lineage, self.desk.secrets, matched.apart
                 )
                 cell.divergences.append(told)
@@ -639,7 +643,9 @@ class Interceptor(Tape):
                     f"{title(call)}: what it returned could not be recorded: {value.unkept}"
                 )
             )
-        return answers.given(value, self.desk.secrets) if isinstance(value, Value) else value
+        return (
+            answers.replayed_value(value, self.desk.secrets) if isinstance(value, Value) else value
+        )
 
     def _require_sound_bodies(self, reply: Reply | Value) -> None:
         """A large body is compared with its digest before anything of it is handed on. Raises

@@ -132,7 +132,7 @@ def _to_plain_value(value: Any) -> Any:
     return value[:_LONGEST] if isinstance(value, str) else json.dumps(value, default=str)[:_LONGEST]
 
 
-def of_record(run: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:
+def recorded_tags(run: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:
     """The tags of a recorded call: its run's, and its own where they differ. Both are kits as they
     were read.
     """

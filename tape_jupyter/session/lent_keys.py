@@ -156,7 +156,7 @@ class Lending:
     def _register_lent_value(self, name: str, value: str) -> None:
         if value == placeholder(name):
             self._secrets.stand_in(name)
-        elif placeholders.is_address(value) and not _is_safe_address(name, value):
+        elif placeholders.is_endpoint_setting(value) and not _is_safe_address(name, value):
             self._addresses[name] = value
 
     def _find_recorded_value(self, name: str) -> str | None:
@@ -182,7 +182,7 @@ def _do_nothing() -> None:
     """Nothing is lent."""
 
 
-def cassettes_of(
+def open_cassettes(
     folder: Path, opened: Callable[[Path], Cassette]
 ) -> Callable[[], Iterable[Cassette]]:
     """The notebook's cassettes as they are when asked; one that cannot be read lends nothing."""
@@ -268,11 +268,11 @@ def _collect_recorded_values(cassettes: Iterable[Cassette]) -> dict[str, str]:
     told: dict[str, str] = {}
     for cassette in cassettes:
         for run in cassette.runs:
-            told |= placeholders.recorded(run)
+            told |= placeholders.recorded_placeholders(run)
     return told
 
 
-def settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
+def recorded_settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
     """What the recordings had in the environment; AWS_REGION and GOOGLE_CLOUD_PROJECT else as their
     requests name them, where a profile or a file told the client.
     """

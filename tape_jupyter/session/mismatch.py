@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.match_key import (
-    differing,
+    compared_fields,
+    differing_fields,
     field_diff,
-    fields,
     likeness,
     match_key,
     nearest,
@@ -51,12 +51,12 @@ def miss(
             f"{title(call)}: its cell has ended; in replay a call from a thread or task that outlives its cell is "
             "refused. Wait for it inside the cell (join, await, gather)."
         )
-    where = shown(cell)
+    where = shown_file(cell)
     if refused.frozen:
         return UnmatchedCall(_describe_frozen_call(cell, call, refused, where, secrets))
     if refused.times and not refused.why:
         return UnmatchedCall(
-            f"{title(call)}: recorded {times(refused.times)} in {where}, and this cell now makes it once more. "
+            f"{title(call)}: recorded {times_text(refused.times)} in {where}, and this cell now makes it once more. "
             "Nothing was sent. Record the cell again, or use %%tape new_episodes to add the new call."
         )
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
@@ -88,7 +88,7 @@ def boundary(call: Request | FunctionCall) -> str:
     )
 
 
-def shown(cell: TapedCell) -> str:
+def shown_file(cell: TapedCell) -> str:
     """The file that a person finds: of a take that is not written yet, its cassette's."""
     if (
         cell.cassette is not None
@@ -110,7 +110,7 @@ def _describe_frozen_call(
     now = f"Now: give it {stub}, mend the difference, or let it run once without --freeze."
     if refused.times:
         return (
-            f"{title(call)} is frozen, recorded {times(refused.times)} in {where}, and now made once more. "
+            f"{title(call)} is frozen, recorded {times_text(refused.times)} in {where}, and now made once more. "
             f"It did not run. {now}"
         )
     lines = [
@@ -119,7 +119,7 @@ def _describe_frozen_call(
     return "\n".join([*lines, *_format_nearest_call(cell, call, secrets)[0], now])
 
 
-def times(count: int) -> str:
+def times_text(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
@@ -132,7 +132,7 @@ def _format_nearest_call(
         if not (cell.path and cell.path.exists()):
             none = f"There is no cassette {cell.path}."
         return [none], False
-    ours = fields(call, secrets=secrets)
+    ours = compared_fields(call, secrets=secrets)
     entry = nearest_call(ours, cell.cassette.calls)
     if entry is None:
         asked = [
@@ -193,7 +193,7 @@ def _read_recorded_calls(
 def recorded_fields(entry: Entry) -> Mapping[str, Any] | None:
     """A recorded call's fields; None where its record cannot be read."""
     try:
-        return fields(entry.request(), recorded=True)
+        return compared_fields(entry.request(), recorded=True)
     except CassetteError:
         return None
 
@@ -211,7 +211,7 @@ class Stale(Frozen):
     __slots__ = ()
 
 
-def diverged(
+def find_divergence(
     cell: TapedCell,
     call: Request | FunctionCall,
     match: str,
@@ -220,11 +220,13 @@ def diverged(
     apart: str = "",
 ) -> Divergence:
     """The divergence that a refused call is."""
-    ours = fields(call, secrets=secrets)
+    ours = compared_fields(call, secrets=secrets)
     calls = cell.cassette.calls if cell.cassette is not None else []
     nearest = next(in_its_place(cell, ours, lineage), None) or nearest_call(ours, calls)
     theirs = recorded_fields(nearest) or {} if nearest is not None else {}
-    told = sorted(differing(theirs, ours, WIDTH), key=lambda field: _rank_field(field[0]))[:FIELDS]
+    told = sorted(differing_fields(theirs, ours, WIDTH), key=lambda field: _rank_field(field[0]))[
+        :FIELDS
+    ]
     kind: HostClass = call.kind if isinstance(call, FunctionCall) else "host"
     if nearest is not None:
         kind = nearest.head().get("kind", kind)
@@ -234,13 +236,13 @@ def diverged(
     )
 
 
-def stand_in(
+def find_stand_in(
     cell: TapedCell, call: Request | FunctionCall, lineage: str, secrets: Secrets
 ) -> Stale | None:
     """The recorded call in whose place this one stands, served to it; None where the cell's
     recording has none left.
     """
-    for entry in in_its_place(cell, fields(call, secrets=secrets), lineage):
+    for entry in in_its_place(cell, compared_fields(call, secrets=secrets), lineage):
         if cell.player.claim(cell.execution, entry):
             return Stale(entry)
     return None

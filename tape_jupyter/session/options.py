@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from tape_jupyter.cassette.paths import check_name
+from tape_jupyter.cassette.paths import check_cassette_name
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import plugins
 from tape_jupyter.debugger.breakpoints import Breaks
@@ -165,7 +165,7 @@ def excepted(
     Raises TapeUsageError for what is none.
     """
     told = {
-        "take": take and files.check_name(take),
+        "take": take and files.check_take_name(take),
         "live": live,
         "freeze": freeze,
         "stub": stubs(stub),
@@ -207,7 +207,7 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
         check_mode(words[0], modes)
     said = _build_parser().parse_args(words)
     if said.name is not None:
-        check_name(said.name)
+        check_cassette_name(said.name)
     said.no_pin = check_pins(said.no_pin)
     said.no_effects = check_effects(said.no_effects)
     options = {

@@ -15,14 +15,14 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import newer_than, run_of
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.cassette.takes.overrides import chain
+from tape_jupyter.cassette.takes.overrides import base_chain
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.providers import registry
 from tape_jupyter.replay.player import POLICIES, Policy
-from tape_jupyter.replay.selection import CallOrigin, Selection, site_of
+from tape_jupyter.replay.selection import CallOrigin, Selection, call_origin
 from tape_jupyter.session.cell import CellRequest, ReportRow, TapedCell
-from tape_jupyter.session.http_recorder import RecorderBase, failure, row_of
+from tape_jupyter.session.http_recorder import RecorderBase, failure_word, row_of
 
 OPTIONS = ("take", "live", "freeze", "stub", "on_divergence", "decided")
 """Their keys in a cell's options."""
@@ -162,7 +162,7 @@ def sessions_own(ask: CellRequest, session: Mapping[str, Any], *, sealed: bool) 
     return replace(ask, options={**ask.options, **own})
 
 
-def take_of(
+def opened_take(
     base: Cassette,
     ask: CellRequest,
     selection: Selection,
@@ -190,13 +190,13 @@ def take_of(
         and not files.path_of(base.root, name).exists()
     ):
         if (ask.explicit and not ask.sessions_take) or not _is_known_beside(base.root, name):
-            files.require(base.root, name)
+            files.require_take(base.root, name)
         return (
             base  # a session's word for many cells: the take is of another cassette of the notebook
         )
     take = opened(base, name or fresh())
     if covered_by_hand(take, selection):
-        return opened(take, files.fresh(base.root, files.name_of(take.path)))
+        return opened(take, files.unused_name(base.root, files.take_name(take.path)))
     return take
 
 
@@ -205,7 +205,7 @@ def _is_known_beside(cassette: Path, name: str) -> bool:
     recording itself); also where there is none: then nothing is played, and each call is refused in
     words of its own.
     """
-    beside = [each for each in paths.beside(cassette) if each.exists()]
+    beside = [each for each in paths.cassettes_beside(cassette) if each.exists()]
     return not beside or any(
         name == files.stem(each) or files.path_of(each, name).exists() for each in beside
     )
@@ -220,8 +220,8 @@ def _open_stepped_take(
     name = str(ask.options.get("take") or "")
     if name and name != files.stem(base.root):
         return opened(base, name)
-    chosen = files.default(base.root) if base.base is None and not name else ""
-    return opened(opened(base, chosen) if chosen else base, files.fresh(base.root, STEPPED))
+    chosen = files.default_take(base.root) if base.base is None and not name else ""
+    return opened(opened(base, chosen) if chosen else base, files.unused_name(base.root, STEPPED))
 
 
 def _find_take_name(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
@@ -232,8 +232,8 @@ def _find_take_name(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
     """
     name = str(ask.options.get("take") or "")
     if not name and chosen:
-        return files.default(cassette)
-    return "" if name == files.stem(cassette) and name not in files.names(cassette) else name
+        return files.default_take(cassette)
+    return "" if name == files.stem(cassette) and name not in files.take_names(cassette) else name
 
 
 def covered_by_hand(take: Cassette, selection: Selection) -> bool:
@@ -250,10 +250,10 @@ def covered_by_hand(take: Cassette, selection: Selection) -> bool:
 
 def site_of_entry(entry: Entry, cell: Any) -> CallOrigin:
     """Where a recorded call crossed."""
-    return site_of(entry.request(), entry.head().get("kind", "host"), cell)
+    return call_origin(entry.request(), entry.head().get("kind", "host"), cell)
 
 
-def told_of(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
+def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
     """Of a cell that is over: the take it played or wrote ("" for none), the file to name, and what
     to say of it.
     """
@@ -287,7 +287,7 @@ def _find_newer_recording(cell: TapedCell, tape: Cassette) -> str:
     run = cell.player.repeats(cell.execution) if cell.replaying else ""
     if tape.base is None or run not in tape.base.by_run:
         return ""
-    *_, root = chain(tape)
+    *_, root = base_chain(tape)
     try:
         grown = (
             root.path.stat().st_size != root.size
@@ -330,7 +330,7 @@ class HeldAnswer(RecorderBase):
                 call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error)
             )
         elif isinstance(reply, Reply):
-            told = registry.facts(call, reply)
+            told = registry.call_facts(call, reply)
             url = self.secrets.scrub_url(call.url)
-            row = row_of(self.id, self.kind, told, 0.0, name=url, error=failure(reply, None))
+            row = row_of(self.id, self.kind, told, 0.0, name=url, error=failure_word(reply, None))
             self._commit_call(call, reply, told.record(), row)

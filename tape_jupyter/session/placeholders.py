@@ -34,7 +34,7 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
     """Put what is missing into the environment; gives what takes it out again."""
     told: dict[str, str] = {}
     for run in runs:
-        told |= recorded(run)
+        told |= recorded_placeholders(run)
     wanted = {name: placeholder(name) for name in USUAL} | told
     lent: dict[str, str] = {}
     for name in _list_needless_names(told):
@@ -80,7 +80,7 @@ def _withdraw_placeholders(
     lent.clear()
 
 
-def recorded(run: Mapping[str, Any]) -> dict[str, str]:
+def recorded_placeholders(run: Mapping[str, Any]) -> dict[str, str]:
     """Settings with their recorded values, keys (of which only names were kept) with a placeholder."""
     kit = run.get("kit")
     told = kit if isinstance(kit, Mapping) else {}
@@ -100,13 +100,13 @@ def _is_trusted_value(value: str) -> bool:
 
     A client that is built in replay may live on into an untaped cell, and then sends its key there.
     """
-    if not is_address(value):
+    if not is_endpoint_setting(value):
         return True  # a region, a version
     host = urlsplit(value if "://" in value else f"//{value}").hostname or ""
     return hosts.loopback(host) or bool(hosts.host_provider(host))
 
 
-def is_address(value: str) -> bool:
+def is_endpoint_setting(value: str) -> bool:
     """Whether a setting says where a client sends to."""
     return bool(set(value) & set(".:/"))
 

@@ -17,7 +17,7 @@ from tape_jupyter.cassette.cell_sources import Sources, cell_of
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.spans.headers import read
+from tape_jupyter.spans.headers import read_headers_of_calls
 from tape_jupyter.spans.rows import Spans
 from tape_jupyter.spans.tree import cell
 
@@ -65,7 +65,7 @@ def spans_of_run(
     """The spans of one run that made, or was played, these calls: in `mode`, else as recorded."""
     spans = Spans(book, sources)
     record = book.by_run.get(run, {"run": run})
-    told = sorted(read(list(entries)), key=lambda each: each.at)
+    told = sorted(read_headers_of_calls(list(entries)), key=lambda each: each.at)
     spans.nodes = list(
         cell({**record, "mode": mode} if mode else record, book.ended.get(run), told)
     )
@@ -84,7 +84,7 @@ def bundle(
     where = notebook.parent if notebook is not None else root.absolute().parent.parent
     try:
         relative = path.absolute().relative_to(where.absolute()).as_posix()
-        digest = digest_of(entries)
+        digest = records_digest(entries)
     except (ValueError, OSError):
         return None
     record = spans.nodes[0].record
@@ -92,7 +92,7 @@ def bundle(
         spans.sources.numbers[cell_of(record)] = number
     return {
         "version": VERSION, "mode": mode, "title": spans.sources.title(record), "cell": cell_of(record),
-        "path": relative, "cassette": files.stem(root), "take": files.name_of(path) if path != root else "",
+        "path": relative, "cassette": files.stem(root), "take": files.take_name(path) if path != root else "",
         "calls": places_of(spans.book, entries), "sha256": digest,
     }  # fmt: skip
 
@@ -161,7 +161,7 @@ def _parse_ranges(told: str) -> Iterator[tuple[int, int]]:
 # ---------------------------------------------------------------- whether they are as they were
 
 
-def digest_of(entries: Iterable[Entry]) -> str:
+def records_digest(entries: Iterable[Entry]) -> str:
     """The sha256 of the calls' records as the files hold them, from after their `---` on to before
     their `...`, in the order of their places; "" where that is too much to read again.
     """

@@ -23,7 +23,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import source_hash, title_of
 from tape_jupyter.cassette.match_key import IgnorePath, match_key
-from tape_jupyter.cassette.records import moment
+from tape_jupyter.cassette.records import moment_text
 from tape_jupyter.cassette.runs import CellIdentity
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import REMARKS, Remark
@@ -41,9 +41,9 @@ from tape_jupyter.session.cell import CellReport, CellRequest, ReportRow, TapedC
 from tape_jupyter.session.changed_files import ChangedFiles
 from tape_jupyter.session.interceptor import Interceptor
 from tape_jupyter.session.labels import Tags
-from tape_jupyter.session.lent_keys import Lending, cassettes_of
+from tape_jupyter.session.lent_keys import Lending, open_cassettes
 from tape_jupyter.session.near_matches import by_order
-from tape_jupyter.session.summary_rows import report_of
+from tape_jupyter.session.summary_rows import cell_report
 from tape_jupyter.session.tool_tracking import FOUND, Tools
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
     "ReportRow",
     "TapeSession",
     "TapedCell",
-    "get",
+    "current_session",
     "source_hash",
 ]
 
@@ -61,7 +61,7 @@ KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
 _decks: list[TapeSession] = []
 
 
-def get() -> TapeSession:
+def current_session() -> TapeSession:
     """The deck of this process; made when first asked for."""
     if not _decks:
         _decks.append(TapeSession())
@@ -167,7 +167,7 @@ class TapeSession:
     def unhook(self) -> None:
         """Take every patch off (what was recorded stays)."""
         self.lending.stop()
-        instrumentation.remove()
+        instrumentation.remove_tape()
         instrumentation.unpatch_all()
         self._guard.disarm()
 
@@ -185,7 +185,7 @@ class TapeSession:
         self._install_instrumentation()
         self._set_guard()
         folder = paths.folder(notebook)
-        self.lending.start(folder, cassettes_of(folder, lambda path: self.cassette(path)[0]))
+        self.lending.start(folder, open_cassettes(folder, lambda path: self.cassette(path)[0]))
         return True
 
     # ------------------------------------------------------------ cells
@@ -223,7 +223,7 @@ class TapeSession:
             self.cassette(path)[0],
             partial_replay.selection_of(ask.options, ask.mode),
         )
-        take = partial_replay.take_of(
+        take = partial_replay.opened_take(
             cassette,
             ask,
             selection,
@@ -244,9 +244,9 @@ class TapeSession:
         that does.
         """
         if ask.explicit and not (self.forced and self.sealed):
-            return files.fresh(cassette.root, partial_replay.FRESH)
+            return files.unused_name(cassette.root, partial_replay.FRESH)
         if cassette.root not in self._fresh:
-            self._fresh[cassette.root] = files.fresh(cassette.root, partial_replay.FRESH)
+            self._fresh[cassette.root] = files.unused_name(cassette.root, partial_replay.FRESH)
         return self._fresh[cassette.root]
 
     def _open_take(self, base: Cassette, name: str) -> Cassette:
@@ -344,7 +344,7 @@ class TapeSession:
         if cell.replaying:
             self._note_cell_recording(player.repeats(execution))
             cell.notes += _describe_older_recording(*player.recording_of(execution))
-            cell.unrecorded = not ask.explicit and pins.recorded(cell) is None
+            cell.unrecorded = not ask.explicit and pins.recorded_run(cell) is None
         self._start_cell(cell)
         return cell
 
@@ -377,7 +377,7 @@ class TapeSession:
         cell.outer = _find_running_origin(ORIGIN.get())
         ORIGIN.set(cell.origin)
         self.look_again(cell)
-        cell.undo += [pins.start(cell), partial_replay.watched(cell)]
+        cell.undo += [pins.put_on_pins(cell), partial_replay.watched(cell)]
         if self.tracker is not None:
             self.tracker.taped()
         self.changed()
@@ -387,7 +387,7 @@ class TapeSession:
         for seen in self._guard.take_children(cell):
             self._report_sighting(seen)
         if error is None:
-            unplayed_tools.tell(cell)
+            unplayed_tools.refuse_untaped(cell)
         cell.closed = True
         outer, cell.outer = _find_running_origin(cell.outer), None
         if ORIGIN.get() is cell.origin:
@@ -413,7 +413,7 @@ class TapeSession:
         cell.going.clear()
         self._apply_session_mode()
         self.changed()
-        report = report_of(cell, error)
+        report = cell_report(cell, error)
         self._remarks += [("unheld", each) for each in report.unheld] + [
             ("lost", each) for each in report.lost
         ]
@@ -431,7 +431,7 @@ class TapeSession:
         if self.tracker is not None and not cell.ask.block:
             self._files.tell(cell, self.tracker.firsts, self.secrets, self.start_run)
         self._boundary.telemetry.tell(cell, self.secrets, self.start_run)
-        pins.keep(cell, self.start_run, failed=error is not None)
+        pins.commit_drawn(cell, self.start_run, failed=error is not None)
         if not cell.run or cell.cassette is None:
             return
         outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
@@ -544,7 +544,7 @@ class TapeSession:
             "session": identity.session,
             "count": cell.ask.count,
             "title": title_of(self.secrets.scrub(cell.ask.source)[0]),  # before it is cut
-            "at": moment(cell.at),
+            "at": moment_text(cell.at),
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._find_parent_run(cell),
             "pins": cell.pins,
@@ -678,7 +678,7 @@ def _find_adoptable_recording(notebook: Path, ask: CellRequest) -> Path | None:
     """The recording that the notebook may adopt. Who records a copy, beside the notebook it is of,
     means to.
     """
-    neighbour = paths.adoptable(notebook, {source_hash(ask.source), *paths.cells_of(notebook)})
+    neighbour = paths.adoptable(notebook, {source_hash(ask.source), *paths.source_hashes(notebook)})
     copied = neighbour is not None and neighbour.with_suffix(".ipynb").exists()
     return None if copied and ask.mode == "record" else neighbour
 

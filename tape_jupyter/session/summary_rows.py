@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.audit import drift, environment
-from tape_jupyter.audit.run_view import RunSeen, call_seen, seen
+from tape_jupyter.audit.run_view import RunSeen, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import run_of
 from tape_jupyter.core.call import Reply, Request
@@ -30,7 +30,7 @@ CALLS = 30
 """Calls of each run that are compared."""
 
 
-def said(cell: TapedCell) -> list[str]:
+def first_live_line(cell: TapedCell) -> list[str]:
     """The line, or nothing: the cell was not run live, or never before, or nothing else answered."""
     tape = cell.cassette
     if tape is None or not cell.run or cell.mode not in ("record", "replay"):
@@ -66,7 +66,7 @@ def _read_run(tape: Cassette, run: str) -> RunSeen:
     """
     kept = _SEEN.setdefault(tape, {})
     if (found := kept.get(run)) is None:
-        found = seen(tape, run, limit=CALLS)
+        found = view_run(tape, run, limit=CALLS)
         replies = [call.reply for call in found.calls if isinstance(call.reply, Reply)]
         asked = [call.asked for call in found.calls if isinstance(call.asked, Request)]
         bytes_ = sum(each.size for each in replies) + sum(len(each.body) for each in asked)
@@ -100,13 +100,13 @@ def _compare_with_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift
 
 def _read_run_without_calls(tape: Cassette, run: str) -> RunSeen:
     """A run without its calls."""
-    return seen(tape, run, limit=0)
+    return view_run(tape, run, limit=0)
 
 
 NAMED_EDITS = 3
 
 
-def report_of(cell: TapedCell, error: BaseException | None) -> CellReport:
+def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
     """Rows for every call, refusals, warnings: the cell's own and the cassette's."""
     notes = [*cell.notes, *(cell.cassette.notes if cell.cassette else [])]
     if edited := list(dict.fromkeys(cell.edited)):
@@ -120,8 +120,8 @@ def report_of(cell: TapedCell, error: BaseException | None) -> CellReport:
             f"{len(cell.stale)} stale: answered as another request was when recorded ({named})"
         )
     seconds = perf_counter() - cell.started
-    take, path, whereto = partial_replay.told_of(cell)
-    told = Later([*notes, *whereto], lambda: said(cell))
+    take, path, whereto = partial_replay.summarise_take(cell)
+    told = Later([*notes, *whereto], lambda: first_live_line(cell))
     return CellReport(
         cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
         list(cell.divergences), lambda: saved_output.on_tape(cell), list(cell.unheld), list(cell.lost),
@@ -152,7 +152,7 @@ def row_of_entry(entry: Entry) -> ReportRow:
     """
     head, run = entry.head(), entry.book.by_run.get(entry.run, {})
     own, whole = _to_mapping(head.get("kit")), _to_mapping(run.get("kit"))
-    return replace(_build_row(entry, head, own), tags=labels.of_record(whole, own))
+    return replace(_build_row(entry, head, own), tags=labels.recorded_tags(whole, own))
 
 
 def _build_row(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> ReportRow:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tape_jupyter.cassette import records
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.core.call import Headers, Play, Reply, Request, header
+from tape_jupyter.core.call import Headers, Play, Reply, Request, header_value
 from tape_jupyter.encoding.http import body as http_body
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import CassetteError
@@ -145,7 +145,7 @@ class _Hearing(NullRecorder):
             return
         status, headers = self._head
         plain = (
-            http_body.decode(self._body, header(headers, "content-encoding"))
+            http_body.decode(self._body, header_value(headers, "content-encoding"))
             if len(self._body) <= MOST
             else b""
         )
@@ -174,13 +174,15 @@ def _parse_reply(told: Mapping[str, Any]) -> Reply | None:
             if "base64" in told
             else str(told.get("body", "")).encode()
         )
-        return _build_reply(int(told["status"]), records.headers_of(told.get("headers", {})), body)
+        return _build_reply(
+            int(told["status"]), records.section_headers(told.get("headers", {})), body
+        )
     except (CassetteError, KeyError, TypeError, ValueError):
         return None
 
 
 def _build_documented_reply(request: Request) -> Reply:
-    status, body = hosts.accepted(request)
+    status, body = hosts.telemetry_answer(request)
     return _build_reply(status, (("content-type", "application/json"),), body)
 
 

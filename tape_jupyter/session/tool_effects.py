@@ -31,7 +31,7 @@ from typing import Any, Protocol
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
 from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
-from tape_jupyter.effects.redoing import Redo, given
+from tape_jupyter.effects.redoing import Redo, restore_own_objects
 from tape_jupyter.effects.scope import Scope
 from tape_jupyter.effects.writing import EffectWriter
 from tape_jupyter.encoding.values import registry
@@ -41,7 +41,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation.concurrency.threads import going_on
 from tape_jupyter.instrumentation.tools.output import handlers_of
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, put_back
+from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
 from tape_jupyter.session.tool_settings import ToolSettings, set_again
 
 KINDS = ("output", "memory", "files")
@@ -312,7 +312,7 @@ class RecordedEffects:
         if "files" not in self._left_out and "files" in did:
             if self._cell.rerun:
                 self._note_doubts(found_otherwise(did["files"], self._cell.folder))
-            for problem in put_back(
+            for problem in redo_files(
                 did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun
             ):
                 self._report_problem(problem)
@@ -342,7 +342,7 @@ class RecordedEffects:
 
     def result(self, structure: Any) -> Any:
         """A frozen result; parts that are the program's own objects are those objects."""
-        return given(structure, self._did.get("same", {}), self._redo)
+        return restore_own_objects(structure, self._did.get("same", {}), self._redo)
 
     def raised(self, error: BaseException) -> BaseException:
         """A recorded error; it, or one behind it, is the program's own object where it was that."""

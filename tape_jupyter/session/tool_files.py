@@ -66,7 +66,7 @@ class ToolFiles:
                 kept.append(
                     {
                         "file": name,
-                        "was": digest(change.before),
+                        "was": file_digest(change.before),
                         **_build_content_record(change.before, change.after),
                         **({"mode": f"{modes[path]:o}"} if path in modes else {}),
                     }
@@ -101,7 +101,7 @@ def _read_unchanged_files(paths: Iterable[str]) -> dict[str, Change]:
     return {path: Change(now, now, known=known) for path, (now, known) in found.items()}
 
 
-def digest(content: bytes | None) -> str:
+def file_digest(content: bytes | None) -> str:
     if content is None:
         return ABSENT
     if content is DIRECTORY:
@@ -134,8 +134,8 @@ def _build_content_record(before: bytes | None, content: bytes | None) -> dict[s
     if content is DIRECTORY:
         return {"now": FOLDER}
     if content == before:
-        return {"now": digest(content)}
-    written: dict[str, Any] = {"now": digest(content), "content": freeze_bytes(content)}
+        return {"now": file_digest(content)}
+    written: dict[str, Any] = {"now": file_digest(content), "content": freeze_bytes(content)}
     if (
         before
         and before is not DIRECTORY
@@ -146,7 +146,7 @@ def _build_content_record(before: bytes | None, content: bytes | None) -> dict[s
     return written
 
 
-def put_back(
+def redo_files(
     files: Sequence[Mapping[str, Any]],
     folder: Path | None,
     cassette: Cassette | None,
@@ -227,7 +227,11 @@ def _find_appended_bytes(each: Mapping[str, Any]) -> bytes:
     secret is masked.
     """
     content = thaw_bytes(each["content"], None) if "appended" in each else b""
-    return content[-int(each["appended"]) :] if content and digest(content) == each["now"] else b""
+    return (
+        content[-int(each["appended"]) :]
+        if content and file_digest(content) == each["now"]
+        else b""
+    )
 
 
 def _write_content(path: Path, content: bytes) -> None:
@@ -265,7 +269,7 @@ def _digest_file(path: Path) -> str:
         return FOLDER
     if not path.exists():
         return ABSENT
-    return digest(path.read_bytes()) if path.is_file() else OTHER
+    return file_digest(path.read_bytes()) if path.is_file() else OTHER
 
 
 def _collect_recorded_states(cassette: Cassette | None, name: str) -> set[str]:
@@ -277,5 +281,5 @@ def _collect_recorded_states(cassette: Cassette | None, name: str) -> set[str]:
                 if each.get("file") == name:
                     states |= {str(each.get("was")), str(each.get("now"))}
                     if "content" in each:  # a secret in it was masked
-                        states.add(digest(thaw_bytes(each["content"], None)))
+                        states.add(file_digest(thaw_bytes(each["content"], None)))
     return states

@@ -26,7 +26,7 @@ from tape_jupyter.encoding.values.registry import (
 )
 from tape_jupyter.encoding.values.tracebacks import with_frames
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.replay.object_state import FIELDS, STATE, state_by_value, type_name
+from tape_jupyter.replay.object_state import FIELDS, STATE, object_type_name, state_by_value
 from tape_jupyter.secrets.masked_values import MaskedValues
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session.cell import ReportRow, TapedCell
@@ -63,7 +63,7 @@ def secret_name(call: FunctionCall) -> str:
     return words[:60].strip("_") or call.name.upper()
 
 
-def kept(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
+def written_secret(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
     """What is written of a secret answer, which is learned; None where the answer is none."""
     telling = call.discreet == "maybe" and is_secret(_read_prompt(call), str(answer))
     if not (telling or call.discreet == "yes") or not isinstance(answer, str):
@@ -75,7 +75,7 @@ def kept(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
     return freeze(Secret(known[1] if known else secret_name(call)))
 
 
-def given(value: Value, secrets: Secrets) -> Value:
+def replayed_value(value: Value, secrets: Secrets) -> Value:
     """The value as replay gives it: a placeholder for a secret."""
     structure = value.value
     if not isinstance(structure, Mapping) or structure.get("<type>") != "secret":
@@ -87,10 +87,10 @@ def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
     """The same for a secret that was typed while nothing was taped: it would not be on the tape in
     any case.
     """
-    return Value(untyped(call, secrets))
+    return Value(untyped_secret(call, secrets))
 
 
-def untyped(call: FunctionCall, secrets: Secrets) -> str:
+def untyped_secret(call: FunctionCall, secrets: Secrets) -> str:
     """The same where a person was asked for a secret and typed none, or nobody could be asked."""
     return secrets.stand_in(secret_name(call), f"the answer to {_read_prompt(call).strip()!r}")
 
@@ -154,7 +154,7 @@ def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | No
     if call.own is None or isinstance(call.own, type):
         return None
     state = state_by_value(call.own, MaskedValues(f"{call.kind} {call.name} self", secrets), "self")
-    return {"<opaque>": type_name(call.own), **state.record()} if state.fields else None
+    return {"<opaque>": object_type_name(call.own), **state.record()} if state.fields else None
 
 
 class FunctionCapture(RecorderBase, NullRecorder):
@@ -189,7 +189,9 @@ class FunctionCapture(RecorderBase, NullRecorder):
             return
         did = self.observed.end()
         try:
-            structure = kept(self.call, value, self.secrets) or self.observed.written(value, did)
+            structure = written_secret(self.call, value, self.secrets) or self.observed.written(
+                value, did
+            )
         except CannotFreeze as error:
             self.cell.warn(
                 f"{self.call.kind} {self.call.name} is not on the tape: {error}", cold=True

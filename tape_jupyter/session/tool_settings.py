@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.encoding.values import registry
-from tape_jupyter.encoding.values.user_classes import find_class, name_of
+from tape_jupyter.encoding.values.user_classes import class_path, find_class
 from tape_jupyter.encoding.values.walker import CannotFreeze, need
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.session.process_settings import ProcessSettings, set_settings
@@ -48,7 +48,7 @@ class ToolSettings:
         process, lost = self._process.changes()
         if process:
             told["process"] = process
-        for name, change in ambient.changes(self._before, _read_parts()).items():
+        for name, change in ambient.changed_parts(self._before, _read_parts()).items():
             try:
                 if name == "cwd":
                     told[name] = _to_relative_folder(change.after, self._folder)
@@ -159,7 +159,7 @@ def _write_warnings(before: list[Any], now: list[Any]) -> dict[str, Any]:
 
 
 def _write_filter(action: str, message: Any, category: type, module: Any, line: int) -> list[Any]:
-    return [action, _extract_pattern(message), name_of(category), _extract_pattern(module), line]
+    return [action, _extract_pattern(message), class_path(category), _extract_pattern(module), line]
 
 
 def _extract_pattern(value: Any) -> str | None:
@@ -174,7 +174,7 @@ def _put_warnings(told: Mapping[str, Any]) -> None:
             raise CassetteError(f"{category!r} is no warning")
         matched = re.compile(message, re.IGNORECASE) if message else None
         items.append((action, matched, kind, re.compile(module) if module else None, int(line)))
-    ambient.put("warnings", _apply_splice(list(warnings.filters), told, items))
+    ambient.restore_part("warnings", _apply_splice(list(warnings.filters), told, items))
 
 
 _ACTIONS = ("error", "ignore", "always", "all", "default", "module", "once")
@@ -193,7 +193,7 @@ def _write_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[st
 
 def _put_options(name: str) -> Callable[[Any], None]:
     def put_options(told: Any) -> None:
-        ambient.put(name, need(registry.thaw(told), dict, None))
+        ambient.restore_part(name, need(registry.thaw(told), dict, None))
 
     return put_options
 
@@ -307,8 +307,8 @@ _PARTS: Mapping[str, _Part] = {
     "numpy": _Part(_write_numpy, _put_numpy),
     "logging": _Part(_write_logging, _put_logging),
     "decimal": _Part(_write_decimal, _put_decimal),
-    "locale": _Part(_write_value, lambda told: ambient.put("locale", told)),
-    "csv": _Part(_write_value, lambda told: ambient.put("csv", told)),
-    "calendar": _Part(_write_value, lambda told: ambient.put("calendar", told)),
+    "locale": _Part(_write_value, lambda told: ambient.restore_part("locale", told)),
+    "csv": _Part(_write_value, lambda told: ambient.restore_part("csv", told)),
+    "calendar": _Part(_write_value, lambda told: ambient.restore_part("calendar", told)),
     "time zone": _Part(_write_zone_name, _put_zone),
 }

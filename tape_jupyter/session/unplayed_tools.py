@@ -17,7 +17,7 @@ from tape_jupyter.providers import registry
 from tape_jupyter.session.cell import TapedCell
 
 
-def tell(cell: TapedCell) -> None:
+def refuse_untaped(cell: TapedCell) -> None:
     """Refuse, late, what ran untaped for all that can be told; warn of what may have."""
     left = _count_unmade_calls(cell) if cell.replaying and cell.served else {}
     if not left:
@@ -86,4 +86,4 @@ def _read_asked_tools(entry: Entry) -> set[str]:
         return set()
     if not isinstance(request, Request) or not isinstance(reply, Reply):
         return set()
-    return {call.name for call in registry.facts(request, reply).calls}
+    return {call.name for call in registry.call_facts(request, reply).calls}

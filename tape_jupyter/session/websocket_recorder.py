@@ -15,17 +15,17 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from tape_jupyter.cassette.cassette import Entry
-from tape_jupyter.cassette.match_key import field_diff, json_value, leaves
+from tape_jupyter.cassette.match_key import field_diff, json_value, scalar_leaves
 from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core.call import End, Headers, Reply, Request, Value
 from tape_jupyter.core.context import ORIGIN
 from tape_jupyter.core.websocket import SWITCHED, Dialogue, WebSocketFrame
-from tape_jupyter.encoding.http.websocket import TurnWatch, frame_of, frames_of
+from tape_jupyter.encoding.http.websocket import TurnWatch, frames_of, parse_frame
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.providers import registry
 from tape_jupyter.providers.realtime import together
 from tape_jupyter.providers.tools import declared_tools
-from tape_jupyter.replay.websocket_script import Script, counted, message_key
+from tape_jupyter.replay.websocket_script import Script, counted_content, message_key
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.http_recorder import HttpCapture
@@ -68,7 +68,7 @@ class WebSocketCapture(HttpCapture):
             return
         sent = data.startswith(b'{"sent')
         if sent and b"tools" in data:
-            offer_tools(self.offer, self.cell, frame_of(data))
+            offer_tools(self.offer, self.cell, parse_frame(data))
         with self._lock:
             if self._done:
                 return
@@ -86,7 +86,7 @@ class WebSocketCapture(HttpCapture):
     def _append_late_reply(self, late: Reply) -> None:
         """A later turn: its tokens are the call's, and the tools it asks for are asked for."""
         super()._append_late_reply(late)
-        told = registry.facts(self.request, late)
+        told = registry.call_facts(self.request, late)
         self._warn_of_untaped_tools(told)
         self.cell.tools.ask(told, self.moment)
         with self.cell.lock:
@@ -136,7 +136,7 @@ def told_by_all_turns(entry: Entry) -> tuple[registry.Facts, float] | None:
         return None
     if not isinstance(request, Request) or not isinstance(reply, Reply) or reply.status != SWITCHED:
         return None
-    return registry.facts(request, reply), max(reply.waits, default=0.0)
+    return registry.call_facts(request, reply), max(reply.waits, default=0.0)
 
 
 class WebSocketHost(Protocol):
@@ -212,9 +212,9 @@ class PlayedDialogue(Script):
         return self._find_current_cell().refuse(UnmatchedCall("\n".join(lines)))
 
     def _extract_fields(self, frame: WebSocketFrame) -> Mapping[str, Any]:
-        value = counted(frame, self.desk.secrets, self.opened.ignore)
+        value = counted_content(frame, self.desk.secrets, self.opened.ignore)
         if value is not None:
-            return dict(leaves(value))
+            return dict(scalar_leaves(value))
         whole = (
             frame.data.decode("utf-8", "replace")
             if frame.kind == "text"

@@ -32,7 +32,7 @@ byte), `cost` is US dollars at list price. `path` are the user's spans around a 
 """
 
 
-def frame(book: Book) -> pd.DataFrame:
+def spans_frame(book: Book) -> pd.DataFrame:
     """The spans of a cassette or take, in tree order. Raises TapeUsageError where pandas is not
     installed.
     """

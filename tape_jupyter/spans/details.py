@@ -13,14 +13,22 @@ from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.cell_sources import cell_of
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.reader import Book
-from tape_jupyter.cassette.records import moment as written
+from tape_jupyter.cassette.records import moment_text as written
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import conversation as providers_conversation
 from tape_jupyter.providers import editing, registry
 from tape_jupyter.spans import formatting
-from tape_jupyter.spans.headers import CELL, KINDS, MODEL, SPAN, CallHeader, host_and_path, read
+from tape_jupyter.spans.headers import (
+    CELL,
+    KINDS,
+    MODEL,
+    SPAN,
+    CallHeader,
+    host_and_path,
+    read_headers_of_calls,
+)
 from tape_jupyter.spans.rows import Spans, price
 from tape_jupyter.spans.titles import happened, one_line
 from tape_jupyter.spans.tree import Node
@@ -46,7 +54,9 @@ def _read_no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[
     return {}
 
 
-def read_call(entry: Entry | None, budget: external_texts.Budget | None = None) -> ReadCall:
+def read_call(
+    entry: Entry | None, budget: external_texts.ExpansionBudget | None = None
+) -> ReadCall:
     """A call with its bodies. With a budget, a call whose long texts are beyond it is told as one
     that is too large.
     """
@@ -65,7 +75,7 @@ def read_call(entry: Entry | None, budget: external_texts.Budget | None = None) 
         return ReadCall(None, None, {}, str(error))
 
 
-def found(spans: Spans, span: str) -> Node | None:
+def find_span(spans: Spans, span: str) -> Node | None:
     """The span of that id: one that is shown, or a call of a run that was superseded."""
     node = spans.node(span)
     if node is not None:
@@ -74,13 +84,13 @@ def found(spans: Spans, span: str) -> Node | None:
     entry = spans.book.call(run, call) if run else None
     if entry is None:
         return None
-    told = next(read([entry]))
+    told = next(read_headers_of_calls([entry]))
     return Node(
         span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told
     )
 
 
-def detail(
+def span_detail(
     spans: Spans, node: Node, tags_of: TagsOf = _read_no_tags, call: ReadCall | None = None
 ) -> dict[str, Any]:
     """protocol.ts' `Detail` of a span; `call` is what was read of it, where it was."""
@@ -103,13 +113,17 @@ def _describe_group(spans: Spans, node: Node) -> dict[str, Any]:
     return {
         **_build_detail(spans, node, told.name),
         "line": 0,
-        "request": formatting.section(source or ""),
-        "reply": formatting.value_section(formatting.safe(outcome)),
+        "request": formatting.section_of(source or ""),
+        "reply": formatting.value_section(formatting.safe_json(outcome)),
         "ending": str(ended.get("outcome", "" if node.kind == SPAN else "incomplete")),
-        "error": formatting.text(ended["error"], 4_000) if "error" in ended else None,
-        "kit": formatting.pairs(shown)
-        + (formatting.pairs(kit) if isinstance(kit, Mapping) and node.kind == CELL else []),
-        "source": None if source is None else formatting.text(source),
+        "error": formatting.sendable_text(ended["error"], 4_000) if "error" in ended else None,
+        "kit": formatting.name_text_pairs(shown)
+        + (
+            formatting.name_text_pairs(kit)
+            if isinstance(kit, Mapping) and node.kind == CELL
+            else []
+        ),
+        "source": None if source is None else formatting.sendable_text(source),
     }
 
 
@@ -118,7 +132,8 @@ def _build_detail(spans: Spans, node: Node, title: str) -> dict[str, Any]:
     return {
         "id": node.id, "kind": KINDS[node.kind], "title": title, "cell": cell_of(node.record),
         "path": str(spans.book.path), "line": 0, "turns": [],
-        "request": formatting.section(""), "reply": formatting.section(""), "headers": {"request": [], "reply": []},
+        "request": formatting.section_of(""), "reply": formatting.section_of(""),
+        "headers": {"request": [], "reply": []},
         "status": None, "ending": "", "error": None,
         "timing": {"at": _format_time(node.begin), "seconds": round(max(0.0, node.end - node.begin), 4),
                    "first": None, "chunks": 0, "rate": None},
@@ -144,9 +159,9 @@ def _describe_call(
     error = _find_error(told, call)
     whole = {
         **_build_detail(spans, node, seen.name),
-        "error": None if error is None else formatting.text(error, 4_000),
+        "error": None if error is None else formatting.sendable_text(error, 4_000),
         "kit": _list_kit(node, call),
-        "tags": formatting.pairs(
+        "tags": formatting.name_text_pairs(
             tags_of(_to_mapping(node.record.get("kit")), _to_mapping(call.head.get("kit")))
         ),
         "overridden": _describe_override(told.entry, call.head),
@@ -195,7 +210,9 @@ def _to_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _describe_request(told: CallHeader, asked: Request, said: Reply) -> dict[str, Any]:
-    conversation = providers_conversation.conversation(asked, said) if told.kind == MODEL else []
+    conversation = (
+        providers_conversation.conversation_turns(asked, said) if told.kind == MODEL else []
+    )
     usage = told.facts.usage
     return {
         "turns": [_build_turn(turn) for turn in conversation[-_TURNS:]],
@@ -253,7 +270,8 @@ def _encode_section(section: Mapping[str, Any]) -> bytes:
 
 def _list_headers(headers: Headers) -> list[list[str]]:
     return [
-        [formatting.text(name, 200), formatting.text(value, 8_000)] for name, value in headers[:500]
+        [formatting.sendable_text(name, 200), formatting.sendable_text(value, 8_000)]
+        for name, value in headers[:500]
     ]
 
 
@@ -263,7 +281,7 @@ def _build_turn(turn: providers_conversation.Turn) -> dict[str, Any]:
 
 def _build_part(part: Mapping[str, Any]) -> dict[str, Any]:
     """A part as it may be sent. A picture keeps its data, which turns.py has capped."""
-    cut = {name: formatting.safe(value) for name, value in part.items() if name != "data"}
+    cut = {name: formatting.safe_json(value) for name, value in part.items() if name != "data"}
     return {**cut, "data": part["data"]} if "data" in part else cut
 
 
@@ -284,7 +302,7 @@ def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
     """What the call was made with, then what its run was."""
     told: dict[str, Any] = {}
     if isinstance(call.asked, Request):
-        known = registry.facts(call.asked, call.said if isinstance(call.said, Reply) else None)
+        known = registry.call_facts(call.asked, call.said if isinstance(call.said, Reply) else None)
         told = {
             "provider": known.provider, "api": known.api, "model": known.model, "answered": known.answered,
             **{f"sampling.{name}": value for name, value in known.sampling.items()},
@@ -312,7 +330,7 @@ def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
         for name, value in _to_mapping(node.record.get("kit")).items()
         if name not in _LISTS
     }
-    return formatting.pairs(shown) + formatting.pairs(run, before="run.")
+    return formatting.name_text_pairs(shown) + formatting.name_text_pairs(run, before="run.")
 
 
 _LISTS = (
@@ -330,20 +348,20 @@ def _describe_override(entry: Entry | None, head: Mapping[str, Any]) -> dict[str
     said += [f"answered by run {entry.by}"] if entry.by else []
     said += ["its usage is that of the recorded reply"] if head.get("usage") == "stale" else []
     said += ["for the tape only: its signatures were dropped"] if head.get("tape only") else []
-    recorded = happened(next(read([entry.recorded]))).name
+    recorded = happened(next(read_headers_of_calls([entry.recorded]))).name
     note = "; ".join([*said, f"recorded: {recorded}"])
     stale = head.get("diverged") == "stale"
     return {
-        "take": files.name_of(Path(entry.book.path)),
+        "take": files.take_name(Path(entry.book.path)),
         "stale": stale,
-        "note": formatting.text(note, 1_000),
+        "note": formatting.sendable_text(note, 1_000),
     }
 
 
 # ---------------------------------------------------------------- raw bytes, differences
 
 
-def raw(entry: Entry, side: str, start: int, size: int) -> dict[str, Any]:
+def raw_body(entry: Entry, side: str, start: int, size: int) -> dict[str, Any]:
     """A page of a body's bytes as they went over the wire; of a function, of its values as JSON."""
     return raw_of(read_call(entry), side, start, size)
 
@@ -351,8 +369,8 @@ def raw(entry: Entry, side: str, start: int, size: int) -> dict[str, Any]:
 def raw_of(call: ReadCall, side: str, start: int, size: int) -> dict[str, Any]:
     """The same of a call that was read."""
     if call.failure:
-        return formatting.raw(call.failure.encode("utf-8", "replace"), start, size)
-    return formatting.raw(_read_side(call, side), start, size)
+        return formatting.raw_page(call.failure.encode("utf-8", "replace"), start, size)
+    return formatting.raw_page(_read_side(call, side), start, size)
 
 
 def _read_body(of: Request | Reply) -> bytes:
@@ -394,9 +412,12 @@ def told_in_full(entry: Entry) -> str:
     return f"request\n{request['text']}\n\nreply\n{reply['text']}"
 
 
-def diff(left: Entry, right: Entry) -> dict[str, Any]:
+def diff_calls(left: Entry, right: Entry) -> dict[str, Any]:
     """protocol.ts' `Diff` of two calls."""
-    named = [f"{each.run}/{each.id} {happened(next(read([each]))).name}" for each in (left, right)]
+    named = [
+        f"{each.run}/{each.id} {happened(next(read_headers_of_calls([each]))).name}"
+        for each in (left, right)
+    ]
     texts = told_in_full(left), told_in_full(right)
     return {
         "left": texts[0],
@@ -406,7 +427,7 @@ def diff(left: Entry, right: Entry) -> dict[str, Any]:
     }
 
 
-def candidates(spans: Spans, node: Node) -> list[dict[str, str]]:
+def comparable_calls(spans: Spans, node: Node) -> list[dict[str, str]]:
     """Calls that a call may be compared with: what it was in the recording, then its likes, the
     nearest first.
     """

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tape_jupyter.core.call import Headers, header
-from tape_jupyter.encoding.http.content_encoding import TooLarge, opened
+from tape_jupyter.core.call import Headers, header_value
+from tape_jupyter.encoding.http.content_encoding import TooLarge, decode_body
 
 CUT = 200_000
 """Characters of one section; the raw tab shows the rest."""
@@ -27,15 +27,15 @@ _LONE = re.compile("[\ud800-\udfff]")
 _HEX_ROW = 16
 
 
-def text(value: Any, size: int = CUT) -> str:
+def sendable_text(value: Any, size: int = CUT) -> str:
     """A text as it may be sent: lone halves of surrogate pairs replaced, cut at `size`."""
     return _LONE.sub("\ufffd", str(value)[:size])
 
 
-def section(value: str, *, is_json: bool = False, whole: bool = True) -> dict[str, Any]:
+def section_of(value: str, *, is_json: bool = False, whole: bool = True) -> dict[str, Any]:
     """protocol.ts' `Section`."""
     return {
-        "text": text(value),
+        "text": sendable_text(value),
         "json": is_json and len(value) <= CUT,
         "whole": whole and len(value) <= CUT,
     }
@@ -43,7 +43,7 @@ def section(value: str, *, is_json: bool = False, whole: bool = True) -> dict[st
 
 def value_section(value: Any) -> dict[str, Any]:
     """A frozen value as indented JSON."""
-    return section(indented(value), is_json=True)
+    return section_of(indented(value), is_json=True)
 
 
 def body_section(data: bytes, headers: Headers) -> dict[str, Any]:
@@ -52,30 +52,30 @@ def body_section(data: bytes, headers: Headers) -> dict[str, Any]:
     """
     plain = plain_of(data, headers)
     if isinstance(plain, str):
-        return section(plain, whole=False)
+        return section_of(plain, whole=False)
     if not plain:
-        return section("")
-    kind = header(headers, "content-type")
+        return section_of("")
+    kind = header_value(headers, "content-type")
     if len(plain) <= 8 * CUT and plain.lstrip()[:1] in (b"{", b"["):
         try:
-            return section(indented(json.loads(plain)), is_json=True)
+            return section_of(indented(json.loads(plain)), is_json=True)
         except (ValueError, RecursionError):
             pass
     try:
-        return section(
+        return section_of(
             plain[: 4 * CUT].decode("utf-8", "strict" if len(plain) <= 4 * CUT else "ignore")
         )
     except UnicodeDecodeError:
-        return section(
+        return section_of(
             f"({len(plain):,} bytes{f' of {kind}' if kind else ''}: no text; see the raw bytes)"
         )
 
 
 def plain_of(data: bytes, headers: Headers) -> bytes | str:
     """The body with its content-encoding off; a sentence where it stays closed."""
-    coding = header(headers, "content-encoding")
+    coding = header_value(headers, "content-encoding")
     try:
-        return opened(data, coding) if coding and data else data
+        return decode_body(data, coding) if coding and data else data
     except TooLarge:
         return f"({len(data):,} bytes of {coding}: too large to open)"
     except ValueError as error:
@@ -87,15 +87,18 @@ def indented(value: Any) -> str:
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
     except (ValueError, TypeError, RecursionError):
-        return json.dumps(safe(value), indent=2, ensure_ascii=False)
+        return json.dumps(safe_json(value), indent=2, ensure_ascii=False)
 
 
-def safe(value: Any, deep: int = 0) -> Any:
+def safe_json(value: Any, deep: int = 0) -> Any:
     """A value as JSON that every browser reads, cut where it is too deep, wide or long."""
     if isinstance(value, Mapping) and deep < _DEEP:
-        return {text(key, 1_000): safe(each, deep + 1) for key, each in list(value.items())[:_WIDE]}
+        return {
+            sendable_text(key, 1_000): safe_json(each, deep + 1)
+            for key, each in list(value.items())[:_WIDE]
+        }
     if isinstance(value, list | tuple) and deep < _DEEP:
-        return [safe(each, deep + 1) for each in value[:_WIDE]]
+        return [safe_json(each, deep + 1) for each in value[:_WIDE]]
     return _to_safe_scalar(value)
 
 
@@ -107,10 +110,12 @@ def _to_safe_scalar(value: Any) -> Any:
         return value if exact else str(value)[:400]
     if isinstance(value, Mapping | list | tuple):
         return "…"
-    return text(value, _LONG) if isinstance(value, str) else text(repr(value), 1_000)
+    return (
+        sendable_text(value, _LONG) if isinstance(value, str) else sendable_text(repr(value), 1_000)
+    )
 
 
-def raw(data: bytes, start: int, size: int) -> dict[str, Any]:
+def raw_page(data: bytes, start: int, size: int) -> dict[str, Any]:
     """A page of bytes, as text where all of them are UTF-8, else as a hex dump: protocol.ts' `Raw`.
 
     A character belongs to the page that its first byte lies in, so pages join without a seam.
@@ -125,7 +130,12 @@ def raw(data: bytes, start: int, size: int) -> dict[str, Any]:
             "total": len(data),
         }
     piece = data[_find_edge(data, start) : _find_edge(data, min(len(data), start + size))]
-    return {"text": text(piece.decode("utf-8")), "hex": False, "from": start, "total": len(data)}
+    return {
+        "text": sendable_text(piece.decode("utf-8")),
+        "hex": False,
+        "from": start,
+        "total": len(data),
+    }
 
 
 def _find_edge(data: bytes, at: int) -> int:
@@ -153,19 +163,26 @@ def hex_dump(data: bytes, start: int) -> str:
     return "\n".join(lines)
 
 
-def pairs(
+def name_text_pairs(
     told: Mapping[str, Any], size: int = 300, deep: int = 2, before: str = ""
 ) -> list[list[str]]:
     """A map as name and text; maps in it by dotted names."""
     found: list[list[str]] = []
     for key, value in list(told.items())[:_WIDE]:
-        name = f"{before}{text(key, 100)}"
+        name = f"{before}{sendable_text(key, 100)}"
         if isinstance(value, Mapping) and value and deep:
-            found += pairs(value, size, deep - 1, f"{name}.")
+            found += name_text_pairs(value, size, deep - 1, f"{name}.")
         elif isinstance(value, list | tuple):
             found.append(
-                [name, text(", ".join(text(each, size) for each in value[:_WIDE]), 20 * size)]
+                [
+                    name,
+                    sendable_text(
+                        ", ".join(sendable_text(each, size) for each in value[:_WIDE]), 20 * size
+                    ),
+                ]
             )
         else:
-            found.append([name, text(value if isinstance(value, str) else indented(value), size)])
+            found.append(
+                [name, sendable_text(value if isinstance(value, str) else indented(value), size)]
+            )
     return found

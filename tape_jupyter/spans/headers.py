@@ -87,11 +87,15 @@ class Heads:
             for entry in calls
             if (old := kept.get(entry.place)) is None or old.entry is not entry
         ]
-        kept.update((told.entry.place, told) for told in read(missing) if told.entry is not None)
+        kept.update(
+            (told.entry.place, told)
+            for told in read_headers_of_calls(missing)
+            if told.entry is not None
+        )
         return [kept[entry.place] for entry in calls]
 
 
-def read(entries: Sequence[Entry]) -> Iterator[CallHeader]:
+def read_headers_of_calls(entries: Sequence[Entry]) -> Iterator[CallHeader]:
     """The head of each call, not in their order: from a few reads of each file that holds them."""
     files: dict[int, list[Entry]] = {}
     for entry in entries:
@@ -129,7 +133,8 @@ def _parse_header(entry: Entry, found: re.Match[str]) -> CallHeader:
     facts = _parse_facts(kit) if kit else _NOTHING
     return CallHeader(
         entry, entry.id, entry.run, _find_kind(method, kind, facts), name, method, asked, parent,
-        tuple(span.split(" / ")) if span else (), moment(when), seconds(length), failed, facts, diverged,
+        tuple(span.split(" / ")) if span else (), seconds_of_moment(when), duration_seconds(length),
+        failed, facts, diverged,
     )  # fmt: skip
 
 
@@ -184,7 +189,7 @@ def _build_header(
         entry, entry.id, entry.run, _find_kind(method, str(head.get("kind")), facts),
         str(head.get("name") or ""), method, asked, str(head.get("parent") or ""),
         tuple(span.split(" / ")) if span else (),
-        moment(head.get("at")), seconds(head.get("seconds")), str(head.get("failed") or ""), facts,
+        seconds_of_moment(head.get("at")), duration_seconds(head.get("seconds")), str(head.get("failed") or ""), facts,
         str(head.get("diverged") or ""),
     )  # fmt: skip
 
@@ -195,7 +200,7 @@ def _find_kind(method: str, kind: str, facts: Facts) -> int:
     return MODEL if kind == "model" or facts.model else HTTP
 
 
-def moment(at: Any) -> float:
+def seconds_of_moment(at: Any) -> float:
     """Seconds of the epoch of a record's moment; 0.0 for what is none."""
     try:
         told = datetime.fromisoformat(str(at))
@@ -204,7 +209,7 @@ def moment(at: Any) -> float:
         return 0.0
 
 
-def seconds(told: Any) -> float:
+def duration_seconds(told: Any) -> float:
     """A duration; 0.0 for what is none: a record may have been written by hand."""
     try:
         length = float(told)

@@ -23,7 +23,7 @@ from tape_jupyter.cassette.cell_sources import Sources, cell_of, notebook_of
 from tape_jupyter.cassette.index_entries import Overridden
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.core.real_clock import perf_counter
-from tape_jupyter.providers.registry import Facts, Usage, cost
+from tape_jupyter.providers.registry import Facts, Usage, call_cost
 from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, Heads
 from tape_jupyter.spans.titles import Happened, happened, one_line
 from tape_jupyter.spans.tree import NOTHING_RUNS, Node, Pending, grow
@@ -46,16 +46,16 @@ def price(told: Facts, at: float) -> float | None:
         _find_rates(told.provider, told.model, told.answered, int(at // _HOUR)) if usual else None
     )
     if rates is None:
-        return _to_float(cost(told, _to_datetime(at)))
+        return _to_float(call_cost(told, _to_datetime(at)))
     counts = (plain, usage.output, usage.cached, usage.written)
     if any(count and rate is None for count, rate in zip(counts, rates, strict=True)):
         return None
     return sum(count * rate for count, rate in zip(counts, rates, strict=True) if rate is not None)
 
 
-def load() -> None:
+def load_prices() -> None:
     """Import the table of prices, which takes a while, before somebody waits for it."""
-    cost(Facts(provider="anthropic", model="claude", usage=Usage(1, 1)))
+    call_cost(Facts(provider="anthropic", model="claude", usage=Usage(1, 1)))
 
 
 @lru_cache(maxsize=1024)
@@ -81,7 +81,7 @@ def _compute_cost(
     provider: str, model: str, answered: str, kind: Usage, times: int, at: datetime
 ) -> Decimal | None:
     usage = Usage(*(count * times for count in kind))
-    return cost(Facts(provider=provider, model=model, answered=answered, usage=usage), at)
+    return call_cost(Facts(provider=provider, model=model, answered=answered, usage=usage), at)
 
 
 def _to_datetime(at: float) -> datetime:

@@ -21,7 +21,9 @@ PATIENCE = 0.05
 _AT_LEAST = 50
 
 
-def search(spans: Spans, words: str, start: int, patience: float = PATIENCE) -> dict[str, Any]:
+def search_spans(
+    spans: Spans, words: str, start: int, patience: float = PATIENCE
+) -> dict[str, Any]:
     """protocol.ts' `Found`: of rows from `start` on, those that hold all words; as many as the time
     allows.
     """

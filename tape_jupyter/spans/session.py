@@ -10,7 +10,7 @@ from typing import Any
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.spans.headers import moment, read
+from tape_jupyter.spans.headers import read_headers_of_calls, seconds_of_moment
 
 _MALFORMED = (CassetteError, OSError, ValueError)
 
@@ -25,7 +25,7 @@ class Takes:
 
     def of(self, cassette: Path) -> list[dict[str, Any]]:
         """Those of a cassette, by name. One that cannot be read is listed with what is wrong."""
-        return [self._read_take(path) for path in files.found(cassette)]
+        return [self._read_take(path) for path in files.find_takes(cassette)]
 
     def _read_take(self, path: Path) -> dict[str, Any]:
         try:
@@ -33,25 +33,25 @@ class Takes:
             seen = (found.st_mtime_ns, found.st_size)
             known = self._known.get(path)
             if known is None or known[0] != seen:
-                known = (seen, take_of(path))
+                known = (seen, describe_take(path))
                 self._known[path] = known
             return known[1]
         except _MALFORMED as error:
-            return {**_EMPTY, "name": files.name_of(path), "of": str(error)[:400]}
+            return {**_EMPTY, "name": files.take_name(path), "of": str(error)[:400]}
 
 
 _EMPTY = {"overrides": 0, "calls": 0, "at": "", "stale": 0}
 
 
-def take_of(path: Path) -> dict[str, Any]:
+def describe_take(path: Path) -> dict[str, Any]:
     """protocol.ts' `Take`: `calls` are those it made itself, `at` is when it was last written to."""
     book = Book.open(path, check="marks")
     made = list(book.newest_overrides())
     own = [entry for entry in book.calls if entry.book is book]
-    heads = list(read(own))
+    heads = list(read_headers_of_calls(own))
     base = book.base.path if book.base is not None else path
     above = (
-        files.name_of(base)
+        files.take_name(base)
         if book.base is not None and book.base.base is not None
         else files.stem(base)
     )
@@ -59,11 +59,11 @@ def take_of(path: Path) -> dict[str, Any]:
         str(told.get("at", "")) for told in _list_own_runs(book)
     ]
     return {
-        "name": files.name_of(path),
+        "name": files.take_name(path),
         "of": above,
         "overrides": len(made),
         "calls": sum(1 for entry in own if entry not in made),
-        "at": max(moments, key=moment, default=""),
+        "at": max(moments, key=seconds_of_moment, default=""),
         "stale": sum(1 for told in heads if told.diverged == "stale"),
     }
 

@@ -17,7 +17,7 @@ from tape_jupyter.core.call import Reply
 from tape_jupyter.encoding.http import event_folding
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import conversation, http
-from tape_jupyter.providers.conversation import whole
+from tape_jupyter.providers.conversation import whole_blocks
 from tape_jupyter.spans.headers import HTTP, MODEL, RETRIEVAL, TOOL, CallHeader, host_and_path
 
 LONG = 160
@@ -148,13 +148,13 @@ def _format_argument(value: Any) -> str:
 
 def _read_turns(section: Mapping[str, Any]) -> list[conversation.Turn]:
     if "body" in section:
-        return conversation.answered(section["body"])
+        return conversation.reply_turns(section["body"])
     events = _read_events(section)
     if events is not None:
-        return conversation.answered(whole(events))
+        return conversation.reply_turns(whole_blocks(events))
     reply = _read_reply(section)
-    data = http.plain(reply.headers, reply.readable) if reply is not None else None
-    return conversation.said(reply.headers, data) if reply is not None and data else []
+    data = http.decoded_body(reply.headers, reply.readable) if reply is not None else None
+    return conversation.reply_body_turns(reply.headers, data) if reply is not None and data else []
 
 
 def _read_events(section: Mapping[str, Any]) -> list[Any] | None:
@@ -170,14 +170,14 @@ def _read_events(section: Mapping[str, Any]) -> list[Any] | None:
 
 def _merge_events(entries: Iterable[Any]) -> Iterator[Any]:
     for entry in entries:
-        told = event_folding.merged(entry)
+        told = event_folding.merged_json(entry)
         yield from [None] if told is None else told
 
 
 def _read_reply(section: Mapping[str, Any]) -> Reply | None:
     reply = section.get("reply")
     if reply is None and "large" not in section:
-        reply = records.reply_of(dict(section))[0]
+        reply = records.section_reply(dict(section))[0]
     return reply if isinstance(reply, Reply) else None
 
 
@@ -187,7 +187,7 @@ def _find_error_kind(section: Mapping[str, Any]) -> str:
     if "body" not in section:
         reply = _read_reply(section)
         body = (
-            http.loads(http.plain(reply.headers, reply.readable) or b"")
+            http.loads(http.decoded_body(reply.headers, reply.readable) or b"")
             if reply is not None
             else None
         )

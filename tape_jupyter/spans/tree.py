@@ -16,7 +16,14 @@ from typing import Any
 
 from tape_jupyter.cassette.index_entries import Holder, Overridden
 from tape_jupyter.cassette.runs import Current, run_of, span_of
-from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, by_run, moment, seconds
+from tape_jupyter.spans.headers import (
+    CELL,
+    SPAN,
+    CallHeader,
+    by_run,
+    duration_seconds,
+    seconds_of_moment,
+)
 
 
 @dataclass(slots=True)
@@ -79,7 +86,7 @@ def shown_runs(book: Holder) -> list[Mapping[str, Any]]:
     ]
 
 
-def superseded(book: Holder) -> int:
+def count_superseded(book: Holder) -> int:
     """How many runs are not shown, since their cells were recorded again."""
     return len(book.runs) - len(shown_runs(book))
 
@@ -145,11 +152,15 @@ def _what_ran(
     """The calls that a re-run went through, by their names (runs.span_of). Nothing where that is not
     known: it did not come to its end, or a reply was changed since.
     """
-    ran, at = ended.get("ran"), moment(record.get("at"))
+    ran, at = ended.get("ran"), seconds_of_moment(record.get("at"))
     if not isinstance(ran, list):
         return []
     entries = [told.entry for told in calls if isinstance(told.entry, Overridden)]
-    later = (moment(each.head().get("at")) > at for each in entries if each.by != record.get("run"))
+    later = (
+        seconds_of_moment(each.head().get("at")) > at
+        for each in entries
+        if each.by != record.get("run")
+    )
     return [] if any(later) else [str(name) for name in ran]
 
 
@@ -165,12 +176,12 @@ def cell(
     that of its own calls: one that another run answered, or a take, was made at another time.
     """
     name = str(record.get("run"))
-    at = moment(record.get("at"))
+    at = seconds_of_moment(record.get("at"))
     own = [told for told in calls if told.run in ("", name) and type(told.entry) is not Overridden]
     starts = [told.at for told in own or calls if told.at]
     begin = min([at, *starts] if at else starts, default=0.0)
     last = max((_compute_end(told, begin) for told in own or calls), default=begin)
-    over = at + seconds((ended or {}).get("seconds")) if at else begin
+    over = at + duration_seconds((ended or {}).get("seconds")) if at else begin
     end = max(last, over, pending.now if name == pending.run else begin)
     yield Node(name, CELL, 0, record, begin, end, calls=len(calls), ended=ended or {})
     brothers = calls if ordered else sorted(calls, key=lambda told: told.at)

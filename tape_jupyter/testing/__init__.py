@@ -124,7 +124,7 @@ class Run:
 
     def shown(self, number: int) -> str:
         """What a cell printed and displayed, as text; the tape's own summary is left out."""
-        return "\n".join(outputs.lines(self.outputs[number - 1]))
+        return "\n".join(outputs.output_lines(self.outputs[number - 1]))
 
 
 def told_of(run: CellRun) -> str:
@@ -149,7 +149,7 @@ def spans(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Spa
     """
     with _open_recording(Path(place), name) as path:
         if take:
-            files.require(path, take)
+            files.require_take(path, take)
         cassette = Cassette.open(path)
         found = Spans(cassette.take(take) if take else cassette)
         found.refresh()
@@ -167,7 +167,7 @@ def _open_recording(place: Path, name: str) -> Iterator[Path]:
     if place.suffix != ".zip":
         yield next(
             iter(
-                listing.cassettes_of(
+                listing.list_cassettes(
                     place, name if place.suffix == ".ipynb" or place.is_dir() else None
                 )
             )
@@ -177,7 +177,7 @@ def _open_recording(place: Path, name: str) -> Iterator[Path]:
 
     with opened(place) as bundle, TemporaryDirectory() as folder:
         there = bundle.extract(Path(folder) / "session", ("notebook", "cassette", "take", "asset"))
-        yield next(iter(listing.cassettes_of(there / bundle.manifest.notebook, name)))
+        yield next(iter(listing.list_cassettes(there / bundle.manifest.notebook, name)))
 
 
 def spans_of(cassette: Cassette, run: str, entries: Iterable[Entry]) -> tuple[Span, ...]:
@@ -215,22 +215,26 @@ def _add_exchange(span: Span, entry: Entry | None) -> Span:
     if isinstance(call.asked, FunctionCall):
         answered = call.said.value if isinstance(call.said, Value) else None
         return replace(span, asked=dict(call.asked.arguments), answered=answered)
-    asked = listing.body(call.asked.body, call.asked.headers) if call.asked.body else None
+    asked = listing.readable_body(call.asked.body, call.asked.headers) if call.asked.body else None
     return _add_reply(replace(span, asked=asked), call.said)
 
 
 def _add_reply(span: Span, said: Reply | Value | None) -> Span:
     if not isinstance(said, Reply) or said.status is None:
         return span
-    data = http.plain(said.headers, said.body) or b""
+    data = http.decoded_body(said.headers, said.body) or b""
     spoken = (
-        [part for turn in conversation.said(said.headers, data) for part in turn["parts"]]
+        [
+            part
+            for turn in conversation.reply_body_turns(said.headers, data)
+            for part in turn["parts"]
+        ]
         if span.kind == "model"
         else []
     )
     return replace(
         span,
-        answered=listing.body(said.body, said.headers) if said.body else None,
+        answered=listing.readable_body(said.body, said.headers) if said.body else None,
         text="".join(part["text"] for part in spoken if part["type"] == "text"),
         uses=tuple(
             Use(part["name"], part["input"]) for part in spoken if part["type"] == "tool_use"
@@ -266,18 +270,18 @@ def run_notebook(
     options = " ".join(f"{name} {value}" for name, value in words.items() if value)
     whole = {**env, **({"TAPE_OPTIONS": options} if options else {})}
     if mode == "record":
-        ran, written = headless_run.record(place, _do_nothing, told, timeout, whole)
-        made = headless_run.read(written)
+        ran, written = headless_run.record_notebook(place, _do_nothing, told, timeout, whole)
+        made = headless_run.read_notebook(written)
     else:
-        ran, made = headless_run.replayed(place, _do_nothing, told, timeout, whole)
-    shown = tuple(each.outputs for each in made.cells if headless_run.runs(each))
+        ran, made = headless_run.replay_with_outputs(place, _do_nothing, told, timeout, whole)
+    shown = tuple(each.outputs for each in made.cells if headless_run.has_code(each))
     return Run(tuple(ran), tuple(_find_played_spans(place, made)), shown)
 
 
 def _find_played_spans(notebook: Path, made: NotebookNode) -> Iterator[Span]:
     """The spans of the calls that the cells' summaries name."""
     books: dict[str, Cassette] = {}
-    for each in filter(headless_run.runs, made.cells):
+    for each in filter(headless_run.has_code, made.cells):
         for output in each.outputs:
             told = (output.get("data") or {}).get(saved_output.MIME)
             if not isinstance(told, Mapping) or not outputs.is_summary(output):

@@ -31,7 +31,7 @@ _MARK = re.compile(r"# Written by `tape export --test`, unchanged: sha256 ([0-9a
 _WORD = re.compile(r"[^A-Za-z0-9_]+")
 
 
-def goal(notebook: Path, told: Path | None = None) -> Path:
+def regression_test_path(notebook: Path, told: Path | None = None) -> Path:
     """Where the file is to lie: `test_NB.py` beside the notebook, or as told.
 
     Raises TapeUsageError where a file lies there that is not as we wrote it.
@@ -58,7 +58,7 @@ def is_ours(file: Path) -> bool:
     return found is not None and found[1] == _digest_text(text[: found.start()])
 
 
-def write(notebook: Path, file: Path, run: Run | None = None) -> Path:
+def write_regression_test(notebook: Path, file: Path, run: Run | None = None) -> Path:
     """Write the test that pins what a replay of the notebook did (it is replayed now, if it was
     not); gives the file.
 
@@ -69,19 +69,21 @@ def write(notebook: Path, file: Path, run: Run | None = None) -> Path:
         raise NotExported(
             f"{notebook} does not replay as it was saved, so no test was written:\n{run.text()}"
         )
-    text = text_of(notebook, file, run)
+    text = regression_test_source(notebook, file, run)
     try:
         with replacing(file) as draft:
             draft.write_text(text, encoding="utf-8", newline="\n")
-            goal(notebook, file)  # somebody may have edited it while the notebook ran
+            regression_test_path(
+                notebook, file
+            )  # somebody may have edited it while the notebook ran
     except OSError as error:
         raise TapeUsageError(f"{file} cannot be written: {error.strerror or error}") from error
     return file
 
 
-def text_of(notebook: Path, file: Path, run: Run) -> str:
+def regression_test_source(notebook: Path, file: Path, run: Run) -> str:
     """The test file of a run. Raises NotExported where the notebook's very name is a secret."""
-    secrets = environment.here(notebook.parent)
+    secrets = environment.environment_secrets(notebook.parent)
 
     def is_clean(text: str) -> bool:
         return not leaks.scan({"test.py": text.encode("utf-8", "surrogatepass")}, secrets)
@@ -236,11 +238,11 @@ def _build_output_part(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
 def _format_constant(name: str, values: Sequence[Any]) -> str:
     if not values:
         return f"{name} = []"
-    lines = [f"    {literal(value, 4, 1)}," for value in values]
+    lines = [f"    {python_literal(value, 4, 1)}," for value in values]
     return "\n".join([f"{name} = [", *lines, "]"])
 
 
-def literal(value: Any, indent: int = 0, after: int = 0, before: int = 0) -> str:
+def python_literal(value: Any, indent: int = 0, after: int = 0, before: int = 0) -> str:
     """Plain structure as a Python expression: on one line where it fits, else an item a line.
 
     It stands `indent` columns in, with `before` characters before it on its line and `after` behind
@@ -256,11 +258,11 @@ def literal(value: Any, indent: int = 0, after: int = 0, before: int = 0) -> str
     inner = indent + 4
     if isinstance(value, dict):
         items = [
-            f"{quoted(str(key))}: {literal(each, inner, 1, len(quoted(str(key))) + 2)}"
+            f"{quoted(str(key))}: {python_literal(each, inner, 1, len(quoted(str(key))) + 2)}"
             for key, each in value.items()
         ]
     else:
-        items = [literal(each, inner, 1) for each in value]
+        items = [python_literal(each, inner, 1) for each in value]
     ends = {dict: "{}", list: "[]"}.get(type(value), "()")
     return "\n".join(
         [ends[0], *(f"{' ' * inner}{item}," for item in items), " " * indent + ends[1]]

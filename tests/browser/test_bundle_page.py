@@ -54,7 +54,7 @@ def test_nothing_runs_in_the_page_that_is_sent(evil, page):
 
 
 def test_nothing_runs_in_the_page_as_a_file(evil, page):
-    done = bundle_open.written(evil)
+    done = bundle_open.write_page_file(evil)
     watch = Watch(page, f"file://{done.page}")
     page.goto(f"file://{done.page}")
     shows_all(page)
@@ -62,7 +62,7 @@ def test_nothing_runs_in_the_page_as_a_file(evil, page):
 
 
 def test_the_policy_of_the_page_lets_nothing_foreign_in(evil, page):
-    done = bundle_open.written(evil)
+    done = bundle_open.write_page_file(evil)
     page.goto(f"file://{done.page}")
     policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     told = dict(part.strip().split(" ", 1) for part in policy.split(";"))

@@ -122,8 +122,8 @@ def test_cells_run_in_place_one_by_one_while_another_tab_is_in_front(recorded, s
         expect(recorded.page.locator(".jp-Launcher")).to_be_visible()
     recorded.python(
         "from tape_jupyter.jupyter import labextension as lab\nfared = []\n"
-        "def then(cell):\n    return lambda ran: (fared.append((ran.cell, ran.state)), cell and lab.route().run(cell, then('')))\n"
-        "lab.route().run('cell-4', then('cell-9'))"
+        "def then(cell):\n    return lambda ran: (fared.append((ran.cell, ran.state)), cell and lab.browser_route().run(cell, then('')))\n"
+        "lab.browser_route().run('cell-4', then('cell-9'))"
     )
     assert (
         recorded.until("print(fared)", "cell-9").strip()

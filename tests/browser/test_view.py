@@ -6,7 +6,7 @@ The page is written here without the policy that `tape show --html` gives it: wh
 import pytest
 from playwright.sync_api import expect
 
-from tape_jupyter.reports.page import folded, packed, plain
+from tape_jupyter.reports.page import fold_spans, packed_block, plain_block
 from tests.browser.payloads import HOSTILE
 from tests.notebook import ROOT
 
@@ -95,10 +95,10 @@ def write(path, spans, texts, title="churn.ipynb"):
     ids = list(known)
     spans_in_full = list(known.values())
     blocks = [
-        plain("tape-state", {"state": {"title": title}, "session": session}),
-        plain("tape-rows", {"revision": 1, "from": 0, "total": len(spans), **rows}),
+        plain_block("tape-state", {"state": {"title": title}, "session": session}),
+        plain_block("tape-rows", {"revision": 1, "from": 0, "total": len(spans), **rows}),
         *(
-            packed(f"tape-details-{at // 200}", folded(spans_in_full[at : at + 200]))
+            packed_block(f"tape-details-{at // 200}", fold_spans(spans_in_full[at : at + 200]))
             for at in range(0, len(spans_in_full), 200)
         ),
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from tape_jupyter.bundle.archive import containers, manifest
 from tape_jupyter.bundle import opened
-from tape_jupyter.bundle.verify import verify
+from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.errors import BundleError
 from tests.bundles import CONTENT, Raw, by_hand, made, packed
 
@@ -429,10 +429,10 @@ def test_it_is_refused_whole_and_writes_nothing(name, place, monkeypatch):
         it.extract(place / "out")
     assert str(refused.value).startswith(str(bundle)) and str(refused.value).isprintable()
     if not name.startswith(NO_BUNDLE):
-        assert not verify(str(bundle)).good
+        assert not verify_bundle(str(bundle)).good
     else:
         with pytest.raises(BundleError, match="it is no bundle"):
-            verify(str(bundle))
+            verify_bundle(str(bundle))
     assert tree(place) == before
     assert sum(unpacked) <= 2 * manifest.MOST_BYTES and max(unpacked, default=0) <= MIB
 
@@ -489,7 +489,7 @@ def test_a_zip_in_it_is_a_file_like_any_other(place):
     assert (place / "out" / "session" / "data" / "inner.zip").read_bytes() == inner[
         "session/data/inner.zip"
     ]
-    assert verify(path).good
+    assert verify_bundle(path).good
 
 
 @pytest.mark.parametrize("make", [

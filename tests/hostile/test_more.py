@@ -136,7 +136,7 @@ PACKED = {
 def test_79_a_body_that_expands_past_the_cap(tmp_path, coding):
     wire = PACKED[coding](BOMB)
     assert len(wire) < 2**20
-    section = body.fold(wire, "application/json", coding)
+    section = body.fold_body(wire, "application/json", coding)
     assert section["too large to open"] is True and body.restore(section) == (wire, False)
     path = tmp_path / "main.tape.yaml"
     with Provider() as provider:

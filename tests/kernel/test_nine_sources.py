@@ -19,7 +19,7 @@ import pytest
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.audit.drift import drift
-from tape_jupyter.audit.run_view import seen
+from tape_jupyter.audit.run_view import view_run
 from tests.notebook import ROOT, Kernel, Ran, is_summary, notebook
 from tests.provider import Provider, Scripted, Seen
 
@@ -345,7 +345,7 @@ def test_replaying_it_with_the_model_live_says_what_answers_now(told):
 def drifted(path):
     """All that the second recording says differently from the first."""
     cassette = Cassette.open(path)
-    first, second = (seen(cassette, run["run"]) for run in cassette.runs)
+    first, second = (view_run(cassette, run["run"]) for run in cassette.runs)
     return list(map(str, drift(first, second)))
 
 

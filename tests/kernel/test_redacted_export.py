@@ -94,7 +94,7 @@ def session(tmp_path_factory):
             work / "churn.ipynb",
             *(c.replace("URL", provider.url).replace("PLANT", TOKEN) for c in CELLS),
         )
-        ran, _ = headless_run.record(path, quiet, quiet)
+        ran, _ = headless_run.record_notebook(path, quiet, quiet)
         assert [each.status for each in ran] == ["ok"] * 6 + ["failed"]
         cassette = Cassette.open(work / "churn.tapes" / "main.tape.yaml")
         cassette.override(

@@ -47,7 +47,7 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
     ]
     if not calls:
         pytest.skip("no call of grade W or J")
-    left = replaying_notebook.write(out, path)
+    left = replaying_notebook.write_replaying_notebook(out, path)
     done = imported.run_offline(out)
     text = imported.shown(done)
     assert not imported.errors(done) and "Pydantic" not in imported.shown(done, "stderr")
@@ -82,7 +82,10 @@ def test_a_changed_prompt_is_a_call_that_differs_and_it_is_said_where(tmp_path):
     (tmp_path / "trace.json").write_text(json.dumps(request(span("b1", llm()))))
     out = tmp_path / "x.ipynb"
     import_trace(tmp_path / "trace.json", cassette=tmp_path / "x.tapes" / "main.tape.yaml")
-    assert replaying_notebook.write(out, tmp_path / "x.tapes" / "main.tape.yaml") == []
+    assert (
+        replaying_notebook.write_replaying_notebook(out, tmp_path / "x.tapes" / "main.tape.yaml")
+        == []
+    )
     done = imported.run_offline(out)
     assert not imported.errors(done) and "North" in imported.shown(done)
     (tmp_path / "done.ipynb").unlink()  # a notebook with the same cells is a copy of it

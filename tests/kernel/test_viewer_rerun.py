@@ -13,7 +13,7 @@ from tape_jupyter.jupyter import magics
 from tape_jupyter.jupyter.viewer.server import Viewer
 import asyncio, json
 heard, told = {}, []
-view = Viewer(magics.loaded(get_ipython()), told.append)
+view = Viewer(magics.loaded_runner(get_ipython()), told.append)
 def page_asks(about, **said):
     "As a page does: while no cell runs."
     message = {"type": "ask", "id": about, "about": about, **said}
@@ -128,7 +128,7 @@ def test_a_person_decides_at_a_divergence(view, provider):
     assert provider.requests == []
 
 
-AGAIN = "view = Viewer(magics.loaded(get_ipython()), told.append)"
+AGAIN = "view = Viewer(magics.loaded_runner(get_ipython()), told.append)"
 
 
 def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, provider):

@@ -112,7 +112,7 @@ def test_the_editor_is_sent_when_it_is_asked_for_and_not_before(page, kernel):
 def test_old_views_are_closed(kernel):
     ran = kernel.execute(
         "from tape_jupyter.jupyter.viewer import live as watch; from tape_jupyter.session import session as deck\nfor _ in range(10): get_ipython().run_line_magic('tape', 'view')\n"
-        "len(watch.of(deck.get())._views)"
+        "len(watch.updates_of(deck.current_session())._views)"
     )
     assert ran.result == "6"
 
@@ -134,7 +134,7 @@ def test_a_cell_is_stepped_from_the_widget_while_it_blocks_the_kernel(page, kern
     kernel.execute("x = 'before'")
     asked = kernel.send("%%tape step\nx = ask('first')\nprint('over')")
     page.heard(lambda told: told.get("about") == "step.probe")
-    page.ask("step.here", beside=beside)
+    page.ask("step.handle_here", beside=beside)
     stopped = page.heard(lambda told: told.get("about") == "step" and told["state"] == "stopped")
     assert stopped["strands"][0]["call"]["place"] == ":1"
     page.ask("step.do", do="over", beside=beside)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.yaml.outline import Outline
 from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
-from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse, top
+from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
 from tests.timing import at_once
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "40000"))
@@ -156,7 +156,7 @@ def reading(source):
 
 def read(source):
     try:
-        return parse(source)
+        return parse_record(source)
     except CassetteError as error:
         assert 1 <= error.line <= source.count("\n") + 1
         assert len(error.reason) > 20
@@ -180,7 +180,9 @@ def test_every_value_comes_back_exactly_with_its_types_and_its_order():
 def test_a_file_that_git_gave_crlf_line_ends_reads_the_same():
     for case in each(0.02, "crlf"):
         written = emit(record(case.r))
-        assert repr(parse(written.replace("\n", "\r\n"))) == repr(parse(written)), case.seed
+        assert repr(parse_record(written.replace("\n", "\r\n"))) == repr(parse_record(written)), (
+            case.seed
+        )
 
 
 def test_reading_one_part_gives_what_reading_the_whole_gives():
@@ -229,7 +231,7 @@ def test_a_broken_file_is_refused_in_words_or_means_the_same_to_any_yaml_reader(
         if got is None:
             continue
         accepted += 1
-        assert repr(parse(emit(got))) == repr(got), case.seed
+        assert repr(parse_record(emit(got))) == repr(got), case.seed
         if accepted % 4 == 0 and not re.search(
             r"\\[uU](?:0000)?[dD]", source
         ):  # of surrogates YAML says nothing
@@ -270,7 +272,7 @@ def test_bytes_of_any_value_are_refused_in_words():
     for case in each(0.2, "soup"):
         source = soup(case.r)
         got = reading(source)
-        assert got is None or repr(parse(emit(got))) == repr(got), case.seed
+        assert got is None or repr(parse_record(emit(got))) == repr(got), case.seed
 
 
 any_text = st.text(st.characters(codec=None, categories=None), max_size=150) | st.sampled_from(
@@ -291,7 +293,7 @@ few = settings(
 @few
 @given(st.dictionaries(any_text, trees, max_size=5))
 def test_hypothesis_finds_no_value_that_does_not_come_back(given_record):
-    assert repr(parse(emit(given_record))) == repr(given_record)
+    assert repr(parse_record(emit(given_record))) == repr(given_record)
 
 
 @few

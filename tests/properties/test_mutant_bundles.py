@@ -91,7 +91,7 @@ def test_a_mutant_is_the_bundle_or_refused_whole(kind, tmp_path):
             assert {each.path: each for each in changed.files} == {
                 each.path: each for each in made().files
             }, f"{kind} {seed}"
-            assert files == CONTENT and manifest.parse(changed.to_bytes()) == changed, (
+            assert files == CONTENT and manifest.parse_manifest(changed.to_bytes()) == changed, (
                 f"{kind} {seed}"
             )
         assert os.listdir(tmp_path) == ["mutant.tape.zip"], f"{kind} {seed}"

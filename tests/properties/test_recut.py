@@ -11,8 +11,8 @@ from tape_jupyter.providers import editing
 from tape_jupyter.providers.anthropic import stream
 from tape_jupyter.providers.streams import rechunking
 from tape_jupyter.providers.openai import chat_stream, responses_stream
-from tape_jupyter.providers.streams.events import StreamEvent, joined, parse
-from tape_jupyter.providers.streams.diff import recut
+from tape_jupyter.providers.streams.events import StreamEvent, join_events, parse_events
+from tape_jupyter.providers.streams.diff import recut_parts
 
 SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -171,7 +171,7 @@ def finer(name, events):
         out = [
             event.put({**event.data, "sequence_number": number}) for number, event in enumerate(out)
         ]
-    return parse(joined(out))
+    return parse_events(join_events(out))
 
 
 def _halves(name, event):
@@ -187,11 +187,11 @@ def _halves(name, event):
         path = ("delta",)
     else:
         return None
-    told = editing.get(data, path) if None not in path else None
+    told = editing.value_at(data, path) if None not in path else None
     if not isinstance(told, str) or len(told) < 2:
         return None
     return [
-        event.put(editing.put(data, path, half))
+        event.put(editing.with_value_at(data, path, half))
         for half in (told[: len(told) // 2], told[len(told) // 2 :])
     ]
 
@@ -201,9 +201,9 @@ def _halves(name, event):
 def test_a_message_becomes_a_stream_and_is_read_again(drawn):
     name, message, _ = drawn
     codec = WIRES[name][0]
-    body = joined(codec.compose(message))
-    assert canonical(codec.read(parse(body))) == canonical(message)
-    assert joined(codec.rewrite(parse(body), codec.read(parse(body)))) == body
+    body = join_events(codec.compose(message))
+    assert canonical(codec.read(parse_events(body))) == canonical(message)
+    assert join_events(codec.rewrite(parse_events(body), codec.read(parse_events(body)))) == body
 
 
 @SETTINGS
@@ -213,12 +213,12 @@ def test_any_message_can_be_made_of_the_stream_of_any_other(drawn):
     codec = WIRES[name][0]
     events = finer(name, codec.compose(message))
     before = copy.deepcopy([event.data for event in events])
-    made = joined(codec.rewrite(events, other))
-    assert canonical(codec.read(parse(made))) == canonical(other)
+    made = join_events(codec.rewrite(events, other))
+    assert canonical(codec.read(parse_events(made))) == canonical(other)
     assert [event.data for event in events] == before, "what was recorded is not changed"
     if name == "openai_responses":
-        assert [event.data["sequence_number"] for event in parse(made)] == list(
-            range(len(parse(made)))
+        assert [event.data["sequence_number"] for event in parse_events(made)] == list(
+            range(len(parse_events(made)))
         )
 
 
@@ -228,19 +228,19 @@ def test_reads_cover_the_changed_body_and_waits_rise(drawn, sizes):
     name, message, other = drawn
     codec = WIRES[name][0]
     events = codec.compose(message)
-    body = joined(events)
+    body = join_events(events)
     cut, start = [], 0
     for size in sizes:
         cut.append(body[start : start + size])
         start += size
     cut = tuple(part for part in (*cut, body[start:]) if part)
     reply = Reply(200, (), cut, tuple(float(n) for n in range(len(cut))))
-    old = parse(body)
+    old = parse_events(body)
     assert rechunking.reread(reply, old, old) == (cut, reply.waits)
     new = codec.rewrite(old, other)
     parts, waits = rechunking.reread(reply, old, new)
     assert (
-        b"".join(parts) == joined(new)
+        b"".join(parts) == join_events(new)
         and all(parts)
         and len(parts) == len(waits)
         and list(waits) == sorted(waits)
@@ -250,7 +250,7 @@ def test_reads_cover_the_changed_body_and_waits_rise(drawn, sizes):
 @SETTINGS
 @given(st.lists(texts, max_size=6), texts)
 def test_a_recut_text_is_the_text(parts, text):
-    made = recut(parts, text)
+    made = recut_parts(parts, text)
     assert len(made) == len(parts) and (not parts or "".join(part or "" for part in made) == text)
     if "".join(parts) == text and all(parts):
         assert made == parts
@@ -259,17 +259,17 @@ def test_a_recut_text_is_the_text(parts, text):
 @SETTINGS
 @given(st.binary(max_size=80) | st.lists(st.sampled_from([b"data: {}", b"\n", b"\r\n", b"\r", b"event: x", b": c", b"data: [DONE]", b'data: {"a":', b" 1}"]), max_size=9).map(b"".join))  # fmt: skip
 def test_any_bytes_are_taken_apart_without_loss_and_read_without_raising(body):
-    events = parse(body)
-    assert joined(events) == body
+    events = parse_events(body)
+    assert join_events(events) == body
     for codec, _ in WIRES.values():
         message = codec.read(events)
-        assert joined(codec.rewrite(events, message)) == body
+        assert join_events(codec.rewrite(events, message)) == body
 
 
 @SETTINGS
 @given(st.lists(st.builds(lambda kind, more: {"type": kind, **more}, st.sampled_from(["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "error", "response.output_item.added", "response.output_text.delta", "response.output_item.done", "response.completed", "response.content_part.added"]), st.dictionaries(st.sampled_from(["index", "delta", "content_block", "message", "choices", "output_index", "item", "content_index", "response", "part", "usage", "error"]), st.one_of(values, st.integers(0, 2), st.lists(st.dictionaries(st.sampled_from(["index", "delta", "finish_reason"]), values, max_size=3), max_size=2)), max_size=5)), max_size=6))  # fmt: skip
 def test_nonsense_in_the_right_words_is_kept_as_it_is(told):
-    body = joined([StreamEvent(f"data: {json.dumps(data)}\n\n".encode()) for data in told])
-    events = parse(body)
+    body = join_events([StreamEvent(f"data: {json.dumps(data)}\n\n".encode()) for data in told])
+    events = parse_events(body)
     for codec, _ in WIRES.values():
-        assert joined(codec.rewrite(events, codec.read(events))) == body
+        assert join_events(codec.rewrite(events, codec.read(events))) == body

@@ -66,12 +66,12 @@ def interactions():
 def test_real_traffic_is_reported_whole(tmp_path):
     path = tmp_path / "n.tapes" / "main.tape.yaml"
     Recorder(path).run("corpus", *interactions())
-    made = gaps.report_of([path])
+    made = gaps.report_gaps([path])
     assert not made.broken
     (run,) = made.runs
     assert len(run.calls) > 100 and not any(call.problem for call, _, _ in run.calls)
     assert all(items and fields for _, items, fields in run.calls)
-    assert json.dumps(made.record()) and gaps.text(made) and gaps_html.html(made)
+    assert json.dumps(made.record()) and gaps.gaps_text(made) and gaps_html.gaps_html(made)
     models = [call for call, _, _ in run.calls if call.is_model]
     assert sum(bool(call.facts.answered) for call in models) > len(models) / 2
 
@@ -111,8 +111,8 @@ def test_a_record_that_somebody_broke_is_told_and_hides_nothing(tmp_path):
     for seed in range(COUNT):
         path.write_text(broken(text, random.Random(seed)), encoding="utf-8", errors="surrogatepass")
         try:
-            made = gaps.report_of([path])
-            assert json.dumps(made.record()) and gaps.text(made) and gaps_html.html(made)
+            made = gaps.report_gaps([path])
+            assert json.dumps(made.record()) and gaps.gaps_text(made) and gaps_html.gaps_html(made)
             told += not made.broken
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error

@@ -78,7 +78,7 @@ def said_of(content, notebook):
     """The manifest's JSON, with something in each of its fields."""
     made = manifest.Manifest(
         made_by="tape-jupyter 0.1.0", notebook="session/churn.ipynb", kernel={"name": "python3", "language": "python"},
-        files=tuple(manifest.file_of(each, content[each], role_of(each)) for each in sorted(content)),
+        files=tuple(manifest.describe_file(each, content[each], role_of(each)) for each in sorted(content)),
         kit=KIT, cells=cells_of(notebook), lock=manifest.LockState(hashed=False, index="private", why="w"),
         differences=(manifest.ProofDifference(1, "why"),), guards=("g",), left_out=(manifest.LeftOut("x", 7, "0" * 64, "w"),),
         redactions=(manifest.Redaction("w", "k", 1),),
@@ -178,18 +178,18 @@ def test_every_reader_takes_it_or_refuses_it_in_a_line(part, tmp_path):
 
 
 def look(path, folder):
-    verdict = verify.verify(path)
+    verdict = verify.verify_bundle(path)
     for _, line in verdict.lines():
         assert "\n" not in line
     json.dumps(verdict.record())
     if verdict.good or verdict.digest:
-        shown = bundle_open.written(path)
+        shown = bundle_open.write_page_file(path)
         shutil.rmtree(Path(shown.page).parent)
     with opened(path) as bundle:
         replay.runnable(bundle, Wanted())
-        replay.facts(bundle.manifest, Wanted())
+        replay.replay_facts(bundle.manifest, Wanted())
         list(replay.drifted(bundle.manifest))
-        lock.packages(bundle.read("environment/pylock.toml"))
+        lock.locked_packages(bundle.read("environment/pylock.toml"))
         notebook, _ = replay.laid_out(bundle, folder / "laid")
         try:
             replay._Judge(bundle, notebook, folder / "home", lambda _: None)

@@ -37,7 +37,7 @@ def pack(
     where they are not what the manifest says, and for a manifest that no reader would take; what is
     in `out` then is no bundle.
     """
-    manifests.checked(manifest)
+    manifests.check_manifest(manifest)
     if set(content) != {each.path for each in manifest.files}:
         odd = min(set(content) ^ {each.path for each in manifest.files})
         raise BundleError(f"{odd!a} is in the manifest or among the files, not in both")
@@ -102,7 +102,7 @@ class Bundle:
             raise BundleError(f"it has no {NAME}: it is no bundle")
         if source.sizes[NAME] > manifests.MOST_MANIFEST:
             raise BundleError(f"its {NAME} has {source.sizes[NAME]:,} bytes, too many")
-        self.manifest = manifests.parse(b"".join(source.pieces(NAME)))
+        self.manifest = manifests.parse_manifest(b"".join(source.pieces(NAME)))
         self.digest = self.manifest.digest
         self._files = {each.path: each for each in self.manifest.files}
         self._check_files(tell)

@@ -49,7 +49,7 @@ class Packer:
 
     def add(self, name: str, pieces: Callable[[], Iterator[bytes]], size: int) -> None:
         """`pieces` is asked for the bytes once or twice; `size` is theirs together."""
-        entry = zipfile.ZipInfo(names.check(name), (1980, 1, 1, 0, 0, 0))
+        entry = zipfile.ZipInfo(names.check_file_name(name), (1980, 1, 1, 0, 0, 0))
         entry.create_system, entry.external_attr, entry.file_size = (
             3,
             (stat.S_IFREG | 0o644) << 16,
@@ -259,7 +259,7 @@ def _require_plain(head: _Central, name: bytes) -> None:
 
 def _decode_name(name: bytes, flags: int) -> str:
     try:
-        return names.check(name.decode("utf-8" if flags & _UTF8 else "ascii"))
+        return names.check_file_name(name.decode("utf-8" if flags & _UTF8 else "ascii"))
     except UnicodeDecodeError:
         _refuse_zip(f"the name {name[:200]!a} is no text")
 

@@ -38,7 +38,7 @@ def is_url(place: str | Path) -> bool:
     return isinstance(place, str) and bool(_URL.match(place))
 
 
-def shown(place: str | Path) -> str:
+def shown_place(place: str | Path) -> str:
     """A place as messages name it: without a password that its URL may hold, and without what
     follows a `?`.
     """
@@ -61,7 +61,7 @@ def fetched(place: str | Path) -> Iterator[Path]:
         yield path
 
 
-def goal(place: str | Path, name: str) -> str | Path:
+def bundle_place(place: str | Path, name: str) -> str | Path:
     """Where a bundle goes that is written to a place: in a folder that is there (or a URL that ends
     in `/`), by `name`.
 
@@ -80,7 +80,7 @@ def goal(place: str | Path, name: str) -> str | Path:
 
 
 @contextlib.contextmanager
-def written(place: str | Path) -> Iterator[BinaryIO]:
+def write_to_place(place: str | Path) -> Iterator[BinaryIO]:
     """An empty file for what goes to a place (as `goal` gives it); put there when the context ends
     without error.
     """
@@ -102,7 +102,7 @@ def written(place: str | Path) -> Iterator[BinaryIO]:
             opened.close()
 
 
-def beside(place: str | Path, ending: str) -> str | Path:
+def place_beside(place: str | Path, ending: str) -> str | Path:
     """The place of what goes with a bundle: its name with an ending."""
     return (
         f"{str(place).rstrip('/')}{ending}"
@@ -128,7 +128,7 @@ def small(place: str | Path, most: int = _PIECE) -> bytes | None:
         else:
             return None
     if len(data) > most:
-        raise BundleError(f"it has more than {most:,} bytes", place=shown(place))
+        raise BundleError(f"it has more than {most:,} bytes", place=shown_place(place))
     return data
 
 
@@ -165,14 +165,14 @@ def _explain_errors(place: str | Path) -> Iterator[None]:
     try:
         yield
     except BundleError as error:
-        raise error.at(shown(place)) from error.__cause__
+        raise error.at(shown_place(place)) from error.__cause__
     except (TapeUsageError, KeyboardInterrupt):
         raise
     except Exception as error:  # stores have each their own
         said = (
             getattr(error, "strerror", None) or str(error) or type(error).__name__
         ).splitlines()[0][:300]
-        raise BundleError(f"it cannot be reached: {said}", place=shown(place)) from error
+        raise BundleError(f"it cannot be reached: {said}", place=shown_place(place)) from error
 
 
 def _find_file_system(url: str) -> tuple[Any, str]:
@@ -181,7 +181,7 @@ def _find_file_system(url: str) -> tuple[Any, str]:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:
         raise TapeUsageError(
-            f"{shown(url)}: URLs need another package: pip install 'tape-jupyter[remote]'"
+            f"{shown_place(url)}: URLs need another package: pip install 'tape-jupyter[remote]'"
         ) from None
     try:
         files, path = url_to_fs(url)
@@ -189,7 +189,7 @@ def _find_file_system(url: str) -> tuple[Any, str]:
         ImportError,
         ValueError,
     ) as error:  # the protocol's own package is missing, or nobody knows it
-        raise TapeUsageError(f"{shown(url)}: {error}") from error
+        raise TapeUsageError(f"{shown_place(url)}: {error}") from error
     return files, path
 
 
@@ -237,7 +237,7 @@ def _put_file(url: str, file: BinaryIO) -> None:
         with files.open(path, "rb") as there:
             if not begins(there.read(100), NAME):
                 raise TapeUsageError(
-                    f"{shown(url)} exists and is no bundle; nothing was written. Give another name"
+                    f"{shown_place(url)} exists and is no bundle; nothing was written. Give another name"
                 )
     told = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
     if not told & _BUCKETS:

@@ -187,12 +187,12 @@ class Manifest:
         return sum(each.size for each in self.files)
 
 
-def file_of(path: str, data: bytes, role: str) -> BundleFile:
+def describe_file(path: str, data: bytes, role: str) -> BundleFile:
     """What the manifest says of a file with these bytes."""
     return BundleFile(path, len(data), hashlib.sha256(data).hexdigest(), role)
 
 
-def parse(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> Manifest:
     """The manifest in these bytes. Raises BundleError for all that a manifest of format 1 is not."""
     said = _load_json(data)
     if said.get("format") != FORMAT:
@@ -204,7 +204,7 @@ def parse(data: bytes) -> Manifest:
         made = Manifest(**_parse_fields(Manifest, said, "the manifest"))
     except RecursionError:
         raise BundleError("the manifest is nested too deeply") from None
-    checked(made)
+    check_manifest(made)
     if made.to_bytes() != data:
         raise BundleError(
             "the manifest is not in its canonical form; it was changed after the export"
@@ -212,7 +212,7 @@ def parse(data: bytes) -> Manifest:
     return made
 
 
-def checked(made: Manifest) -> Manifest:
+def check_manifest(made: Manifest) -> Manifest:
     """The manifest, if all its parts go together: whoever packs one asks this as well as who reads
     one.
     """
@@ -222,7 +222,7 @@ def checked(made: Manifest) -> Manifest:
         _require_size(each.size, each.path)
         _require_sha256(each.sha256, each.path)
         _require_one_of(each.role, ROLES, f"the role of {each.path!a}")
-        if each.path.startswith("session/") and (hook := names.hook(each.path)):
+        if each.path.startswith("session/") and (hook := names.startup_hook(each.path)):
             raise BundleError(
                 f"{each.path!a} cannot be in a bundle: {hook} would run by merely lying there. Leave it out"
             )

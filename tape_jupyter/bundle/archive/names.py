@@ -29,7 +29,7 @@ _HOOK = re.compile(
 )
 
 
-def check(name: str) -> str:
+def check_file_name(name: str) -> str:
     """The name, if a file of a bundle may have it; else BundleError, which quotes it safely."""
     if wrong := _find_fault(name):
         raise BundleError(f"{name[:200]!a} {wrong}; the bundle is refused")
@@ -42,7 +42,7 @@ def check_all(names: Iterable[str]) -> None:
     """
     files: dict[str, str] = {}
     for name in names:
-        twin = files.setdefault(_fold_name(check(name)), name)
+        twin = files.setdefault(_fold_name(check_file_name(name)), name)
         if twin is not name:
             raise BundleError(
                 f"{name!a} and {twin!a} are the same file on some systems; the bundle is refused"
@@ -56,7 +56,7 @@ def check_all(names: Iterable[str]) -> None:
                 )
 
 
-def hook(name: str) -> str:
+def startup_hook(name: str) -> str:
     """The part of a name for whose sake a file would run, or change what runs, by merely lying
     there; else "".
     """

@@ -33,14 +33,14 @@ def build_wheel(
         for path in root.rglob("*")
         if path.is_file()
     }
-    name, data = packed(
+    name, data = pack_wheel(
         {inside: data for inside, data in files.items() if "__pycache__" not in inside}
     )
     Path(wheel_directory, name).write_bytes(data)
     return name
 
 
-def packed(files: Mapping[str, bytes]) -> tuple[str, bytes]:
+def pack_wheel(files: Mapping[str, bytes]) -> tuple[str, bytes]:
     """Name and bytes of the wheel of these files. One folder of them is `NAME-VERSION.dist-info`
     with WHEEL in it.
     """

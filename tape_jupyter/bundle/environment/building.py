@@ -31,7 +31,7 @@ _LARGEST, _MOST = 1 << 30, 50_000
 """Bytes and members of an archive that are looked through for its pyproject.toml."""
 
 
-def require(packages: Iterable[LockedPackage], *, allowed: bool) -> None:
+def require_buildable(packages: Iterable[LockedPackage], *, allowed: bool) -> None:
     """Raises BundleError where a package has to be built, and may not, or cannot, be."""
     built = [each for each in packages if each.built]
     names = ", ".join(each.name for each in built[:5])

@@ -95,7 +95,9 @@ _NAMED = (
 )
 
 
-def variables(environ: Mapping[str, str] | None = None, home: Path | None = None) -> dict[str, str]:
+def cache_variables(
+    environ: Mapping[str, str] | None = None, home: Path | None = None
+) -> dict[str, str]:
     """The variables by which a kernel with another home finds this person's models: where there are
     such folders.
     """

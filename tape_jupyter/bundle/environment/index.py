@@ -50,7 +50,7 @@ class PackageIndex:
     login: str = ""
 
 
-def plain(address: str) -> str:
+def plain_address(address: str) -> str:
     """Without password, query and fragment."""
     parts = urlsplit(address)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
@@ -95,7 +95,7 @@ def loose(environ: Mapping[str, str] | None = None) -> list[str]:
 
 def _build_index(url: str) -> PackageIndex:
     parts = urlsplit(url)
-    address = plain(url)
+    address = plain_address(url)
     login = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -250,7 +250,7 @@ class IndexAnswer:
     """Whether an index answered at all."""
 
 
-def ask(
+def query_index(
     wanted: Iterable[str], indexes: Sequence[PackageIndex], tell: Tell = nobody
 ) -> dict[str, IndexAnswer]:
     """For each `name==version` the answer of the first index that has it; several at a time. Raises
@@ -401,7 +401,7 @@ def _parse_json(data: bytes, where: str) -> Iterator[IndexFile]:
             yield IndexFile(
                 str(each["filename"]),
                 sha,
-                plain(urljoin(where, each["url"])),
+                plain_address(urljoin(where, each["url"])),
                 int(each.get("size") or 0),
                 told,
             )
@@ -416,7 +416,7 @@ def _parse_html(data: bytes, where: str) -> Iterator[IndexFile]:
         if digest:
             yanked = (link["data-yanked"] or "yes") if "data-yanked" in link else ""
             name = unquote(urlsplit(address).path.rpartition("/")[2])
-            yield IndexFile(name, digest[1], plain(address), 0, yanked)
+            yield IndexFile(name, digest[1], plain_address(address), 0, yanked)
 
 
 class _Anchors(HTMLParser):

@@ -111,7 +111,7 @@ class Maker:
             ]
             line = [self.python, "-I", "-m", "venv", *words, str(folder)]
         self._run_installer(line, folder.parent, said, "the virtual environment cannot be made")
-        return python_of(folder)
+        return environment_python(folder)
 
     def install(
         self,
@@ -174,7 +174,9 @@ class Maker:
         """
         (where / "layers").mkdir(exist_ok=True)
         held = sandbox.command(line, where / "layers", [where, *kept])
-        self._run_installer(held, where, said, goal, bare=process.environment(where / "home"))
+        self._run_installer(
+            held, where, said, goal, bare=process.isolated_environment(where / "home")
+        )
 
     def _build_uv_environ(self) -> Mapping[str, str]:
         """The indexes that pip is configured for, for uv, which does not read pip's files."""
@@ -256,7 +258,7 @@ def _find_own_pip() -> list[str]:
     return [sys.executable, "-P", "-m", "pip"] if new_enough else []
 
 
-def python_of(folder: Path) -> Path:
+def environment_python(folder: Path) -> Path:
     """The interpreter of an environment."""
     return folder / "Scripts" / "python.exe" if os.name == "nt" else folder / "bin" / "python"
 
@@ -328,7 +330,7 @@ _PATIENCE = 1800.0
 """Seconds to wait while another process makes the same environment."""
 
 
-def made(
+def make_bundle_environment(
     bundle: Bundle,
     folder: Path | None = None,
     *,
@@ -345,10 +347,10 @@ def made(
     the package and what to do.
     """
     pylock = bundle.read(f"{_FOLDER}/pylock.toml")
-    wanted = lock.packages(pylock)
+    wanted = lock.locked_packages(pylock)
     _refuse_foreign(wanted, allow_index=allow_index)
-    building.require(wanted, allowed=allow_build)
-    making = maker(lock.python(pylock))
+    building.require_buildable(wanted, allowed=allow_build)
+    making = maker(lock.locked_python(pylock))
     wheels = dict(_collect_wheels(bundle, wanted))
     if folder is not None:
         if folder.exists() and any(folder.iterdir()):
@@ -357,9 +359,9 @@ def made(
             )
         return _make_environment(folder, making, wanted, wheels, tell, allow_index=allow_index)
     place = cache() / "environments" / _build_key(pylock, wheels, making, allow_index=allow_index)
-    with alone(place, tell):
-        if (place / _DONE).is_file() and python_of(place).exists():
-            return python_of(place)
+    with lock_environment(place, tell):
+        if (place / _DONE).is_file() and environment_python(place).exists():
+            return environment_python(place)
         shutil.rmtree(place, ignore_errors=True)
         return _make_environment(place, making, wanted, wheels, tell, allow_index=allow_index)
 
@@ -388,7 +390,7 @@ def _build_key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_
 
 
 @contextmanager
-def alone(place: Path, tell: Tell) -> Iterator[None]:
+def lock_environment(place: Path, tell: Tell) -> Iterator[None]:
     """Nobody else makes this environment meanwhile."""
     import portalocker
 
@@ -483,7 +485,7 @@ def _collect_wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator
                 raise BundleError(
                     f"{name} is not the wheel that the lock names: its sha256 is another"
                 )
-            startup_hooks.refuse(each.name, _list_entries(name, data))
+            startup_hooks.refuse_startup_hooks(each.name, _list_entries(name, data))
             yield name, data
         elif kind == "sources":
             yield _pack_sources(bundle, each.name, f"{_FOLDER}/{each.path}/{build_backend.FOLDER}/")
@@ -491,9 +493,9 @@ def _collect_wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator
 
 def _pack_sources(bundle: Bundle, package: str, root: str) -> tuple[str, bytes]:
     inside = [name for name in bundle.names("source") if name.startswith(root)]
-    startup_hooks.refuse(package, (name.removeprefix(root) for name in inside))
+    startup_hooks.refuse_startup_hooks(package, (name.removeprefix(root) for name in inside))
     try:
-        name, data = build_backend.packed(
+        name, data = build_backend.pack_wheel(
             {name.removeprefix(root): bundle.read(name) for name in inside}
         )
     except StopIteration:

@@ -27,10 +27,10 @@ from tape_jupyter.bundle.environment import build_backend, own_wheel
 from tape_jupyter.bundle.environment.index import (
     IndexAnswer,
     IndexFile,
-    ask,
     configured,
     forbidden,
     is_public,
+    query_index,
 )
 from tape_jupyter.bundle.environment.requirements import OURS, Local, at, installed_as
 from tape_jupyter.bundle.proof.collection import Collected
@@ -72,7 +72,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
-def python(pylock: bytes) -> str:
+def locked_python(pylock: bytes) -> str:
     """The Python that a lock is for, `3.11`; "" where it does not say."""
     try:
         told = str(_load_tables(pylock).get("requires-python", ""))
@@ -90,7 +90,7 @@ def oddities(pylock: bytes) -> list[str]:
     Pure: asks nobody. Raises BundleError for what is no lock.
     """
     who: dict[str, list[str]] = {}
-    for package in packages(pylock):
+    for package in locked_packages(pylock):
         for odd in package.odd:
             who.setdefault(odd, []).append(package.name)
     return [f"{_format_names(names)}: {odd}" for odd, names in who.items()]
@@ -104,7 +104,7 @@ def _format_names(names: list[str]) -> str:
     )
 
 
-def packages(pylock: bytes) -> list[LockedPackage]:
+def locked_packages(pylock: bytes) -> list[LockedPackage]:
     """The packages of a lock, checked; nothing in it is believed. Raises BundleError for what is no
     lock.
     """
@@ -236,7 +236,7 @@ def _format_shown(what: object) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)[:200]
 
 
-__all__ = ["Lock", "lock", "oddities"]
+__all__ = ["Lock", "lock_needs", "oddities"]
 
 CARRIED = 100 << 20
 """Bytes of an installed package that no index has and that is carried all the same."""
@@ -264,14 +264,14 @@ class Lock:
     unhashed: tuple[str, ...] = ()
 
 
-def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -> Lock:
+def lock_needs(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -> Lock:
     """The lock of what a run needed. Asks the index that pip is configured for, unless told not to.
 
     Raises BundleError where tape-jupyter itself is not installed.
     """
     indexes = configured() if ask_index else []
     answers = (
-        ask(collected.distributions, indexes, tell)
+        query_index(collected.distributions, indexes, tell)
         if indexes
         else _build_unasked(collected, ask_index=ask_index)
     )
@@ -286,7 +286,7 @@ def lock(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -
             else:
                 carried.append(found)
     files: dict[str, bytes | Path] = {}
-    own, data = own_wheel.own()
+    own, data = own_wheel.own_wheel()
     files[f"{_FOLDER}/wheels/{own}"] = data
     for each in sorted(carried, key=lambda local: local.name):
         files.update(_yield_sources(each, collected.python.get("tag", "")))

@@ -18,7 +18,7 @@ _LEFT = frozenset({"__pycache__", ".ipynb_checkpoints"})
 
 
 @lru_cache(maxsize=1)
-def own() -> tuple[str, bytes]:
+def own_wheel() -> tuple[str, bytes]:
     """Name and bytes of our wheel. Raises BundleError where tape-jupyter runs without having been
     installed.
     """
@@ -33,7 +33,7 @@ def own() -> tuple[str, bytes]:
     if installed.kind == "editable":
         files.update(_collect_package_files(installed.dist_info.removesuffix(".dist-info")))
     wheel = {inside: path.read_bytes() for inside, path in files.items()}
-    return build_backend.packed({**wheel, f"{installed.dist_info}/WHEEL": _WHEEL})
+    return build_backend.pack_wheel({**wheel, f"{installed.dist_info}/WHEEL": _WHEEL})
 
 
 _WHEEL = b"Wheel-Version: 1.0\nGenerator: tape-jupyter\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

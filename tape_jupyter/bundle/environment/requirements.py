@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tape_jupyter.audit.installed_packages import distributions, imported
+from tape_jupyter.audit.installed_packages import distributions, imported_modules
 
 OURS = "tape-jupyter"
 KERNEL = "ipykernel"
@@ -68,7 +68,7 @@ class Needs:
     elsewhere: tuple[str, ...] = ()
 
 
-def needs() -> Needs:
+def current_needs() -> Needs:
     """What this process needs now, after all that it did."""
     from packaging.utils import canonicalize_name
 
@@ -84,7 +84,7 @@ def needs() -> Needs:
     found = sorted(_find_closure(roots, shelf) - {OURS})
     local = {name: _find_local(shelf[name]) for name in found if _find_kind(shelf[name])}
     plain = {
-        f"{name}=={named(shelf[name])[1]}": str(_find_info(shelf[name]))
+        f"{name}=={name_and_version(shelf[name])[1]}": str(_find_info(shelf[name]))
         for name in found
         if name not in local
     }
@@ -98,11 +98,11 @@ def _list_installed() -> dict[str, importlib.metadata.Distribution]:
     """Installed distributions by normalised name; of two the first on the path, as imports have it."""
     found: dict[str, importlib.metadata.Distribution] = {}
     for dist in importlib.metadata.distributions():
-        found.setdefault(named(dist)[0], dist)
+        found.setdefault(name_and_version(dist)[0], dist)
     return found
 
 
-def named(dist: importlib.metadata.Distribution) -> tuple[str, str]:
+def name_and_version(dist: importlib.metadata.Distribution) -> tuple[str, str]:
     """Normalised name, and version: from its folder's name where that has both (reading metadata
     takes 4 ms each).
     """
@@ -242,7 +242,7 @@ def _find_local(dist: importlib.metadata.Distribution) -> Local:
 def installed_as(dist: importlib.metadata.Distribution) -> Local:
     """Its files as they are installed; of an editable one only its metadata."""
     kind, info = _find_kind(dist), _find_info(dist)
-    name, version = named(dist)
+    name, version = name_and_version(dist)
     stem = f"{name.replace('-', '_')}-{version}"
     files = {f"{stem}.dist-info/{inside}": path for inside, path in _yield_metadata(info)}
     if kind != "editable":
@@ -285,7 +285,7 @@ def _yield_recorded(
 
 
 def _is_used(place: str) -> bool:
-    return any(os.path.realpath(path).startswith(place + os.sep) for _, path in imported())
+    return any(os.path.realpath(path).startswith(place + os.sep) for _, path in imported_modules())
 
 
 def _collect_imported(place: str) -> dict[str, str]:
@@ -293,7 +293,7 @@ def _collect_imported(place: str) -> dict[str, str]:
     below `place`.
     """
     files: dict[str, str] = {}
-    for name, path in imported():
+    for name, path in imported_modules():
         real = os.path.realpath(path)
         if not real.startswith(place + os.sep) or "-packages" + os.sep in real:
             continue
@@ -325,7 +325,7 @@ _LEFT = frozenset(
 )
 
 
-def python() -> dict[str, str]:
+def python_needs() -> dict[str, str]:
     """What an environment made elsewhere must be like."""
     from packaging.markers import default_environment
 

@@ -43,7 +43,7 @@ _SYSTEM = frozenset(
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?t?)?w?")
 
 
-def refuse(package: str, inside: Iterable[str]) -> None:
+def refuse_startup_hooks(package: str, inside: Iterable[str]) -> None:
     """Refuse a wheel one of whose files, by their names in it, would run by itself or lie outside
     of its packages.
     """
@@ -60,7 +60,7 @@ def refuse(package: str, inside: Iterable[str]) -> None:
             raise BundleError(
                 f"{package} would put {name[:200]!a} outside of its packages; nothing was installed"
             )
-        if hook := names.hook("/".join(rest if shared else rest[:1])):
+        if hook := names.startup_hook("/".join(rest if shared else rest[:1])):
             raise BundleError(
                 f"{package} brings {hook!a}, which runs by merely lying there; nothing was installed"
             )

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.audit.installed_packages import imported
+from tape_jupyter.audit.installed_packages import imported_modules
 from tape_jupyter.bundle.archive import names
 from tape_jupyter.bundle.environment.caches import Model, model_of
-from tape_jupyter.bundle.environment.requirements import Local, needs, python
+from tape_jupyter.bundle.environment.requirements import Local, current_needs, python_needs
 from tape_jupyter.bundle.proof.inputs import InputFile, InputWatch
 from tape_jupyter.core.user_code import is_installed
 from tape_jupyter.dataflow.tracing.files import is_watched
@@ -91,7 +91,7 @@ def before(top: Path, folder: Path, *, copied: bool = True) -> str:
     return f"__import__({__name__!r}, fromlist=['begin']).begin({str(top)!r}, {str(folder)!r}, copied={copied})"
 
 
-def parse(text: str) -> Collected:
+def parse_collected(text: str) -> Collected:
     """What `AFTER` told. Raises BundleError for what is none of it."""
     try:
         told = json.loads(text)
@@ -120,14 +120,14 @@ def parse(text: str) -> Collected:
 _running: list[tuple[InputWatch, str]] = []
 
 
-def begin(top: str, folder: str, *, copied: bool) -> None:
+def watch_folder(top: str, folder: str, *, copied: bool) -> None:
     """Watch from now on, until this process ends."""
     reading = InputWatch(os.path.realpath(top), _may_matter)
     reading.begin(copied=copied)
     _running[:] = [(reading, os.path.realpath(folder))]
 
 
-def told() -> str:
+def collected_json() -> str:
     """All of it, as JSON."""
     if not _running:
         raise RuntimeError("collecting has not begun in this process")
@@ -138,7 +138,7 @@ def told() -> str:
 def _collect_needs(reading: InputWatch, folder: str) -> Collected:
     from tape_jupyter.session import session
 
-    found, wanted = reading.found(), needs()
+    found, wanted = reading.found(), current_needs()
     top = reading.top
     carried = {file for package in wanted.local for file in package.files.values()}
     own = [
@@ -146,11 +146,11 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
         for each in found
         if _is_own(top, each.path)
     ]
-    hooks = [each for each in own if names.hook(each.path)]
+    hooks = [each for each in own if names.startup_hook(each.path)]
     own = [each for each in own if each not in hooks]
     sources = {
         _to_relative(top, os.path.realpath(path))
-        for _, path in imported()
+        for _, path in imported_modules()
         if _is_own(top, os.path.realpath(path))
     }
     modules = [each for each in own if each.path in sources or each.path.endswith(".py")]
@@ -185,8 +185,8 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
         models=tuple(sorted(models)),
         left_out=tuple(sorted(set(left))),
         unseen=reading.unseen,
-        python=python(),
-        called=session.get().secrets.carried(),
+        python=python_needs(),
+        called=session.current_session().secrets.carried(),
         elsewhere=wanted.elsewhere,
     )
 

@@ -23,12 +23,12 @@ from tape_jupyter.headless import run as headless_run
 NOWHERE: Mapping[str, str] = outputs.NOWHERE
 
 
-def digest(shown: Iterable[Mapping[str, Any]], where: Mapping[str, str] = NOWHERE) -> str:
+def outputs_digest(shown: Iterable[Mapping[str, Any]], where: Mapping[str, str] = NOWHERE) -> str:
     """sha256 (hex) of a cell's outputs. `where`: what stands for the folder and home it ran in
     (forgiven.places).
     """
     told = hashlib.sha256()
-    for line in outputs.lines(shown, where):
+    for line in outputs.output_lines(shown, where):
         told.update(line.encode("utf-8", "surrogatepass") + b"\n")
     return told.hexdigest()
 
@@ -42,33 +42,33 @@ def _yield_cells(
     every: Sequence[Any], cassettes: Iterable[Path], where: Mapping[str, str]
 ) -> Iterator[Expected]:
     counts = _count_calls(cassettes)
-    for number, cell in enumerate((each for each in every if headless_run.runs(each)), 1):
+    for number, cell in enumerate((each for each in every if headless_run.has_code(each)), 1):
         name = str(cell.get("id") or "")
         yield Expected(
             number=number,
             id=name,
             title=headless_run.first_line(cell.source),
             source=hashlib.sha256(cell.source.encode("utf-8", "surrogatepass")).hexdigest(),
-            outputs=digest(shown(cell), where),
+            outputs=outputs_digest(shown_outputs(cell), where),
             calls=next((counts[key] for key in (name, *digests(cell.source)) if key in counts), 0),
-            raises=outputs.failure_of(shown(cell))[0],
+            raises=outputs.failure_of(shown_outputs(cell))[0],
         )
 
 
-def compared(
+def compare_with_manifest(
     wanted: Sequence[Expected], cells: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[int]]:
     """How the cells of a notebook, as its file (nbformat 4) has them, are not those of a manifest,
     a line each; and the numbers of those whose outputs have another digest, which the folders that
     they name may explain.
     """
-    code = [{**each, "source": outputs.joined(each.get("source", ""))} for each in cells]
+    code = [{**each, "source": outputs.join_lines(each.get("source", ""))} for each in cells]
     code = [each for each in code if each.get("cell_type") == "code" and each["source"].strip()]
     if len(code) != len(wanted):
         return [f"the notebook has {len(code)} code cells, the manifest {len(wanted)}"], []
     problems, unsure = [], []
     for number, (one, cell) in enumerate(zip(wanted, code, strict=True), 1):
-        out = headless_run.counted(cell["source"], cell.get("outputs", ()))
+        out = headless_run.counted_outputs(cell["source"], cell.get("outputs", ()))
         differs = {
             "number": one.number != number,
             "id": "id" in cell and one.id != cell["id"],
@@ -81,14 +81,14 @@ def compared(
             problems.append(
                 f"cell {number} of the notebook is not the manifest's: another {', '.join(wrong)}"
             )
-        elif one.outputs != digest(out):
+        elif one.outputs != outputs_digest(out):
             unsure.append(number)
     return problems, unsure
 
 
-def shown(cell: Any) -> Sequence[Any]:
+def shown_outputs(cell: Any) -> Sequence[Any]:
     """The outputs of a saved cell that count: what the tape answers is none."""
-    return headless_run.counted(cell.source, cell.outputs)
+    return headless_run.counted_outputs(cell.source, cell.outputs)
 
 
 def _count_calls(cassettes: Iterable[Path]) -> dict[str, int]:

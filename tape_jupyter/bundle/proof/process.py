@@ -29,7 +29,7 @@ from tape_jupyter.core.own_process import without_grammars
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
-from tape_jupyter.headless.questions import KernelAnswer, ask
+from tape_jupyter.headless.questions import KernelAnswer, ask_questions
 from tape_jupyter.isolation import sandbox
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ Starting = Callable[[int, int, str], None]
 Ran = Callable[[Out], None]
 
 
-def environment(home: Path | str, python: str = sys.executable) -> dict[str, str]:
+def isolated_environment(home: Path | str, python: str = sys.executable) -> dict[str, str]:
     """The whole environment of a stranger's notebook: nothing of this process but KEPT, everything
     else in `home`.
     """
@@ -139,7 +139,7 @@ def environment(home: Path | str, python: str = sys.executable) -> dict[str, str
     return {**kept, **{name: str(value) for name, value in own.items()}, **quiet, "PATH": path}
 
 
-def run(
+def run_proof(
     job: ProofJob, starting: Starting, ran: Ran, started: Callable[[int], None] = lambda _pid: None
 ) -> ProcessOutcome:
     """Run the job to its end; then `ran` hears of each cell. `started` hears the id of the process,
@@ -198,7 +198,7 @@ def _start_process(
 
 def _build_driver_environment(job: ProofJob) -> dict[str, str]:
     """Of the driver, which imports this tape_jupyter whatever the kernel's is."""
-    env = environment(job.home)
+    env = isolated_environment(job.home)
     return {**env, "PATH": os.environ.get("PATH", os.defpath)}
 
 
@@ -253,7 +253,7 @@ def main() -> None:
             sys.exit(130)
 
 
-def said(take: str, pace: str) -> str:
+def kernel_options(take: str, pace: str) -> str:
     """What the kernel is told of a take and a pace (TAPE_OPTIONS)."""
     told = {"--take": take, "--pace": pace}
     return " ".join(f"{name} {value}" for name, value in told.items() if value)
@@ -265,19 +265,25 @@ def _run_cells(
     """Every code cell, with its outputs as they stand when the last has run; and what was asked
     then.
     """
-    from tape_jupyter.headless.kernel import kernel
+    from tape_jupyter.headless.kernel import start_kernel
 
     path = Path(job.notebook)
-    notebook = headless_run.read(path)
-    cells = [(index, cell) for index, cell in enumerate(notebook.cells) if headless_run.runs(cell)]
-    env = {**environment(job.home, job.python), "PYTHONHASHSEED": hash_seed(path), **job.variables}
-    if options := said(job.take, job.pace):
+    notebook = headless_run.read_notebook(path)
+    cells = [
+        (index, cell) for index, cell in enumerate(notebook.cells) if headless_run.has_code(cell)
+    ]
+    env = {
+        **isolated_environment(job.home, job.python),
+        "PYTHONHASHSEED": hash_seed(path),
+        **job.variables,
+    }
+    if options := kernel_options(job.take, job.pace):
         env["TAPE_OPTIONS"] = options
     unrun = {index for index, cell in cells if never_run(cell, notebook)}
     ends: dict[int, headless_run.CellEnd] = {}
     stopped = raised = False
     answer = None
-    with kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
+    with start_kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
         _run_silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
@@ -287,7 +293,7 @@ def _run_cells(
             starting(number, len(cells), title)
             raised_before = bool(failure_of(cell.outputs)[0])
             raised = raised or raised_before
-            ends[index] = headless_run.execute(client, cell, index)
+            ends[index] = headless_run.execute_cell(client, cell, index)
             stopped = ends[index].raised and not raised_before
         if job.after:
             _run_silently(
@@ -297,7 +303,7 @@ def _run_cells(
         headless_run.merge_streams(notebook)
         if job.question is not None:
             ran = [cell.outputs if index in ends else [] for index, cell in cells]
-            answer = ask(client, job.question, [*map(shown_text, ran)])
+            answer = ask_questions(client, job.question, [*map(shown_text, ran)])
     return [
         _build_out(number, index, cell, ends.get(index))
         for number, (index, cell) in enumerate(cells, 1)
@@ -341,9 +347,9 @@ def _run_silently(client: NotebookClient, source: str) -> None:
     """Run what is no cell. Raises BundleError where it raises."""
     if not source:
         return
-    from tape_jupyter.headless.kernel import asked
+    from tape_jupyter.headless.kernel import ask_kernel
 
-    said = asked(client, source)
+    said = ask_kernel(client, source)
     if said.get("status") != "ok":
         raise BundleError(
             f"the kernel could not be asked: {said.get('ename')}: {said.get('evalue')}"

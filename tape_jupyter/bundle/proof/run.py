@@ -15,7 +15,7 @@ from typing import Any
 
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import process
-from tape_jupyter.bundle.proof.expected import shown
+from tape_jupyter.bundle.proof.expected import shown_outputs
 from tape_jupyter.bundle.session import Session
 from tape_jupyter.comparison import outputs
 from tape_jupyter.comparison.outputs import places
@@ -65,7 +65,7 @@ class ProofRun:
         return tuple(cell for cell in self.cells if cell.why)
 
 
-def prove(
+def prove_session(
     session: Session, notebook: Path, home: Path, python: str, tell: Tell, *, pace: str = "",
     before: str = "", after: str = "",
 ) -> ProofRun:  # fmt: skip
@@ -79,7 +79,7 @@ def prove(
         str(home),
         python,
         pace=pace,
-        variables=caches.variables(),
+        variables=caches.cache_variables(),
         before=before,
         after=after,
     )
@@ -88,8 +88,8 @@ def prove(
     def tell_starting(number: int, count: int, title: str) -> None:
         tell(f"replaying without network: {title}", number - 1, count)
 
-    done = process.run(job, tell_starting, lambda _: None)
-    saved = [cell for cell in session.notebook.cells if run.runs(cell)]
+    done = process.run_proof(job, tell_starting, lambda _: None)
+    saved = [cell for cell in session.notebook.cells if run.has_code(cell)]
     judged = [judge(cell, out, where) for cell, out in zip(saved, done.outs, strict=True)]
     return ProofRun(tuple(judged), sandbox.guards(), done.after)
 
@@ -106,22 +106,22 @@ def _judge_outputs(
     saved: Any, out: process.Out, where: Mapping[str, str]
 ) -> tuple[str, Sequence[str]]:
     name, value = outputs.failure_of(out.outputs)
-    before, after = shown(saved), run.counted(saved.source, out.outputs)
+    before, after = shown_outputs(saved), run.counted_outputs(saved.source, out.outputs)
     if not out.ran:
         return (NOT_RUN, ()) if before else ("", ())
     if name in run.REFUSALS:
         return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
     if out.unheld:
         return UNHELD, out.unheld
-    if outputs.same(before, after, where):
+    if outputs.same_outputs(before, after, where):
         return "", ()
-    said = outputs.diff(before, after, where)
+    said = outputs.diff_outputs(before, after, where)
     if name and name != outputs.failure_of(before)[0]:
         return RAISED, said
     return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), said
 
 
-def told(found: ProofRun) -> list[str]:
+def changed_cells(found: ProofRun) -> list[str]:
     """Which cells are not as saved, and how, for a person whose session is not exported."""
     count = f"{len(found.differences)} of {len(found.cells)} cells"
     lines = [

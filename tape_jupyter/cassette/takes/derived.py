@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.reader import Book
-from tape_jupyter.cassette.records import moment
+from tape_jupyter.cassette.records import moment_text
 from tape_jupyter.cassette.takes import edits, overrides
 from tape_jupyter.cassette.takes import files as takes
 from tape_jupyter.cassette.takes.edits import EditedReply
@@ -47,19 +47,19 @@ class Derived(Book):
     def chain(self) -> tuple[str, ...]:
         """Its name, after those of what it is a take of: ("main",), ("main", "angry", "angry-2")."""
         names = [
-            takes.name_of(book.path) if book.base else takes.stem(book.path)
-            for book in overrides.chain(self)
+            takes.take_name(book.path) if book.base else takes.stem(book.path)
+            for book in overrides.base_chain(self)
         ]
         return tuple(reversed(names))
 
     @property
     def root(self) -> Path:
         """The cassette's own file: of a take, that of what it is in the end a take of."""
-        return list(overrides.chain(self))[-1].path
+        return list(overrides.base_chain(self))[-1].path
 
     def takes(self) -> list[str]:
         """Names of the takes of this cassette, those of its takes among them."""
-        return takes.names(self.root)
+        return takes.take_names(self.root)
 
     def take(self, name: str) -> Self:
         """The take of that name: as it is, or a new one of this cassette (or take), written at its
@@ -71,7 +71,7 @@ class Derived(Book):
         if path == self.path:
             return self
         if path.is_symlink() or path.exists():
-            take = type(self)(path, of=takes.header(path) or self._build_take_base(path))
+            take = type(self)(path, of=takes.take_base(path) or self._build_take_base(path))
             take.refresh()
             take.check_small()
             return self.own(take)
@@ -96,14 +96,14 @@ class Derived(Book):
     def rename(self, new: str) -> Self:
         """Give a take another name; gives the take. Raises TapeUsageError where that name is taken."""
         self._require_take()
-        return type(self).open(takes.rename(self.root, takes.name_of(self.path), new))
+        return type(self).open(takes.rename(self.root, takes.take_name(self.path), new))
 
     def delete(self) -> Path:
         """Put a take aside, into takes/deleted/; gives the file. Raises TapeUsageError where takes
         are based on it.
         """
         self._require_take()
-        return takes.delete(self.root, takes.name_of(self.path))
+        return takes.delete(self.root, takes.take_name(self.path))
 
     def _require_take(self) -> None:
         if self.base is None:
@@ -137,7 +137,7 @@ class Derived(Book):
         recorded again since.
         """
         self.refresh()
-        entry = overrides.find(self, call)
+        entry = overrides.find_call(self, call)
         said = {
             "text": text,
             "message": message,
@@ -146,7 +146,7 @@ class Derived(Book):
             "value": value,
             "error": error,
         }
-        return self.put(entry, edits.given(entry, **said), take)
+        return self.put(entry, edits.given_edit(entry, **said), take)
 
     def put(self, entry: Entry, answer: EditedReply, take: str = "") -> Self:
         """Commit an answer that was made of an edit (cassette/takes/edits.py) to a take; gives the
@@ -155,7 +155,7 @@ class Derived(Book):
         overrides.require_newest(entry, self)
         goal, secrets = self._choose_take(entry, take), Secrets()
         secrets.learn_environment(os.environ)
-        at = moment(datetime.now(UTC))
+        at = moment_text(datetime.now(UTC))
         overridden = goal.append_override(entry, answer.reply, {"at": at, **answer.told}, secrets)
         if answer.again:
             goal.append_again(overridden, answer.again, at, secrets)
@@ -171,7 +171,7 @@ class Derived(Book):
                 )
             return goal
         if self.base is None:
-            return self.take(takes.fresh(self.root, "override"))
+            return self.take(takes.unused_name(self.root, "override"))
         if isinstance(entry, Overridden) and entry.book is self:
-            return self.take(takes.fresh(self.root, takes.name_of(self.path)))
+            return self.take(takes.unused_name(self.root, takes.take_name(self.path)))
         return self

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
-from tape_jupyter.cassette.records import headers_of
+from tape_jupyter.cassette.records import section_headers
 from tape_jupyter.cassette.takes import faults, overrides
 from tape_jupyter.cassette.takes.overrides import UNSET
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.core.websocket import SWITCHED
-from tape_jupyter.encoding.http.websocket import frame_of
+from tape_jupyter.encoding.http.websocket import parse_frame
 from tape_jupyter.encoding.values.registry import CannotFreeze, thaw
 from tape_jupyter.encoding.values.user_classes import ModuleAbsent
 from tape_jupyter.errors import CassetteError, TapeUsageError
@@ -54,7 +54,7 @@ class EditedReply:
 # ---------------------------------------------------------------- from Python
 
 
-def given(entry: Entry, **said: Any) -> EditedReply:
+def given_edit(entry: Entry, **said: Any) -> EditedReply:
     """Of text, message, fault, reply, value and error the one that is not UNSET. Raises
     TapeUsageError.
     """
@@ -67,7 +67,7 @@ def given(entry: Entry, **said: Any) -> EditedReply:
         )
     old = {name: told for name, told in said.items() if name not in _MAKERS}
     kind = {"reply": "raw"}.get(named[0], named[0]) if named else ""
-    return EditedReply(overrides.answer(entry, **old), {"edit": kind})
+    return EditedReply(overrides.answer_override(entry, **old), {"edit": kind})
 
 
 def _edit_text(entry: Entry, text: Any) -> EditedReply:
@@ -76,7 +76,7 @@ def _edit_text(entry: Entry, text: Any) -> EditedReply:
     _require_size(text)
     request = entry.request()
     if isinstance(request, FunctionCall):
-        return EditedReply(overrides.answer(entry, value=text), {"edit": "text"})
+        return EditedReply(overrides.answer_override(entry, value=text), {"edit": "text"})
     taken, reply = _read_reply_as_message(entry)
     was = http.loads(_decode_body(reply)) if taken is None else None
     if was is not None and type(http.loads(text.encode())) is not type(was):
@@ -270,11 +270,13 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
     told = recorded.headers if headers is None else _parse_headers(headers)
     data = (
-        _decode_body(recorded) if body == text_of(recorded) else _encode_body(entry, recorded, body)
+        _decode_body(recorded)
+        if body == body_text(recorded)
+        else _encode_body(entry, recorded, body)
     )
     if recorded.status == SWITCHED and status in (None, SWITCHED):
         return replace(recorded, **_build_frame_chunks(entry, recorded, data))
-    cut, waits = rechunking.whole(recorded, data)
+    cut, waits = rechunking.cut_in_proportion(recorded, data)
     number = status if status is not None else recorded.status or 200
     reason = recorded.reason if number == recorded.status else ""
     head = editing.plain_headers(told, len(data))
@@ -288,7 +290,7 @@ def _build_frame_chunks(entry: Entry, recorded: Reply, data: bytes) -> dict[str,
     lines = tuple(data.splitlines(keepends=True))
     try:
         for line in lines:
-            frame_of(line)
+            parse_frame(line)
     except CassetteError as error:
         raise TapeUsageError(f"call {entry.id} is a dialogue, a frame a line: {error}") from error
     last = recorded.waits[-1:] or (0.0,)
@@ -318,7 +320,7 @@ def _parse_headers(told: Any) -> Headers:
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         raise TapeUsageError("headers are pairs of name and value")
     try:
-        return headers_of([{name: value} for name, value in pairs])
+        return section_headers([{name: value} for name, value in pairs])
     except (CassetteError, TypeError) as error:
         raise TapeUsageError(str(error)) from error
 
@@ -336,7 +338,7 @@ def is_frames(reply: Reply) -> bool:
     return "amazon.eventstream" in reply.header("content-type").lower()
 
 
-def text_of(reply: Reply) -> str:
+def body_text(reply: Reply) -> str:
     """The body as text, without content-encoding; bytes that are no text are shown escaped, and
     cannot be edited.
     """
@@ -344,7 +346,7 @@ def text_of(reply: Reply) -> str:
 
 
 def _decode_body(reply: Reply) -> bytes:
-    body = http.plain(reply.headers, reply.body)
+    body = http.decoded_body(reply.headers, reply.body)
     return reply.body if body is None else body
 
 
@@ -386,17 +388,17 @@ def editable_of(entry: Entry) -> Editable:
     first = editing.taken(request, recorded) if isinstance(recorded, Reply) else None
     shown = taken or first
     if shown is None:
-        was = text_of(recorded) if isinstance(recorded, Reply) else ""
+        was = body_text(recorded) if isinstance(recorded, Reply) else ""
         return Editable("raw", identify(request).wire, was, raw["body"], raw=raw, faults=listed)
     return Editable(
         "message",
         shown.wire,
         _format_json(first.message if first else shown.message),
         _format_json(shown.message),
-        validation.fields(
+        validation.editable_fields(
             shown.wire,
             shown.message,
-            validation.schemas(http.plain(request.headers, request.body) or b""),
+            validation.schemas(http.decoded_body(request.headers, request.body) or b""),
         ),
         raw,
         listed,
@@ -407,7 +409,7 @@ def _describe_raw(reply: Reply) -> dict[str, Any]:
     kind = reply.header("content-type").lower()
     headers = [[name, told] for name, told in reply.headers]
     is_json = "json" in kind and "ndjson" not in kind
-    return {"status": reply.status, "headers": headers, "body": text_of(reply), "json": is_json}
+    return {"status": reply.status, "headers": headers, "body": body_text(reply), "json": is_json}
 
 
 def _format_json(value: Any) -> str:
@@ -432,7 +434,7 @@ def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:
     return []
 
 
-def accepted(entry: Entry, edit: Edit, *, accept: bool) -> EditedReply:
+def accept_edit(entry: Entry, edit: Edit, *, accept: bool) -> EditedReply:
     """What a person's edit makes of a call. Raises TapeUsageError for an error in it, and for a
     warning that the person did not tick (`accept`).
     """
@@ -460,14 +462,14 @@ def warnings(entry: Entry, answer: EditedReply) -> list[dict[str, str]]:
         or answer.told["edit"] != "message"
     ):
         return []
-    taken, said = _read_reply_as_message(entry)[0], editing.message_of(request, answer.reply)
+    taken, said = _read_reply_as_message(entry)[0], editing.reply_message(request, answer.reply)
     return [] if taken is None else _find_problems(entry, taken, said)
 
 
 def _find_problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, str]]:
     request = entry.request()
     assert isinstance(request, Request)
-    declared = validation.schemas(http.plain(request.headers, request.body) or b"")
+    declared = validation.schemas(http.decoded_body(request.headers, request.body) or b"")
     made = validation.call_ids(taken.wire, taken.message) - (
         validation.call_ids(taken.wire, message) if isinstance(message, dict) else set()
     )

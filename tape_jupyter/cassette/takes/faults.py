@@ -26,7 +26,7 @@ from tape_jupyter.providers.openai import provider as openai
 from tape_jupyter.providers.protocol import Provider, ProviderError
 from tape_jupyter.providers.registry import REQUEST_IDS, identify, providers
 from tape_jupyter.providers.streams import rechunking
-from tape_jupyter.providers.streams.events import parse
+from tape_jupyter.providers.streams.events import parse_events
 
 Options = Mapping[str, Any]
 
@@ -80,7 +80,7 @@ def faults(request: Request | FunctionCall) -> tuple[Fault, ...]:
     )  # of a dialogue the lines are edited
 
 
-def parsed(told: Any) -> tuple[str, dict[str, Any]]:
+def parse_fault(told: Any) -> tuple[str, dict[str, Any]]:
     """`reset:after=2`, {"name": "reset", "after": 2} or {"name": ..., "options": {...}}: the name
     and the options.
     """
@@ -108,7 +108,7 @@ def injected(
 
     Raises TapeUsageError for a fault or an option that there is not.
     """
-    name, given = parsed(told)
+    name, given = parse_fault(told)
     kind = next((each for each in faults(request) if each.name == name), None)
     if kind is None:
         have = (
@@ -237,7 +237,7 @@ def _break_reply(name: str, recorded: Reply, after: int) -> Reply:
             waits=recorded.waits[:1],
         )
     body = b"".join(_take_first_events(recorded, after))
-    chunked, waits = rechunking.beginning(recorded, body)
+    chunked, waits = rechunking.first_chunks(recorded, body)
     reply = replace(recorded, chunks=chunked, waits=waits, end="complete", error=None)
     if name == "truncated":
         return replace(reply, headers=plain_headers(recorded.headers, len(body)))
@@ -254,14 +254,14 @@ def _break_reply(name: str, recorded: Reply, after: int) -> Reply:
 
 def _take_first_events(recorded: Reply, after: int) -> Iterator[bytes]:
     """The first events of a stream (lines, frames); of a body that is one piece, half of it."""
-    body = http.plain(recorded.headers, recorded.body) or b""
+    body = http.decoded_body(recorded.headers, recorded.body) or b""
     kind = recorded.header("content-type").lower()
     if "amazon.eventstream" in kind:
         parts = list(split_frames(body))
     elif "ndjson" in kind:
         parts = body.splitlines(keepends=True)
     elif "event-stream" in kind or body.lstrip()[:1] not in (b"{", b"["):
-        parts = [event.raw for event in parse(body)]
+        parts = [event.raw for event in parse_events(body)]
     else:
         parts = [body[: len(body) // 2]] if after else []
     if after >= len(parts) > 1:

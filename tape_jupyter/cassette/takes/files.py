@@ -29,7 +29,7 @@ _FILE = re.compile(r"(?:\.\./)?[^/\\\x00-\x1f]{1,255}")
 _BLOCK = 1024 * 1024
 
 
-def check_name(name: str) -> str:
+def check_take_name(name: str) -> str:
     """The name itself when it can be a take's; TapeUsageError otherwise. Never a path, never
     expanded.
     """
@@ -44,10 +44,10 @@ def stem(cassette: Path) -> str:
 
 def path_of(cassette: Path, name: str) -> Path:
     """Where the take of that name of a cassette lies (there or not)."""
-    return cassette.parent / FOLDER / f"{stem(cassette)}.{check_name(name)}{SUFFIX}"
+    return cassette.parent / FOLDER / f"{stem(cassette)}.{check_take_name(name)}{SUFFIX}"
 
 
-def name_of(path: Path) -> str:
+def take_name(path: Path) -> str:
     """The take's name, of its file."""
     return stem(path).rpartition(".")[2]
 
@@ -59,7 +59,7 @@ def cassette_of(path: Path) -> Path:
     return path.parent.parent / f"{stem(path).rpartition('.')[0]}{SUFFIX}"
 
 
-def found(cassette: Path) -> list[Path]:
+def find_takes(cassette: Path) -> list[Path]:
     """The files of a cassette's takes, by name. Takes of its takes are among them."""
     folder, start = cassette.parent / FOLDER, f"{stem(cassette)}."
     if not folder.is_dir():
@@ -70,19 +70,19 @@ def found(cassette: Path) -> list[Path]:
         if path.name.startswith(start) and path.name.endswith(SUFFIX)
     )
     return sorted(
-        (path for path in names if _NAME.fullmatch(stem(path).removeprefix(start))), key=name_of
+        (path for path in names if _NAME.fullmatch(stem(path).removeprefix(start))), key=take_name
     )
 
 
-def names(cassette: Path) -> list[str]:
-    return [name_of(path) for path in found(cassette)]
+def take_names(cassette: Path) -> list[str]:
+    return [take_name(path) for path in find_takes(cassette)]
 
 
-def fresh(cassette: Path, like: str) -> str:
+def unused_name(cassette: Path, like: str) -> str:
     """A name that no take of the cassette has: `like` itself where a take may be called so, else
     `like-2`, ...
     """
-    taken = set(names(cassette))
+    taken = set(take_names(cassette))
     number = 1
     name = like
     while name in taken:
@@ -109,7 +109,7 @@ class TakeBase:
     def of(cls, take: Path, base: Path, size: int) -> TakeBase:
         """A base as it is now, up to `size` bytes (a whole number of records)."""
         file = base.name if base.parent == take.parent else f"../{base.name}"
-        return cls(file, *digest(base, size))
+        return cls(file, *digest_start(base, size))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TakeBase:
@@ -164,7 +164,7 @@ class TakeBase:
             if not Journal(path).exists() or path.stat().st_size < self.size:
                 return 0
             size = _count_stored_bytes(path, self.size)
-            return size if digest(path, size) == (self.size, self.sha256) else 0
+            return size if digest_start(path, size) == (self.size, self.sha256) else 0
         except (OSError, CassetteError):
             return 0
 
@@ -180,7 +180,7 @@ class TakeBase:
         return CassetteError(f"{why}. Nothing was played", path=str(take))
 
 
-def digest(path: Path, size: int) -> tuple[int, str]:
+def digest_start(path: Path, size: int) -> tuple[int, str]:
     """Length and sha256 of the first `size` bytes of a file, its line ends read as LF."""
     told, length = hashlib.sha256(), 0
     with path.open("rb") as file:
@@ -258,39 +258,41 @@ class _Beginning:
 # ---------------------------------------------------------------- what people do with takes
 
 
-def require(cassette: Path, name: str) -> Path:
+def require_take(cassette: Path, name: str) -> Path:
     """The file of a take that must be there. Raises TapeUsageError naming those that are."""
     path = path_of(cassette, name)
     if path.is_symlink() or path.exists():
         return path
-    have = ", ".join(names(cassette))
+    have = ", ".join(take_names(cassette))
     raise TapeUsageError(
         f"{cassette.name} has no take {name!r}; "
         + (f"there are: {have}" if have else "it has none")
     )
 
 
-def meant(cassettes: Sequence[Path], name: str = "") -> tuple[Path, str]:
+def choose_take(cassettes: Sequence[Path], name: str = "") -> tuple[Path, str]:
     """The cassette and the take of it: the named one, else a default, else the newest. Raises
     TapeUsageError.
     """
     if name:
-        cassette = next((each for each in cassettes if name in names(each)), cassettes[0])
-        require(cassette, name)
+        cassette = next((each for each in cassettes if name in take_names(each)), cassettes[0])
+        require_take(cassette, name)
         return cassette, name
     for each in cassettes:
-        if chosen := default(each):
+        if chosen := default_take(each):
             return each, chosen
-    there = [(path.stat().st_mtime_ns, each, path) for each in cassettes for path in found(each)]
+    there = [
+        (path.stat().st_mtime_ns, each, path) for each in cassettes for path in find_takes(each)
+    ]
     if not there:
         raise TapeUsageError(
             f"{cassettes[0].name} has no takes: override a reply first (tape override, %tape override)"
         )
     _, cassette, path = max(there)
-    return cassette, name_of(path)
+    return cassette, take_name(path)
 
 
-def default(cassette: Path) -> str:
+def default_take(cassette: Path) -> str:
     """The take that replays where none is named, "" for the recording itself. A choice that is gone
     is none.
     """
@@ -311,7 +313,7 @@ def choose(cassette: Path, name: str) -> None:
     if name in ("", stem(cassette)):
         file.unlink(missing_ok=True)
         return
-    require(cassette, name)
+    require_take(cassette, name)
     with replacing(file) as draft:
         draft.write_text(f"{name}\n", encoding="utf-8")
 
@@ -325,8 +327,8 @@ def rename(cassette: Path, old: str, new: str) -> Path:
     """Give a take another name; takes of it still find it. Raises TapeUsageError where that name is
     taken.
     """
-    path, goal = require(cassette, old), path_of(cassette, new)
-    chosen = default(cassette) == old
+    path, goal = require_take(cassette, old), path_of(cassette, new)
+    chosen = default_take(cassette) == old
     _move_file(
         path,
         goal,
@@ -341,12 +343,14 @@ def delete(cassette: Path, name: str) -> Path:
     """Put a take aside, into takes/deleted/; gives the file. Raises TapeUsageError where takes are
     based on it.
     """
-    path = require(cassette, name)
+    path = require_take(cassette, name)
     if users := [
-        name_of(other) for other in found(cassette) if other != path and base_file(other) == path
+        take_name(other)
+        for other in find_takes(cassette)
+        if other != path and base_file(other) == path
     ]:
         raise TapeUsageError(f"takes are based on {name!r}: {', '.join(users)}; delete those first")
-    if default(cassette) == name:
+    if default_take(cassette) == name:
         choose(cassette, "")
     folder = path.parent / DELETED
     folder.mkdir(exist_ok=True)
@@ -369,7 +373,7 @@ def put_aside(cassette: Path, name: str) -> list[Path]:
     )
 
 
-def bring_back(cassette: Path, name: str) -> Path:
+def restore_take(cassette: Path, name: str) -> Path:
     """Move the take of that name that was put aside last back. Raises TapeUsageError where there is
     none.
     """
@@ -409,20 +413,20 @@ def _move_file(path: Path, goal: Path, taken: str) -> None:
         path.unlink()
 
 
-def header(take: Path) -> TakeBase | None:
+def take_base(take: Path) -> TakeBase | None:
     """What a take's file says it is of; None where it says nothing that can be read."""
     journal = Journal(take)
     try:
         first = next(journal.scan(), None)
         text = journal.read(0, first.length).decode("utf-8") if first else ""
-        return TakeBase.from_record(emitter.parse(text)) if text else None
+        return TakeBase.from_record(emitter.parse_record(text)) if text else None
     except (CassetteError, UnicodeDecodeError):
         return None
 
 
 def base_file(take: Path) -> Path | None:
     """The file that a take is based on; None where there is none."""
-    base = header(take)
+    base = take_base(take)
     try:
         return base.find(take) if base else None
     except CassetteError:
@@ -435,7 +439,7 @@ def extent(cassette: Path) -> int:
 
     Raises CassetteError for a take that does not say what it is of.
     """
-    bases = {path: header(path) for path in found(cassette)}
+    bases = {path: take_base(path) for path in find_takes(cassette)}
     for path, base in bases.items():
         if base is None:
             raise CassetteError(

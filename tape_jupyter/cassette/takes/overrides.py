@@ -32,7 +32,7 @@ UNSET: Final = Unset()
 """Not given; None is a value."""
 
 
-def answer(
+def answer_override(
     entry: Entry, *, reply: Any = UNSET, value: Any = UNSET, error: Any = UNSET
 ) -> Reply | Value:
     """What the override holds, of the one that is given. Raises TapeUsageError for what cannot
@@ -92,7 +92,7 @@ def _replace_body(entry: Entry, body: Any) -> Reply:
     )
 
 
-def find(book: Book, call: str | Entry) -> Entry:
+def find_call(book: Book, call: str | Entry) -> Entry:
     """The call of that id ("78a670b1", or "RUN/78a670b1"), or entry, among those that count. Raises
     TapeUsageError.
     """
@@ -112,7 +112,7 @@ def find(book: Book, call: str | Entry) -> Entry:
     return counting[-1]
 
 
-def chain(book: Holder) -> Iterator[Holder]:
+def base_chain(book: Holder) -> Iterator[Holder]:
     """The book, what it is a take of, and so on down to the cassette."""
     at: Holder | None = book
     while at is not None:
@@ -130,7 +130,7 @@ def overridden_inside(book: Holder, entry: Entry) -> list[Entry]:
         return []
     made = {
         (each.run, each.id)
-        for holder in chain(book)
+        for holder in base_chain(book)
         for each in holder.overrides
         if each.run == entry.run
     }
@@ -158,7 +158,7 @@ def require_newest(entry: Entry, above: Holder) -> None:
     book or below it, as they are now. In the same session it is an earlier turn of its cell.
     """
     for book in [
-        Book.open(each.path, check="marks") for each in chain(above) if each.path.exists()
+        Book.open(each.path, check="marks") for each in base_chain(above) if each.path.exists()
     ]:
         newer = newer_than(book.runs, entry.run)
         if newer and not _is_same_session(book, entry.run, newer):

@@ -31,21 +31,23 @@ def promote(take: Cassette) -> list[Entry]:
         for entry in take.calls
         if (run := entry.run) in newest.values() and entry.book is take
     }
-    pairs = [(overrides.find(take, of), made[run]) for of, run in newest.items() if run in made]
+    pairs = [
+        (overrides.find_call(take, of), made[run]) for of, run in newest.items() if run in made
+    ]
     done = {each.name: each.head().get("at", "") for each in take.overrides}
     pairs = [
         (old, new) for old, new in pairs if done.get(old.name, "") <= str(new.head().get("at", ""))
     ]
     if not pairs:
         raise TapeUsageError(
-            f"take {files.name_of(take.path)} has no answer to promote; make one with: tape resend"
+            f"take {files.take_name(take.path)} has no answer to promote; make one with: tape resend"
         )
     for old, new in pairs:
         reply = new.reply()
         if isinstance(reply, Reply) and (reply.end != "complete" or (reply.status or 0) >= 400):
             what = f"an error ({reply.status})" if reply.end == "complete" else "cut short"
             raise TapeUsageError(
-                f"the answer to call {old.id} is {what}: it stays in take {files.name_of(take.path)}, and was "
+                f"the answer to call {old.id} is {what}: it stays in take {files.take_name(take.path)}, and was "
                 "not put in the call's place"
             )
     for old, new in pairs:

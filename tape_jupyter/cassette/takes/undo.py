@@ -24,7 +24,7 @@ def undo(cassette: Path, name: str) -> str:
     """
     path = files.path_of(cassette, name)
     if not path.exists():
-        files.bring_back(cassette, name)
+        files.restore_take(cassette, name)
         return f"take {name} is back"
     take = Cassette.open(cassette, check="marks").take(name)
     by_hand = [made for made in take.overrides if not made.by]
@@ -32,7 +32,7 @@ def undo(cassette: Path, name: str) -> str:
         raise TapeUsageError(
             f"nobody changed a reply in take {name}: `tape takes ... discard {name}` puts it aside"
         )
-    chosen = files.default(cassette) == name
+    chosen = files.default_take(cassette) == name
     last = by_hand[-1]
     kept = path.read_bytes()[: last.offset]
     aside = files.delete(cassette, name)

@@ -45,7 +45,7 @@ def size_of(buffer: Any) -> int:
     return int(buffer.nbytes) if hasattr(buffer, "nbytes") else memoryview(buffer).nbytes
 
 
-def pieces(buffer: Any, size: int) -> Iterator[memoryview]:
+def buffer_pieces(buffer: Any, size: int) -> Iterator[memoryview]:
     """The bytes of one of the buffers of a table, about `size` at a time: the whole is never
     copied.
     """
@@ -55,20 +55,22 @@ def pieces(buffer: Any, size: int) -> Iterator[memoryview]:
         yield from (view[start : start + size] for start in range(0, len(view), size))
     elif buffer.flags.c_contiguous:
         yield from (
-            pieces(memoryview(buffer.reshape(-1).view(numpy.uint8)), size) if buffer.size else ()
+            buffer_pieces(memoryview(buffer.reshape(-1).view(numpy.uint8)), size)
+            if buffer.size
+            else ()
         )
     else:
         row = buffer.nbytes // max(1, len(buffer))
         if row > size and buffer.ndim > 1:
             for each in buffer:
-                yield from pieces(each, size)
+                yield from buffer_pieces(each, size)
             return
         step = max(1, size // max(1, row))
         for start in range(0, len(buffer), step):
-            yield from pieces(numpy.ascontiguousarray(buffer[start : start + step]), size)
+            yield from buffer_pieces(numpy.ascontiguousarray(buffer[start : start + step]), size)
 
 
-def look(module: str, value: Any) -> ArrayTable | None:
+def table_of(module: str, value: Any) -> ArrayTable | None:
     """The table that a value of the package `module` is; None where it is none, or none that we
     know.
     """

@@ -61,7 +61,7 @@ def _split_box(value: Any, kind: type) -> Iterator[Any]:
             yield piece
 
 
-def plain(walk: Walk, value: Any, kind: type) -> bool:
+def hash_plain(walk: Walk, value: Any, kind: type) -> bool:
     """Hashes a box of atoms in C, a piece at a time. What it hashed before it met something else
     does no harm.
     """

@@ -19,7 +19,7 @@ from typing import Any
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.user_code import MACHINERY, bag, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
-from tape_jupyter.dataflow.fingerprint.containers import PIECE, plain
+from tape_jupyter.dataflow.fingerprint.containers import PIECE, hash_plain
 from tape_jupyter.dataflow.fingerprint.walker import Walk
 from tape_jupyter.dataflow.identity import identity
 
@@ -129,7 +129,7 @@ def _visit_table(walk: Walk, table: arrays.ArrayTable, depth: int) -> None:
 
 def _visit_objects(walk: Walk, objects: arrays.Objects, depth: int) -> None:
     for piece in objects.pieces(PIECE):
-        if not plain(walk, piece, tuple):
+        if not hash_plain(walk, piece, tuple):
             for each in piece:
                 walk.go(each, depth, foreign=False)
 

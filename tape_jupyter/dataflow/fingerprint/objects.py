@@ -18,7 +18,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays, unwrapped
-from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, items_of, plain
+from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, hash_plain, items_of
 from tape_jupyter.dataflow.fingerprint.instances import (
     attributes,
     held_by,
@@ -51,7 +51,7 @@ _ITERABLES: tuple[Any, ...] = (
 _ITERATORS = frozenset(type(iter(each)) for each in _ITERABLES)
 
 
-def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+def look_at(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
     """By its kind: what there is to say of an object, and what in it is gone through (walks.Look)."""
     if isinstance(value, _CONTAINERS):
         _visit_container(walk, value, kind, depth, foreign=foreign)
@@ -59,7 +59,7 @@ def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> No
         way(walk, value, depth)
     elif isinstance(value, type):
         of_class(walk, value, depth, whole=True)
-    elif (module := root_module(kind)) and (table := arrays.look(module, value)) is not None:
+    elif (module := root_module(kind)) and (table := arrays.table_of(module, value)) is not None:
         of_table(walk, value, table, module, depth)
     elif isinstance(value, io.StringIO | io.BytesIO) and kind in (io.StringIO, io.BytesIO):
         walk.ids.add(identity(value))
@@ -81,7 +81,7 @@ def look(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> No
 def _visit_container(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:  # noqa: C901
     if kind is not tuple and kind is not frozenset:
         walk.ids.add(identity(value))
-    if kind in ATOM_BOXES and plain(walk, value, kind):
+    if kind in ATOM_BOXES and hash_plain(walk, value, kind):
         return
     base = next(each for each in _CONTAINERS if isinstance(value, each))
     size = base.__len__(value)
@@ -107,7 +107,7 @@ def _visit_container(walk: Walk, value: Any, kind: type, depth: int, *, foreign:
 
 
 def _visit_function(walk: Walk, value: types.FunctionType, depth: int) -> None:
-    if (body := unwrapped.body_of(value)) is not value:
+    if (body := unwrapped.unwrap(value)) is not value:
         walk.ids.add(identity(value))
         walk.go(body, depth, foreign=False)
         return

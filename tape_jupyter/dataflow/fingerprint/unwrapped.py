@@ -11,7 +11,7 @@ from typing import Any
 _WRAPPED, _SWAPPED = "__tape_tool__", "__tape_swap__"
 
 
-def body_of(function: types.FunctionType) -> Any:
+def unwrap(function: types.FunctionType) -> Any:
     """What a decorator of ours stands around; the function itself where none does."""
     taped = function.__dict__.get(_WRAPPED)
     return function if taped is None else taped.body

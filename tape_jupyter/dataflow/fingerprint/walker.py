@@ -38,7 +38,7 @@ _new: Callable[[], Hash] = (
 )
 
 
-def digest(data: bytes) -> str:
+def digest_bytes(data: bytes) -> str:
     fresh = hasher()
     fresh.update(data)
     return fresh.hexdigest()
@@ -114,7 +114,7 @@ class Walk:
     def buffer(self, data: Any) -> None:
         """A large buffer, in pieces, so that the deadline holds."""
         self.weight += arrays.size_of(data)
-        for piece in arrays.pieces(data, MEGABYTE):
+        for piece in arrays.buffer_pieces(data, MEGABYTE):
             self.hash.update(piece)
             self.tick()
 

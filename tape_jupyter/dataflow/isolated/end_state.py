@@ -55,11 +55,11 @@ class End:
         )
 
 
-def look(namespace: Mapping[str, Any], names: Iterable[str], files: Iterable[str]) -> End:
+def look_at_end(namespace: Mapping[str, Any], names: Iterable[str], files: Iterable[str]) -> End:
     """How it is now."""
     return End(
         {name: _read_value(namespace, name) for name in names},
-        {path: digest_of(path) for path in files},
+        {path: digest_path(path) for path in files},
     )
 
 
@@ -90,18 +90,18 @@ def _is_plain(value: Any, depth: int = 2) -> bool:
     return all(_is_plain(each, depth - 1) for each in inside)
 
 
-def digest_of(path: str) -> str:
+def digest_path(path: str) -> str:
     """Of a file as it is now; "" where nothing can be read."""
     file = Path(path)
     if file.is_dir():
-        return digest(DIRECTORY)
+        return digest_content(DIRECTORY)
     try:
-        return digest(file.read_bytes() if file.is_file() else None)
+        return digest_content(file.read_bytes() if file.is_file() else None)
     except OSError:
         return ""
 
 
-def digest(content: bytes | None) -> str:
+def digest_content(content: bytes | None) -> str:
     """Of what a file holds; "" where there is none. Of a database of SQLite, what a program finds
     in it: how its pages lie comes of the order in which they were written.
     """

@@ -234,7 +234,7 @@ def impossible(history: Iterable[Execution]) -> str | None:
     return None
 
 
-def replay(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
+def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
     """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
     told = hearer or ReplayListener()
     layered = _can_use_layers()

@@ -16,7 +16,7 @@ from typing import Literal
 from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.comparison.outputs import forgive
 from tape_jupyter.dataflow.history import Execution, History
-from tape_jupyter.dataflow.isolated.end_state import End, EndValue, digest
+from tape_jupyter.dataflow.isolated.end_state import End, EndValue, digest_content
 from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<= at )[0-9a-f]{8,}")
@@ -33,7 +33,7 @@ class RerunVerdict:
     cells: tuple[int, ...] = ()
 
 
-def verify(
+def verify_rerun(
     history: History,
     texts: Mapping[int, str],
     replayed: Replayed,
@@ -48,7 +48,7 @@ def verify(
     """
     if replayed.failed is not None:
         return RerunVerdict("not provable", replayed.failed)
-    wrong = differing(history, texts, replayed, live)
+    wrong = differing_entries(history, texts, replayed, live)
     if not wrong:
         return RerunVerdict(
             "proved",
@@ -68,7 +68,7 @@ def verify(
     )
 
 
-def differing(
+def differing_entries(
     history: History, texts: Mapping[int, str], replayed: Replayed, live: End | None = None
 ) -> dict[int, str]:
     """The entries that came out otherwise in the replay, and how; what is live by who changed it
@@ -184,6 +184,6 @@ def _compare_states(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]
         ) != ran.after.get(name, ""):
             return f"`{name}` holds something else"
     for path in entry.files.keys() & ran.files.keys():
-        if entry.files[path].known and digest(entry.files[path].after) != ran.files[path]:
+        if entry.files[path].known and digest_content(entry.files[path].after) != ran.files[path]:
             return f"{path} holds something else"
     return None

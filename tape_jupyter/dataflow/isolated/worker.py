@@ -91,7 +91,9 @@ def shell(*, in_kernel: bool = False) -> FreshShell:
     return made
 
 
-def execute(shell: InteractiveShell, source: str, cell_id: str | None = None) -> dict[str, Any]:
+def execute_in_shell(
+    shell: InteractiveShell, source: str, cell_id: str | None = None
+) -> dict[str, Any]:
     """Run a cell. `text`: standard output, the text of each display, the error's line; `images`:
     digests; `outputs`: all that it showed, in its order, as notebooks have it.
     """
@@ -108,7 +110,7 @@ def execute(shell: InteractiveShell, source: str, cell_id: str | None = None) ->
     printed = "".join(each["text"] for each in told if each.get("name") == "stdout")
     bundles: list[dict[str, Any]] = [each["data"] for each in told if "data" in each]
     return {
-        "text": text_of(printed, bundles, error),
+        "text": output_text(printed, bundles, error),
         "images": [
             _digest_data(data)
             for bundle in bundles
@@ -236,7 +238,9 @@ def _is_summary(output: Mapping[str, Any]) -> bool:
     return bool((output.get("metadata") or {}).get("tape"))
 
 
-def text_of(printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseException | None) -> str:
+def output_text(
+    printed: str, bundles: Iterable[Mapping[str, Any]], error: BaseException | None
+) -> str:
     """Standard output, then the text/plain of each display, then `Type: message` of the error, a
     line each.
     """
@@ -328,7 +332,7 @@ def main() -> None:
         _send_message(told, {"starting": number})
         guard.refused.clear()
         guard.on = True
-        ran = execute(live, source)
+        ran = execute_in_shell(live, source)
         guard.on = False
         entry = tracker.history[number]
         ran |= {
@@ -337,7 +341,9 @@ def main() -> None:
             "opaque": sorted(entry.opaque),
         }
         ran |= {
-            "files": {path: end_state.digest(change.after) for path, change in entry.files.items()}
+            "files": {
+                path: end_state.digest_content(change.after) for path, change in entry.files.items()
+            }
         }
         ran |= {"index": number, "refused": list(guard.refused), "told": dict(live.tells())}
         _send_message(told, ran)
@@ -345,7 +351,7 @@ def main() -> None:
         job.get("names", ())
     )
     files = {path for entry in tracker.history for path in entry.files} | set(job["files"])
-    _send_message(told, {"end": end_state.look(live.user_ns, names, files).record()})
+    _send_message(told, {"end": end_state.look_at_end(live.user_ns, names, files).record()})
     told.flush()
     os._exit(0)  # threads that a cell left running do not hold us
 

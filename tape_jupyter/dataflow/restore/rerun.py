@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from tape_jupyter.dataflow.downstream import Taints, walk
+from tape_jupyter.dataflow.downstream import Taints, walk_entry
 from tape_jupyter.dataflow.history import Execution, History
-from tape_jupyter.dataflow.isolated.end_state import End, look
+from tape_jupyter.dataflow.isolated.end_state import End, look_at_end
 from tape_jupyter.dataflow.plan import Plan
 from tape_jupyter.dataflow.restore.restore import Shell, World
 from tape_jupyter.dataflow.restore.versions import (
@@ -129,7 +129,7 @@ class Rerun:
     def _is_due(self, entry: Execution) -> bool:
         index = entry.index
         after = self._taints.copy()
-        reasons = walk(entry, after, self._find_lines(index))
+        reasons = walk_entry(entry, after, self._find_lines(index))
         touches = [
             t
             for t in sorted(self._versions.of(index))
@@ -243,8 +243,8 @@ class Rerun:
         self._replace_entry(entry, outcome)
         self.ran.append(index)
         hit = [
-            *walk(entry, self._taints, self._find_lines(index)),
-            *walk(outcome, self._taints, self._find_lines(index)),
+            *walk_entry(entry, self._taints, self._find_lines(index)),
+            *walk_entry(outcome, self._taints, self._find_lines(index)),
         ]
         equal = self._restore_equal_things(entry, outcome)
         for thing in self._versions.of(index) | changed_by(outcome):
@@ -377,7 +377,7 @@ class Rerun:
             for entry in entries
             for name in entry.changed
         }
-        return look(
+        return look_at_end(
             self.shell.user_ns, names, {path for entry in self.history for path in entry.files}
         )
 

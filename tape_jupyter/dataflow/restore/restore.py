@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.history import Change, Execution, History
-from tape_jupyter.dataflow.restore.snapshots import Memento, remember
+from tape_jupyter.dataflow.restore.snapshots import Memento, remember_value
 from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions, changed_by, parted
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
@@ -35,13 +35,13 @@ class Shell(Protocol):
     user_ns: dict[str, Any]
 
 
-def hold(entry: Execution) -> None:
+def hold_values(entry: Execution) -> None:
     """Keep what the entry's values hold now; called at its end. What could not be put back is not
     kept at all: an open file, a connection, a generator live as long as the notebook holds them,
     and so does what has a `__del__`.
     """
     for name, value in list(entry.kept.items()):
-        memento = entry.held[name] = remember(value)
+        memento = entry.held[name] = remember_value(value)
         if not memento.whole or memento.ends or (memento.dark and name in entry.opaque):
             entry.held[name] = memento.bare()
             del entry.kept[name]
@@ -118,14 +118,14 @@ class World:
             if ":" in name and (value := world.value(name, _ABSENT)) is not _ABSENT:
                 world.names[name] = value
             if name in world.names:
-                world.held[name] = remember(world.names[name], size=_VAST)
+                world.held[name] = remember_value(world.names[name], size=_VAST)
         last = {name: entry for entry in history for name in changed_by(entry)}
         world.unsure = {
             name
             for name, changer in last.items()
             if not (parted(name)[0] or name in changer.opaque or world.is_what(name, changer))
         }
-        for part, value in ambient.take().items():
+        for part, value in ambient.take_ambient().items():
             world.others[f"ambient:{part}"] = Change(None, value)
         versions = Versions(history)
         for part in {
@@ -213,7 +213,7 @@ class World:
 
     def _put_value(self, kind: str, rest: str, value: Any) -> None:
         if kind == "ambient":
-            ambient.put(rest, value)
+            ambient.restore_part(rest, value)
         else:
             put_file(rest, value)
 

@@ -132,7 +132,7 @@ class Memento:
             put()
 
 
-def remember(value: Any, nodes: int = NODES, size: int = BYTES) -> Memento:
+def remember_value(value: Any, nodes: int = NODES, size: int = BYTES) -> Memento:
     """What everything that `value` reaches holds now; `nodes` objects and `size` bytes of arrays at
     most.
     """
@@ -302,7 +302,7 @@ class _Walk:
         return ()
 
     def _remember_function(self, what: types.FunctionType) -> Iterable[Any]:
-        if (body := unwrapped.body_of(what)) is not what:
+        if (body := unwrapped.unwrap(what)) is not what:
             return (body,)
         attributes = dict(unwrapped.attributes_of(what))
         if not is_users(what.__module__ or "") and not what.__closure__ and not attributes:

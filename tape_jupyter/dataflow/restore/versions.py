@@ -10,7 +10,7 @@ once, and so does what is large where no cell has made a call yet, since no re-r
 there. The rest has BUDGET bytes for the whole session, and the oldest goes first. What went is one
 of the things that the plan makes anew (Versions.lost).
 
-What could not be put back anyway is never kept (restore.hold).
+What could not be put back anyway is never kept (restore.hold_values).
 """
 
 from __future__ import annotations

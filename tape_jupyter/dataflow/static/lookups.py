@@ -9,7 +9,7 @@ import types
 from collections.abc import Collection
 
 from tape_jupyter.dataflow.static.effects import MUTATORS
-from tape_jupyter.dataflow.static.names import names_of
+from tape_jupyter.dataflow.static.names import code_names
 from tape_jupyter.dataflow.static.outcomes.values import source_of
 from tape_jupyter.dataflow.tracing.variables import Variables
 
@@ -30,7 +30,7 @@ def asks_for(name: str, differing: Collection[str], variables: Variables) -> set
 def _find_asked_variables(
     place: str, code: types.CodeType, holder: str, differing: Collection[str], variables: Variables
 ) -> set[str]:
-    used = names_of(code)
+    used = code_names(code)
     named = {
         r: n
         for n in used.reads | used.later_reads

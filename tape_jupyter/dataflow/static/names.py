@@ -19,7 +19,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.identity import identity
-from tape_jupyter.dataflow.static.uses import Touch, Uses, chain, uses
+from tape_jupyter.dataflow.static.uses import Touch, Uses, attribute_chain, statement_uses
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _NEW_LOCALS = 0x2
@@ -107,7 +107,7 @@ _KNOWN: dict[int, tuple[CodeType, Code]] = {}
 """By identity: the hash of a code object is computed anew each time, from all constants in it."""
 
 
-def names_of(code: CodeType) -> Code:
+def code_names(code: CodeType) -> Code:
     """Names of the notebook (or module) that a code object uses. A function's own code counts as
     running.
     """
@@ -167,7 +167,7 @@ def _collect_names(code: CodeType, *, own: bool) -> Code:
             star = True
     words = set(code.co_names)
     if not words.isdisjoint(_ASKED_BY_TEXT):
-        reads.update(*(_AT_NAME.findall(text) for text in texts_of(code)))
+        reads.update(*(_AT_NAME.findall(text) for text in code_texts(code)))
     later_reads: set[str] = set()
     later_stores: set[str] = set()
     for inner in _find_nested_codes(code):
@@ -203,7 +203,7 @@ def all_nested(code: CodeType) -> Iterator[CodeType]:
 
 
 @lru_cache(4096)
-def texts_of(code: CodeType) -> frozenset[str]:
+def code_texts(code: CodeType) -> frozenset[str]:
     """Texts that stand in a piece of code."""
     return frozenset(const for const in code.co_consts if isinstance(const, str))
 
@@ -251,7 +251,7 @@ def _parse_statements(tree: ast.Module) -> Iterator[Statement]:
 def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
     module = ast.Module([node], [])
     code = compile(module, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    found, used = names_of(code), uses(node)
+    found, used = code_names(code), statement_uses(node)
     line, end = node.lineno, node.end_lineno or node.lineno
     bodies = [inner for inner in used.python if inner.strip()]
     if (
@@ -363,7 +363,7 @@ def _find_set_attribute(node: ast.stmt) -> str:
         and len(node.targets) == 1
         and isinstance(node.targets[0], ast.Attribute)
     ):
-        return found[1] if (found := chain(node.targets[0])) else ""
+        return found[1] if (found := attribute_chain(node.targets[0])) else ""
     return ""
 
 

@@ -88,7 +88,7 @@ class Uses:
         )  # fmt: skip
 
 
-def uses(node: ast.stmt) -> Uses:
+def statement_uses(node: ast.stmt) -> Uses:
     """Of one top-level statement."""
     found = _Visitor()
     found.visit(node)
@@ -101,7 +101,7 @@ def uses(node: ast.stmt) -> Uses:
     )  # fmt: skip
 
 
-def chain(node: ast.expr) -> tuple[str, str, str] | None:
+def attribute_chain(node: ast.expr) -> tuple[str, str, str] | None:
     """(root, path, dotted) of `a`, `a.b`, `a['k'].b`, where each key is a text or number that
     stands there.
     """
@@ -137,7 +137,7 @@ def _format_constant(node: ast.expr) -> str | None:
     return None
 
 
-def root_of(node: ast.expr) -> str | None:
+def root_name(node: ast.expr) -> str | None:
     """The name at the bottom of an expression of attributes, items and calls."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call | ast.Starred | ast.Await):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -170,7 +170,7 @@ class _Visitor(ast.NodeVisitor):
         ]:
             self.visit(each)
         for decorator in node.decorator_list:
-            if root := root_of(decorator):
+            if root := root_name(decorator):
                 called = _format_dotted_name(decorator)
                 what = called.rpartition(".")[2] if "." in called else "__call__"
                 self.touches.append(Touch(root, "method", what, root, called, kept=False))
@@ -195,12 +195,12 @@ class _Visitor(ast.NodeVisitor):
         self._visit_chain(node)
 
     def _visit_chain(self, node: ast.Attribute | ast.Subscript) -> None:
-        found = chain(node)
+        found = attribute_chain(node)
         if found is not None and isinstance(node.ctx, ast.Load):
             self.parts.add(found[:2])
             return
         if found is not None and (
-            inner := chain(node.value)
+            inner := attribute_chain(node.value)
         ):  # a store: what is above the stored part is looked up
             if inner[0] != inner[1]:
                 self.parts.add(inner[:2])
@@ -224,8 +224,8 @@ class _Visitor(ast.NodeVisitor):
                 self.binds.add(
                     str(target.slice.value) if isinstance(target.slice, ast.Constant) else "*"
                 )
-            if root := root_of(target):
-                found = chain(target)
+            if root := root_name(target):
+                found = attribute_chain(target)
                 path, dotted = (found[1], found[2]) if found else ("", _format_dotted_name(target))
                 self.touches.append(Touch(root, how or kind, "", path, dotted, kept=False))
         elif isinstance(target, ast.Name) and how == "aug":
@@ -243,7 +243,7 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._add_stores(node.target, "aug")
-        found = chain(node.target)
+        found = attribute_chain(node.target)
         if found and found[0] != found[1]:
             self.parts.add(found[:2])
         self.generic_visit(node)
@@ -265,14 +265,14 @@ class _Visitor(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _add_iteration(self, node: ast.expr) -> None:
-        if root := root_of(node):
+        if root := root_name(node):
             self.touches.append(Touch(root, "next"))
 
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
             if item.optional_vars is not None:
                 self._add_stores(item.optional_vars)
-            if root := root_of(item.context_expr):
+            if root := root_name(item.context_expr):
                 self.touches.append(Touch(root, "next"))
         self.generic_visit(node)
 
@@ -280,7 +280,7 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_Await(self, node: ast.Await) -> None:
         self.awaits = True
-        if root := root_of(node.value):
+        if root := root_name(node.value):
             self.touches.append(Touch(root, "next"))
         self.generic_visit(node)
 
@@ -334,8 +334,8 @@ class _Visitor(ast.NodeVisitor):
             self.binds.add(
                 "*" if func.attr in ("update", "setdefault", "pop", "__setitem__") else ""
             )
-        if isinstance(func, ast.Attribute) and (root := root_of(func)):
-            found = chain(func.value)
+        if isinstance(func, ast.Attribute) and (root := root_name(func)):
+            found = attribute_chain(func.value)
             path = found[1] if found else ""
             self.touches.append(
                 Touch(root, "method", func.attr, path, dotted, kept=not dropped, inplace=inplace)
@@ -350,7 +350,7 @@ class _Visitor(ast.NodeVisitor):
                     Touch(root, "argument", dotted or name, kept=not dropped, inplace=inplace)
                 )
         if isinstance(func, ast.Attribute):
-            found = chain(func.value)
+            found = attribute_chain(func.value)
             if found is not None and found[0] != found[1]:
                 self.parts.add((found[0], found[1]))
             elif isinstance(func.value, ast.Name):
@@ -387,7 +387,7 @@ class _Visitor(ast.NodeVisitor):
             inner, kind = func.value, "keys"
         else:
             return False
-        if (found := chain(inner)) is None:
+        if (found := attribute_chain(inner)) is None:
             return False
         self.counted.add((found[0], f"{found[1]}.{kind}()"))
         if isinstance(func, ast.Name):
@@ -462,7 +462,7 @@ class _Visitor(ast.NodeVisitor):
 
 def _find_argument_root(node: ast.expr) -> str | None:
     return (
-        root_of(node)
+        root_name(node)
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Starred)
         else None
     )

@@ -401,7 +401,7 @@ PARTS: dict[str, AmbientPart] = {
 }
 
 
-def take(
+def take_ambient(
     before: Mapping[str, Any] | None = None, near: frozenset[str] | None = None
 ) -> dict[str, Any]:
     """All parts as they are now. A part that cannot be taken (a library half imported) is left out.
@@ -428,7 +428,7 @@ _OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
 """Python's own packages."""
 
 
-def put(name: str, value: Any) -> None:
+def restore_part(name: str, value: Any) -> None:
     """Put a part back, as `take` gave it; of "module math", these attributes; of "mode /a/file", its
     permissions; of "times /a/file", when it was read and written (ns). Raises what the library
     raises.
@@ -512,7 +512,7 @@ TIMES = "times "
 _OF_THE_SHELL = frozenset({"_", "get_ipython", "display", "exit", "quit"})
 
 
-def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
+def changed_parts(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Change]:
     """The parts that differ. A part that was not there before (its library is new) has changed only
     by being there.
     """

@@ -130,7 +130,7 @@ def permissions(path: str) -> int | None:
         return None
 
 
-def times(path: str) -> tuple[int, int] | None:
+def file_times(path: str) -> tuple[int, int] | None:
     """When a file was read and written, ns; None where there is none."""
     try:
         told = os.stat(path)  # noqa: PTH116 - as in _note_path
@@ -290,7 +290,7 @@ class FileWatch:
             return
         if event == "os.chmod":
             self.touched.modes.setdefault(full, mode)
-        elif told := times(full):
+        elif told := file_times(full):
             self.touched.times.setdefault(full, told)
 
     def _note_transfer(self, event: str, path: Any, other: Any) -> None:

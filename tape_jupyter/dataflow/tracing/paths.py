@@ -60,7 +60,7 @@ def expanded(line: str) -> Iterator[str]:
         yield each[1] or each[2]
 
 
-def attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branch
+def static_attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind a branch
     """An attribute, where no code runs to find it; MISSING else."""
     if isinstance(value, types.ModuleType):
         return value.__dict__.get(name, MISSING)
@@ -145,7 +145,7 @@ def is_array(value: Any) -> bool:
     return numpy is not None and type(value) is getattr(numpy, "ndarray", None)
 
 
-def read(name: str, used: Uses, variables: Variables, *, moved: bool = False) -> set[str]:
+def read_parts(name: str, used: Uses, variables: Variables, *, moved: bool = False) -> set[str]:
     """What a statement reads of a name: its parts, where the text says which and they are plain;
     else all of it. `moved`: the cell changed its value, so that what was last in a list may be no
     more.
@@ -177,14 +177,14 @@ def _find_plain_part(name: str, path: str, value: Any, *, moved: bool) -> str:
             if moved:
                 return reached
             key += len(value)  # noqa: PLW2901 - results[-1] is the part that it is now
-        value = attribute(value, key) if kind == "attr" else _find_item(value, key)
+        value = static_attribute(value, key) if kind == "attr" else _find_item(value, key)
         if value is MISSING:
             return reached
         reached += f".{key}" if kind == "attr" else f"[{key!r}]"
     return reached
 
 
-def written(name: str, used: Uses, variables: Variables) -> set[str]:
+def written_parts(name: str, used: Uses, variables: Variables) -> set[str]:
     """The parts of a name that a statement writes, where it does nothing else with it that may
     write; else none.
     """
@@ -240,11 +240,11 @@ def appended(name: str, used: Uses, variables: Variables) -> str:
     return f"{ways[0].path}[{len(target) - 1}]"
 
 
-def target(path: str, value: Any) -> Any:
+def stored_object(path: str, value: Any) -> Any:
     """The object that a store at the end of a path changes."""
     way = steps(path)
     for kind, key in way[:-1]:
-        value = attribute(value, key) if kind == "attr" else _find_item(value, key)
+        value = static_attribute(value, key) if kind == "attr" else _find_item(value, key)
     return value
 
 
@@ -254,7 +254,7 @@ def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
     """
     met, inner = set(), value
     for kind, key in way:
-        inner = attribute(inner, key) if kind == "attr" else _find_item(inner, key)
+        inner = static_attribute(inner, key) if kind == "attr" else _find_item(inner, key)
         met.add(identity(inner))
     return not met or _is_each_met_once(value, met)
 
@@ -318,7 +318,7 @@ def _find_instance_dict(value: Any) -> Any:
 def value_at(path: str, value: Any) -> Any:
     for kind, key in steps(path):
         value = (
-            attribute(value, key)
+            static_attribute(value, key)
             if kind == "attr"
             else _find_item(value, key)
             if kind == "item"
@@ -333,7 +333,7 @@ def stores(path: str, value: Any) -> bool:
     if not way:
         return False
     for kind, key in way[:-1]:
-        value = attribute(value, key) if kind == "attr" else _find_item(value, key)
+        value = static_attribute(value, key) if kind == "attr" else _find_item(value, key)
     kind, key = way[-1]
     if isinstance(value, types.ModuleType):
         return False

@@ -17,9 +17,15 @@ from typing import Any
 
 from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
-from tape_jupyter.dataflow.static.names import Statement, cell_names, names_of, transform, words_in
-from tape_jupyter.dataflow.static.outcomes import outcome
-from tape_jupyter.dataflow.static.outcomes.values import StatementOutcome, root_of
+from tape_jupyter.dataflow.static.names import (
+    Statement,
+    cell_names,
+    code_names,
+    transform,
+    words_in,
+)
+from tape_jupyter.dataflow.static.outcomes import statement_outcome
+from tape_jupyter.dataflow.static.outcomes.values import StatementOutcome, part_root
 from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing import paths as tracing_paths
 from tape_jupyter.dataflow.tracing.observations import Draft, Seen
@@ -171,7 +177,7 @@ def _add_reads(seen: Seen, draft: Draft) -> None:
         whole |= _find_magic_reads(magic.name, magic.line, magic.body)
     for name in whole - _find_bound_first(draft):
         if (resource := seen.variables.resource("", name)) is not None:
-            draft.reads |= tracing_paths.read(
+            draft.reads |= tracing_paths.read_parts(
                 resource, used, seen.variables, moved=_has_changed_value(seen, resource)
             )
         elif is_shells(name):
@@ -198,7 +204,7 @@ def _has_changed_value(seen: Seen, name: str) -> bool:
 
 def _add_code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
     by = _find_reaching_name(seen, draft, place, code)
-    for name in names_of(code).reads:
+    for name in code_names(code).reads:
         resource = seen.variables.resource(place, name)
         if resource is not None and resource not in draft.reads:
             draft.reads.add(resource)
@@ -273,10 +279,10 @@ _FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
 def _may_read_everything(seen: Seen, draft: Draft) -> bool:
     words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
-        words |= names_of(code).reads & {"globals", "dir"}
+        words |= code_names(code).reads & {"globals", "dir"}
     words |= _FRAMES & draft.statement.code.words
     for _, code in draft.codes:
-        words |= _FRAMES & names_of(code).words
+        words |= _FRAMES & code_names(code).words
     magics = {m.name for m in draft.statement.uses.magics}
     if magics & {"who", "whos", "who_ls", "store", "psearch", "pylab"}:
         return True
@@ -290,10 +296,10 @@ def _add_bindings(seen: Seen, draft: Draft) -> None:
     code = draft.statement.code
     stored = code.stores | code.deletes
     for place, each in draft.codes:
-        used = names_of(each)
+        used = code_names(each)
         draft.weak |= {r for n in used.stores | used.deletes if (r := _to_resource(place, n))}
     for place, inner in _find_possible_codes(seen, draft):
-        draft.weak |= {r for n in names_of(inner).stores if (r := _to_resource(place, n))}
+        draft.weak |= {r for n in code_names(inner).stores if (r := _to_resource(place, n))}
     done = seen.failed_at is None or (seen.failed_at > 0 and draft.statement.end < seen.failed_at)
     names = {n for n in stored if not is_shells(n)}
     names -= {
@@ -383,7 +389,7 @@ def _add_possible_changes(seen: Seen, draft: Draft) -> None:
         if code_changes(code):
             used = {
                 r
-                for n in names_of(code).reads
+                for n in code_names(code).reads
                 if (r := seen.variables.resource(place, n)) is not None
             }
             hit |= {
@@ -402,7 +408,7 @@ def _find_changed_object(touch: Touch, value: Any) -> Any:
     if touch.how == "method":
         found = tracing_paths.value_at(touch.path, value)
         return found if type(found) in (list, dict, set) else MISSING
-    return tracing_paths.target(touch.path, value)
+    return tracing_paths.stored_object(touch.path, value)
 
 
 def _is_data(value: Any) -> bool:
@@ -416,7 +422,7 @@ def _find_receiving_function(seen: Seen, touch: Touch) -> Any:
     root, *path = touch.what.split(".")
     value = seen.variables.value(root)
     for each in path:
-        value = tracing_paths.attribute(value, each)
+        value = tracing_paths.static_attribute(value, each)
     return None if value is MISSING else value
 
 
@@ -457,14 +463,14 @@ def _narrow_writes(seen: Seen, draft: Draft) -> None:
     """A whole name that was only written in parts that the text tells becomes these parts."""
     for name in [n for n in draft.weak if n in draft.statement.code.reads]:
         appended = _find_appended_element(seen, draft, name)
-        paths = appended or tracing_paths.written(name, draft.statement.uses, seen.variables)
+        paths = appended or tracing_paths.written_parts(name, draft.statement.uses, seen.variables)
         if not paths:
             continue
         others = seen.variables.sharing([name]) & draft.reach - {name}
         by_code = {
             r
             for p, c in draft.codes
-            for n in names_of(c).reads
+            for n in code_names(c).reads
             if (r := seen.variables.resource(p, n))
         }
         if others or name in by_code:
@@ -526,7 +532,7 @@ def _add_dependencies(seen: Seen, drafts: list[Draft], changed: set[str]) -> Non
             or not (draft.codes or used.called or used.touches)
         ):
             continue
-        told = outcome(node, seen.variables, bound, frozenset(changed))
+        told = statement_outcome(node, seen.variables, bound, frozenset(changed))
         ran = {
             code
             for _, code in draft.codes
@@ -543,17 +549,17 @@ def _add_dependencies(seen: Seen, drafts: list[Draft], changed: set[str]) -> Non
 
 def _number_appended_element(seen: Seen, path: str, drafts: list[Draft]) -> None:
     """The one element that a cell adds to a list, where nobody else in it changes that."""
-    some, root = f"{path}{ELEMENT}", root_of(path)
+    some, root = f"{path}{ELEMENT}", part_root(path)
     box = (
         tracing_paths.value_at(path, seen.variables.value(root))
         if path != root
         else seen.variables.value(root)
     )
-    writers = [d for d in drafts if any(root_of(w) == root for w in d.weak | d.strong)]
+    writers = [d for d in drafts if any(part_root(w) == root for w in d.weak | d.strong)]
     if type(box) is not list or not box or len(writers) != 1 or some not in writers[0].weak:
         return
     draft, one = writers[0], f"{path}[{len(box) - 1}]"
-    if any(root_of(w) == root and w not in (some, path) for w in draft.weak):
+    if any(part_root(w) == root and w not in (some, path) for w in draft.weak):
         return
     draft.weak = (draft.weak - {some}) | {one}
     draft.needs[one] = draft.needs.pop(some)
@@ -563,7 +569,7 @@ def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: se
     prints = seen.variables.prints
     written: dict[str, frozenset[str]] = {}
     for path, deps in told.writes.items():
-        root = root_of(path)
+        root = part_root(path)
         if isinstance(seen.variables.value(root), types.ModuleType):
             continue  # a library's state: dataflow/tracing/surroundings.py
         held = _find_holders(seen, path, root)
@@ -577,7 +583,7 @@ def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: se
             }
         for each in {path if exact else root, *others}:
             written[each] = written.get(each, frozenset()) | deps
-    roots = {root_of(path) for path in written}
+    roots = {part_root(path) for path in written}
     for name in [n for n in draft.weak if n in prints]:
         opaque = prints[name].opaque
         if name in written or name in told.binds or opaque:
@@ -585,10 +591,10 @@ def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: se
         if name in roots or name not in changed:
             draft.weak.discard(name)
     parts_of = {
-        w for w in draft.weak if (root := root_of(w)) in roots and root != w and root in prints
+        w for w in draft.weak if (root := part_root(w)) in roots and root != w and root in prints
     }
     draft.weak -= parts_of - written.keys()
-    draft.weak |= {path for path in written if root_of(path) not in draft.strong}
+    draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
         each: written.get(each, frozenset()) | told.binds.get(each, frozenset())
         for each in written.keys() | told.binds
@@ -605,7 +611,11 @@ def _find_holders(seen: Seen, path: str, root: str) -> set[str]:
     way = path.removesuffix(ELEMENT)
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
-    target = tracing_paths.value_at(way, value) if path != way else tracing_paths.target(way, value)
+    target = (
+        tracing_paths.value_at(way, value)
+        if path != way
+        else tracing_paths.stored_object(way, value)
+    )
     if target is MISSING:
         return seen.variables.sharing([root]) | {root}
     found = seen.variables.holding(target)
@@ -622,7 +632,7 @@ def _narrow_reads(seen: Seen, draft: Draft, told: StatementOutcome) -> None:
     """Names whose parts alone are read."""
     by_root: dict[str, set[str]] = {}
     for each in told.reads | told.raises:
-        by_root.setdefault(root_of(each), set()).add(each)
+        by_root.setdefault(part_root(each), set()).add(each)
     for name in [n for n in draft.reads if n in seen.variables.prints]:
         if _is_data(seen.variables.value(name)) and not isinstance(
             seen.variables.value(name), type

@@ -12,7 +12,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, bag
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes
-from tape_jupyter.dataflow.static.names import Statement, names_of, texts_of
+from tape_jupyter.dataflow.static.names import Statement, code_names, code_texts
 from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing.ambient import (
     ENVIRONMENT,
@@ -160,9 +160,9 @@ class Surroundings:
         words = set(draft.statement.code.words)
         for each in draft.reach:
             for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
-                words |= names_of(code).words
+                words |= code_names(code).words
         for _, code in draft.codes:
-            words |= names_of(code).words
+            words |= code_names(code).words
         return words | {m.name for m in draft.statement.uses.magics}
 
     # ---------------------------------------------------------------- files
@@ -257,7 +257,7 @@ class Surroundings:
 
     def _is_literal_path(self, path: str) -> bool:
         """Whether the path stands in the text of the cell, or of a function that ran."""
-        ran = (texts_of(code) for _, code in self.seen.ran.codes)
+        ran = (code_texts(code) for _, code in self.seen.ran.codes)
         return bool(self._find_claimants(path)) or any(self._is_named_in(t, path) for t in ran)
 
     # ---------------------------------------------------------------- libraries
@@ -288,7 +288,7 @@ class Surroundings:
 
     def _find_names_in_code(self, draft: Draft) -> set[str]:
         """Names of the notebook in the functions that ran."""
-        return {n for place, code in draft.codes if not place for n in names_of(code).reads}
+        return {n for place, code in draft.codes if not place for n in code_names(code).reads}
 
     def _find_packages(self, draft: Draft) -> set[str]:
         """Libraries whose code ran, or is of the types that the statement reached."""
@@ -397,7 +397,7 @@ class Surroundings:
             ):
                 draft.weak.add(f"ambient:{part}")
         if PANDAS in draft.weak and not draft.statement.uses.magics:
-            ran = (text for _, code in draft.codes for text in texts_of(code))
+            ran = (text for _, code in draft.codes for text in code_texts(code))
             draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *ran))}
         if "environ" in words and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
@@ -422,7 +422,7 @@ class Surroundings:
         """The variables that it is about, where it is about these alone."""
         packages = self._find_impure_packages() - {"os", "posix", "nt", "importlib"}
         inner = any(
-            {"environ", "getenv", "environb"} & names_of(code).words for _, code in draft.codes
+            {"environ", "getenv", "environb"} & code_names(code).words for _, code in draft.codes
         )
         if packages or inner or not self._reached_whole or draft.statement.uses.magics:
             return

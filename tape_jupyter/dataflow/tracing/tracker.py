@@ -37,7 +37,7 @@ from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
-from tape_jupyter.dataflow.tracing.files import FileWatch, permissions, times
+from tape_jupyter.dataflow.tracing.files import FileWatch, file_times, permissions
 from tape_jupyter.dataflow.tracing.observations import Seen
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.unwatched import Unwatched
@@ -124,7 +124,7 @@ class Tracker:
     def install(self) -> None:
         self._threads = _find_user_threads()
         self.variables.refresh(set(), SECONDS)
-        self._between = ambient.take()
+        self._between = ambient.take_ambient()
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
@@ -282,7 +282,7 @@ class Tracker:
         if running is not None and not running.watched and running.thread == thread_number():
             running.watched = True
             running.ambient = (
-                self._between or ambient.take()
+                self._between or ambient.take_ambient()
             )  # here: what pins hold by now is no doing of the cell
             self._between = None
             self._files.begin()
@@ -324,12 +324,12 @@ class Tracker:
         self.variables.forget()
         self.variables.now = end.index
         self.variables.refresh(set(), _ALL)
-        for name, last in unwatched.tell(noted, self.variables, known).items():
+        for name, last in unwatched.record_unwatched(noted, self.variables, known).items():
             now = self.variables.prints.get(name)
             last.after[name] = "" if now is None else now.digest
         for each in noted:
             self._keep_values(each.entry, each.entry.changed - each.entry.unkept.keys())
-        end.ambient = ambient.changes(self._between or {}, ambient.take())
+        end.ambient = ambient.changed_parts(self._between or {}, ambient.take_ambient())
         self._between = None
         self._keeper.ended()
 
@@ -403,8 +403,10 @@ class Tracker:
             _find_user_tasks() - running.tasks
         )
         mention = self._find_mentioned_variables(running.cell)
-        after = ambient.take(running.ambient, self._find_used_packages(running, ran, mention))
-        changes = ambient.changes(running.ambient, after)
+        after = ambient.take_ambient(
+            running.ambient, self._find_used_packages(running, ran, mention)
+        )
+        changes = ambient.changed_parts(running.ambient, after)
         self._between = None if running.taped else after
         patches = {
             name: c
@@ -434,7 +436,7 @@ class Tracker:
         entry.ambient |= {
             f"{ambient.TIMES}{path}": Change(was, told)
             for path, was in touched.times.items()
-            if (told := times(path)) is not None and told[1] != was[1]
+            if (told := file_times(path)) is not None and told[1] != was[1]
         }
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
@@ -583,7 +585,7 @@ def hold(entry: Execution) -> None:
     """Mementos of what is kept, for putting it back (dataflow/restore/restore.py)."""
     from tape_jupyter.dataflow.restore import restore
 
-    restore.hold(entry)
+    restore.hold_values(entry)
 
 
 def _format_class_path(value: Any) -> str:

@@ -45,7 +45,7 @@ def _filter_variable_names(found: Iterable[object]) -> frozenset[str]:
     return frozenset(each for each in found if isinstance(each, str) and not is_shells(each))
 
 
-def tell(
+def record_unwatched(
     noted: list[Unwatched], variables: Variables, known: Mapping[str, Print]
 ) -> dict[str, Execution]:
     """Write into their entries what they read and wrote. `known`: the prints before the first of

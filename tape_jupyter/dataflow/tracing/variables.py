@@ -20,7 +20,7 @@ from typing import Any
 from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
 from tape_jupyter.dataflow.identity import Bindings, identity
-from tape_jupyter.dataflow.static.names import names_of
+from tape_jupyter.dataflow.static.names import code_names
 
 SHELLS = re.compile(
     r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_exit_code|__\w+__|_ii+|open"
@@ -112,7 +112,7 @@ class Variables:
 
     def used_by(self, module: str, code: types.CodeType) -> set[str]:
         """Variables that a piece of code names."""
-        used = names_of(code)
+        used = code_names(code)
         return {
             r
             for n in used.reads | used.later_reads | used.stores
@@ -136,7 +136,7 @@ class Variables:
             self._fingerprint_if_new(each)
             print_ = self.prints.get(each)
             for module, code in print_.codes if print_ else ():
-                used = names_of(code)
+                used = code_names(code)
                 names = used.reads | used.later_reads | used.stores | used.later_stores
                 todo.extend(
                     r

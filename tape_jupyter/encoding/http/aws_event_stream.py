@@ -67,7 +67,7 @@ def frame_headers(whole: bytes) -> dict[str, str] | None:
     return headers
 
 
-def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
+def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     """One frame with text headers."""
     block = b"".join(
         _encode_header(name.encode("utf-8"), value.encode("utf-8"))

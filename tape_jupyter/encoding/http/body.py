@@ -35,11 +35,16 @@ from tape_jupyter.encoding.http.content_encoding import (
     Decoder,
     TooLarge,
     codings,
+    decode_body,
     decoder,
-    opened,
     sealed,
 )
-from tape_jupyter.encoding.http.json_style import candidates, checked, dialect, load
+from tape_jupyter.encoding.http.json_style import (
+    candidate_dialects,
+    check_value,
+    dialect,
+    load_json,
+)
 from tape_jupyter.encoding.http.sse import lines_of_base64
 from tape_jupyter.errors import CassetteError
 
@@ -50,7 +55,7 @@ __all__ = [
     "cut",
     "decode",
     "decoder",
-    "fold",
+    "fold_body",
     "renewed",
     "restore",
 ]
@@ -75,7 +80,7 @@ _MALFORMED: Final = (
 # ---------------------------------------------------------------- bytes to section
 
 
-def fold(
+def fold_body(
     raw: bytes,
     content_type: str = "",
     content_encoding: str = "",
@@ -94,7 +99,7 @@ def fold(
     if not codings(content_encoding):
         return section | _fold_plain(raw, content_type, parsed)
     try:
-        plain = opened(raw, content_encoding)
+        plain = decode_body(raw, content_encoding)
     except TooLarge:
         return {**section, "too large to open": True, "base64": lines_of_base64(raw)}
     except ValueError:
@@ -124,15 +129,15 @@ def _fold_plain(plain: bytes, content_type: str, parsed: Any = None) -> Section:
 
 def _propose_sections(plain: bytes, content_type: str, parsed: Any) -> Iterator[Section]:
     if "amazon.eventstream" in content_type or next(split_frames(plain[: 2**20]), b""):
-        yield from sse.frames(plain)
+        yield from sse.event_stream_attempts(plain)
     text, rest = _decode_text(plain)
     if _SSE_START.match(text) or "event-stream" in content_type:
-        yield from _filter_readable(sse.sse(text), "events", rest)
+        yield from _filter_readable(sse.sse_attempts(text), "events", rest)
     core = text.strip(_SPACE)
     if core[:1] in ("{", "[") or "json" in content_type:
         yield from _propose_json(text, core, parsed)
         if core[:1] == "{" and "\n" in core:
-            yield from _filter_readable(sse.lines(text), "lines", rest)
+            yield from _filter_readable(sse.line_attempts(text), "lines", rest)
     if not _UNREADABLE.search(text):
         yield (
             {"text": text}
@@ -151,15 +156,15 @@ def _propose_json(text: str, core: str, parsed: Any) -> Iterator[Section]:
     """
     start = len(text) - len(text.lstrip(_SPACE))
     around = {"head": text[:start], "tail": text[start + len(core) :]}
-    reads: tuple[Callable[[], Any], ...] = (functools.partial(load, core),)
+    reads: tuple[Callable[[], Any], ...] = (functools.partial(load_json, core),)
     if parsed is not None and ".0" not in core[:_SETTINGS] and ".0" not in core[-_SETTINGS:]:
-        reads = (functools.partial(checked, core, parsed), *reads)
+        reads = (functools.partial(check_value, core, parsed), *reads)
     for read in reads:
         try:
             value = read()
         except ValueError:
             continue
-        for each in candidates(core):
+        for each in candidate_dialects(core):
             yield {"json": each.name, "body": value} | {
                 key: space for key, space in around.items() if space
             }
@@ -199,7 +204,7 @@ def decode(raw: bytes, content_encoding: str = "") -> bytes | None:
     cap.
     """
     try:
-        return opened(raw, content_encoding)
+        return decode_body(raw, content_encoding)
     except ValueError:
         return None
 
@@ -288,9 +293,9 @@ def _decode_base64(text: Any, key: str) -> bytes:
 
 _FORMS: Final[dict[str, Callable[[Mapping[str, Any]], bytes]]] = {
     "body": _encode_json,
-    "events": sse.unfold,
-    "lines": sse.unfold,
-    "frames": sse.unfold,
+    "events": sse.unfold_stream,
+    "lines": sse.unfold_stream,
+    "frames": sse.unfold_stream,
     "text": _encode_text,
     "base64": lambda section: _decode_base64(section["base64"], "base64"),
 }

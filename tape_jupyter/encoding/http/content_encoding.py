@@ -74,7 +74,7 @@ def codings(content_encoding: str) -> tuple[str, ...]:
     return tuple(_ALIASES.get(name, name) for name in names if name not in ("", "identity"))
 
 
-def opened(raw: bytes, content_encoding: str, cap: int = CAP) -> bytes:
+def decode_body(raw: bytes, content_encoding: str, cap: int = CAP) -> bytes:
     """The decoded bytes of a whole body (of a cut one: as far as it goes). Raises ValueError,
     TooLarge past the cap.
     """

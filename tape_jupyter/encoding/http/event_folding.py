@@ -72,7 +72,7 @@ class Piece:
 # ---------------------------------------------------------------- folding
 
 
-def fold(pieces: Iterable[Piece], spelling: Dialect, *, alone: bool = False) -> list[Entry]:
+def fold_stream(pieces: Iterable[Piece], spelling: Dialect, *, alone: bool = False) -> list[Entry]:
     """Entries of a stream whose dialect is `spelling`; with `alone` one for each piece. Takes the
     pieces over.
     """
@@ -296,7 +296,7 @@ def payloads(entry: Entry, spelling: Dialect) -> list[str]:
     return _pad_texts(texts, entry["pad"]) if "pad" in entry else texts
 
 
-def merged(entry: Entry) -> list[Any] | None:
+def merged_json(entry: Entry) -> list[Any] | None:
     """The JSON of an entry's pieces as if their main texts had come at once: for a glance at what a
     stream says.
 
@@ -417,7 +417,7 @@ def _format_leaves(column: Entry, spelling: Dialect, times: int) -> list[str]:
     return [spelling.string(part) for part in _split_texts(column)]
 
 
-def texts_of(column: Entry) -> list[str]:
+def column_texts(column: Entry) -> list[str]:
     """The texts that a column stands for, one for each piece; [] for numbers, and for a mapping
     that is no column.
     """
@@ -439,11 +439,11 @@ def _split_texts(column: Entry) -> list[str]:
     return (
         _cut_beginnings(column["text"], column["upto"])
         if "upto" in column
-        else recut(column["text"], column["cuts"])
+        else recut_text(column["text"], column["cuts"])
     )
 
 
-def recut(text: str, cuts: list[int]) -> list[str]:
+def recut_text(text: str, cuts: list[int]) -> list[str]:
     """The text in as many parts as there are cuts: of those lengths; after an edit as long as it
     lasts, rest last.
     """

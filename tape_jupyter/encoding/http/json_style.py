@@ -208,7 +208,7 @@ def _refuse_constant(name: str) -> Any:
 _decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
-def load(text: str) -> Any:
+def load_json(text: str) -> Any:
     """Plain structure of a JSON text without white space around it. ValueError for what is not held
     as structure:
 
@@ -221,10 +221,10 @@ def load(text: str) -> Any:
         raise ValueError("nested too deeply") from None
     if end != len(text):
         raise ValueError("more follows the JSON")
-    return checked(text, value)
+    return check_value(text, value)
 
 
-def checked(text: str, value: Any) -> Any:
+def check_value(text: str, value: Any) -> Any:
     """The value of a JSON text that `load` may hold. Raises ValueError as it does, except for NaN."""
     if not _is_harmless(text):
         require_structure([value], 0)
@@ -261,7 +261,7 @@ def require_structure(value: dict[str, Any] | list[Any], depth: int) -> None:
             raise ValueError("a number too long to be one")
 
 
-def candidates(text: str) -> Iterator[Dialect]:
+def candidate_dialects(text: str) -> Iterator[Dialect]:
     """Dialects that a JSON text (without white space around it) may be in, likeliest first; few.
 
     Most texts are in the first: what it takes a search through the text to know is asked after
@@ -280,9 +280,9 @@ def candidates(text: str) -> Iterator[Dialect]:
                 yield dialect(f"{layout}{spelling} {flavour}")
 
 
-def spelled(text: str, value: Any) -> Dialect | None:
+def find_dialect(text: str, value: Any) -> Dialect | None:
     """The dialect in which `value` is spelled exactly as `text`."""
-    for each in candidates(text):
+    for each in candidate_dialects(text):
         try:
             if each.encode(value) == text:
                 return each

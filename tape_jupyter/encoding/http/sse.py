@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tape_jupyter.encoding.http.aws_event_stream import (
     STANDARD,
-    frame,
+    encode_frame,
     frame_headers,
     frame_payload,
     split_frames,
@@ -24,12 +24,12 @@ from tape_jupyter.encoding.http.aws_event_stream import (
 from tape_jupyter.encoding.http.event_folding import (
     Entry,
     Piece,
-    fold,
+    fold_stream,
     payloads,
     pieces_of,
     repeated,
 )
-from tape_jupyter.encoding.http.json_style import Dialect, dialect, load, spelled
+from tape_jupyter.encoding.http.json_style import Dialect, dialect, find_dialect, load_json
 from tape_jupyter.errors import CassetteError
 
 _FIELDS: Final = ("event", "id", "retry", "comment")
@@ -67,9 +67,9 @@ def _propose_sections(
     a list of them all would keep the garbage collector busy for as long as everything else takes.
     """
     head = style | ({} if spelling.name == "compact" else {"json": spelling.name})
-    yield {**head, kind: fold(read(False), spelling)}
-    yield {**head, kind: fold(read(True), spelling)}
-    yield {**head, kind: fold(read(True), spelling, alone=True)}
+    yield {**head, kind: fold_stream(read(False), spelling)}
+    yield {**head, kind: fold_stream(read(True), spelling)}
+    yield {**head, kind: fold_stream(read(True), spelling, alone=True)}
 
 
 def _find_common_dialect(texts: Iterable[str], *, escaped: bool) -> Dialect:
@@ -91,7 +91,7 @@ def _find_common_dialect(texts: Iterable[str], *, escaped: bool) -> Dialect:
 def _find_dialect(text: str) -> Dialect | None:
     bare = _strip_padding(text)
     try:
-        return spelled(bare, load(bare))
+        return find_dialect(bare, load_json(bare))
     except ValueError:
         return None
 
@@ -126,12 +126,12 @@ class _Reader:
 
     def _build_json_piece(self, fields: Entry, text: str) -> Piece:
         bare, spelling = _strip_padding(text), self._spelling
-        data = load(bare)
+        data = load_json(bare)
         colon = bare.find('":') + 2
         if (self._careful and spelling.encode(data) != bare) or (
             bare[colon : colon + 1] == " "
         ) is not self._colon:
-            found = spelled(bare, data)
+            found = find_dialect(bare, data)
             if found is None:
                 raise ValueError("no dialect")
             spelling = found
@@ -168,7 +168,7 @@ class _Style:
         return "".join(f"{name}{self.colon}{line}{self.end}" for line in lines)
 
 
-def sse(text: str) -> Attempts:
+def sse_attempts(text: str) -> Attempts:
     style = _Style.of(text)
     blocks = text.split(style.end * 2)
     rest = blocks.pop()
@@ -260,7 +260,7 @@ def _format_event(entry: Entry, style: _Style, spelling: Dialect) -> str:
 # ---------------------------------------------------------------- JSON lines
 
 
-def lines(text: str) -> Attempts:
+def line_attempts(text: str) -> Attempts:
     end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
     rows = text.split(end)
     rest = rows.pop()
@@ -296,7 +296,7 @@ def _format_lines(entry: Entry, end: str, spelling: Dialect) -> str:
 # ---------------------------------------------------------------- Amazon's event stream
 
 
-def frames(raw: bytes) -> Attempts:
+def event_stream_attempts(raw: bytes) -> Attempts:
     """Frames (smithy event stream encoding): length, headers, payload, two checksums, all made anew
     when unfolded.
     """
@@ -345,10 +345,10 @@ def _open_chunk(piece: Piece) -> Piece:
     """
     try:
         text = base64.b64decode(piece.data["bytes"], validate=True).decode("utf-8")
-        inner = load(text)
+        inner = load_json(text)
     except (TypeError, KeyError, ValueError):
         return piece
-    found = spelled(text, inner)
+    found = find_dialect(text, inner)
     if found is None or not isinstance(inner, dict):
         return piece
     return Piece(
@@ -360,7 +360,7 @@ def _open_chunk(piece: Piece) -> Piece:
 
 
 def _close_chunk(text: str, inner: Dialect, spelling: Dialect) -> str:
-    data = load(text)
+    data = load_json(text)
     data["bytes"] = base64.b64encode(inner.encode(data["bytes"]).encode("utf-8")).decode("ascii")
     return spelling.encode(data)
 
@@ -400,7 +400,7 @@ def _encode_frames(entry: Entry, spelling: Dialect) -> list[bytes]:
     )
     if "opened" in entry:
         texts = [_close_chunk(text, dialect(entry["opened"]), spelling) for text in texts]
-    return [frame(headers, text.encode("utf-8")) for text in texts]
+    return [encode_frame(headers, text.encode("utf-8")) for text in texts]
 
 
 # ---------------------------------------------------------------- back
@@ -413,7 +413,7 @@ _UNFOLD: Final[dict[str, Callable[[Mapping[str, Any]], bytes]]] = {
 }
 
 
-def unfold(section: Mapping[str, Any]) -> bytes:
+def unfold_stream(section: Mapping[str, Any]) -> bytes:
     """The bytes of a stream. Raises CassetteError, and for what is malformed TypeError, ValueError,
     LookupError.
     """

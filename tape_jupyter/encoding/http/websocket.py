@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 from tape_jupyter.core.websocket import NO_CODE, WebSocketFrame
-from tape_jupyter.encoding.http.json_style import dialect, load, spelled
+from tape_jupyter.encoding.http.json_style import dialect, find_dialect, load_json
 from tape_jupyter.errors import CassetteError
 
 _COMPACT: Final = dialect("compact")
@@ -53,13 +53,13 @@ def _encode_structured(frame: WebSocketFrame) -> bytes | None:
     try:
         text = frame.data.decode("utf-8")
         core = text.strip(_SPACE)
-        value = load(core)
+        value = load_json(core)
     except ValueError:
         return None
     more = {"as": "binary"} if frame.kind == "binary" else {}
     if "\n" not in text and core == text:
         return _splice_json(frame, core, more)
-    found = spelled(core, value)
+    found = find_dialect(core, value)
     if found is None:
         return None
     start = text.find(core)
@@ -111,7 +111,7 @@ def _format_line(told: dict[str, Any]) -> bytes:
 
 def _is_restorable(line: bytes, frame: WebSocketFrame) -> bool:
     try:
-        return b"\n" not in line[:-1] and frame_of(line[:-1]) == frame
+        return b"\n" not in line[:-1] and parse_frame(line[:-1]) == frame
     except (CassetteError, ValueError):
         return False
 
@@ -123,10 +123,10 @@ def frames_of(body: bytes) -> Iterator[WebSocketFrame]:
     """The frames of a recorded body. Raises CassetteError for a line that tells none."""
     for line in body.split(b"\n"):
         if line.strip():
-            yield frame_of(line)
+            yield parse_frame(line)
 
 
-def frame_of(line: bytes) -> WebSocketFrame:
+def parse_frame(line: bytes) -> WebSocketFrame:
     """The frame that a line tells. Raises CassetteError."""
     try:
         text = line.decode("utf-8")

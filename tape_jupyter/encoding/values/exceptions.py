@@ -24,12 +24,12 @@ from typing import Any
 
 from tape_jupyter.encoding.values.user_classes import (
     ModuleAbsent,
+    class_path,
     dict_of,
     find_class,
-    name_of,
     own_dict,
 )
-from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Freezer, Thawer, need, place_text
 from tape_jupyter.errors import CassetteError
 
 MAX_CHAIN = 8
@@ -81,7 +81,7 @@ def _freeze_exception(error: BaseException, walk: Freezer, at: At) -> dict[str, 
     return fields | _freeze_identity(error, parts)
 
 
-def minimal(error: BaseException, reason: str) -> dict[str, Any]:
+def minimal_exception(error: BaseException, reason: str) -> dict[str, Any]:
     """Class and text of an exception whose own code fails when it is looked at."""
     text = _describe_safely(str, error)
     return {
@@ -191,14 +191,17 @@ def _freeze_identity(error: BaseException, parts: _Parts) -> dict[str, Any]:
             continue
         text = _describe_safely(str, error)
         own = {} if _describe_safely(str, again) == text else {"text": text}
-        return _freeze_class(kind) | ({} if kind is real else {"was": name_of(real)}) | own
+        return _freeze_class(kind) | ({} if kind is real else {"was": class_path(real)}) | own
     raise AssertionError("BaseException can always be built")
 
 
 def _freeze_class(kind: type) -> dict[str, str]:
     if _is_named(kind):
-        return {"class": name_of(kind)}
-    return {"class": name_of(kind), "below": next(name_of(c) for c in kind.__mro__ if _is_named(c))}
+        return {"class": class_path(kind)}
+    return {
+        "class": class_path(kind),
+        "below": next(class_path(c) for c in kind.__mro__ if _is_named(c)),
+    }
 
 
 def _is_named(kind: type) -> bool:
@@ -206,7 +209,7 @@ def _is_named(kind: type) -> bool:
     will do.
     """
     try:
-        return issubclass(find_class(name_of(kind), None), BaseException)
+        return issubclass(find_class(class_path(kind), None), BaseException)
     except CassetteError:
         return False
 
@@ -249,9 +252,9 @@ def _find_exception_class(s: dict[str, Any], at: At) -> type[BaseException]:
         if "below" not in s:
             raise
         above = find_class(s["below"], (at, "below"))
-        kind = next((k for k in _iterate_subclasses(above) if name_of(k) == s["class"]), above)
+        kind = next((k for k in _iterate_subclasses(above) if class_path(k) == s["class"]), above)
     if not issubclass(kind, BaseException):
-        raise CassetteError(f"{show(at)}: {s['class']!r} is not the class of an exception")
+        raise CassetteError(f"{place_text(at)}: {s['class']!r} is not the class of an exception")
     return kind
 
 
@@ -271,7 +274,7 @@ def _thaw_chained(s: Any, walk: Thawer, at: At) -> BaseException:
     except ModuleAbsent as reason:
         return walk.built(AbsentError(f"{s.get('class')}: {s.get('args')} ({reason})"), at)
     if not isinstance(error, BaseException):
-        raise CassetteError(f"{show(at)}: a {type(error).__name__} is not an exception")
+        raise CassetteError(f"{place_text(at)}: a {type(error).__name__} is not an exception")
     return error
 
 
@@ -315,7 +318,7 @@ def _build_bare(kind: type[BaseException], parts: _Parts) -> BaseException:
         ):  # a user's class passed its base something else
             base.__init__(error, *args)
         return error
-    raise TypeError(f"{name_of(kind)} cannot be built")
+    raise TypeError(f"{class_path(kind)} cannot be built")
 
 
 def _build_class_with_text(kind: type[BaseException], text: str) -> type[BaseException]:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Freezer, Thawer, need, place_text
 from tape_jupyter.errors import CassetteError
 
 End = Literal["complete", "closed", "thrown", "error", "cut short"]
@@ -71,7 +71,7 @@ class GeneratorSteps:
         return self.waits[min(position, len(self.waits) - 1)] if self.waits else 0.0
 
 
-def joined(first: Any, late: Any) -> Any:
+def join_states(first: Any, late: Any) -> Any:
     """The structure of a generator, and of what it did after that was committed, as one."""
     if not (is_steps(first) and is_steps(late)):
         raise CassetteError("a `more:` record of a tool holds what a generator did later")
@@ -103,7 +103,7 @@ def _thaw_generator(s: dict[str, Any], _walk: Thawer, at: At) -> GeneratorSteps:
     end = s.get("end", "complete")
     if end not in get_args(End):
         raise CassetteError(
-            f"{show((at, 'end'))}: a generator's end is one of {', '.join(get_args(End))}, not {end!r}"
+            f"{place_text((at, 'end'))}: a generator's end is one of {', '.join(get_args(End))}, not {end!r}"
         )
     items = need(s["items"], list, (at, "items"))
     waits = [float(wait) for wait in need(s.get("waits", []), list, (at, "waits"))]
@@ -120,7 +120,7 @@ def _read_pairs(pairs: Any, at: At) -> dict[int, Any]:
     for i, pair in enumerate(need(pairs, list, at)):
         if type(pair) is not list or len(pair) != 2:
             raise CassetteError(
-                f"{show((at, i))}: write it as a list of two: after which item, and what"
+                f"{place_text((at, i))}: write it as a list of two: after which item, and what"
             )
         found[need(pair[0], int, ((at, i), 0))] = pair[1]
     return found

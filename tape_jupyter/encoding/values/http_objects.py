@@ -13,7 +13,15 @@ from typing import Any
 
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.encoding.values.user_classes import ModuleAbsent
-from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import (
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    place_text,
+)
 from tape_jupyter.errors import CassetteError
 
 LIBRARIES = ("httpx", "httpx2", "requests")
@@ -26,10 +34,12 @@ def _name_library(value: Any) -> str:
 def _find_library(s: dict[str, Any], at: At) -> Any:
     name = s["library"]
     if name not in LIBRARIES:
-        raise CassetteError(f"{show(at)}: {name!r} is not a library whose objects can be recorded")
+        raise CassetteError(
+            f"{place_text(at)}: {name!r} is not a library whose objects can be recorded"
+        )
     if name not in sys.modules:
         raise ModuleAbsent(
-            f"{show(at)}: an object of {name} was recorded: import {name!r} before it is replayed"
+            f"{place_text(at)}: an object of {name} was recorded: import {name!r} before it is replayed"
         )
     return sys.modules[name]
 

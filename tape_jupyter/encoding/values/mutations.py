@@ -48,7 +48,7 @@ def is_changeable(value: Any) -> bool:
     return type(value) in _CHANGEABLE
 
 
-def changes(
+def changed_arguments(
     before: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """The changed arguments as they are now, frozen, and the names of changed ones that replay
@@ -69,7 +69,7 @@ def changes(
     return effects, lost
 
 
-def put_back(effects: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+def redo_changes(effects: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Change these arguments as the recorded call did. Raises CassetteError."""
     for name, structure in effects.items():
         if name in arguments:

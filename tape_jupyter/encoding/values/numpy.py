@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import (
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    place_text,
+)
 from tape_jupyter.errors import CassetteError
 
 _READABLE = 4096
@@ -92,7 +100,7 @@ def thaw_array(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     shape = tuple(need(n, int, (at, "shape")) for n in s.get("shape", [len(values)]))
     if math.prod(shape) != len(values) or any(n < 0 for n in shape):
         raise CassetteError(
-            f"{show(at)}: {len(values)} elements do not make the shape {list(shape)}"
+            f"{place_text(at)}: {len(values)} elements do not make the shape {list(shape)}"
         )
     array = values.reshape(shape)
     return np.asfortranarray(array) if s.get("order") == "F" else array
@@ -111,7 +119,7 @@ def _thaw_values(s: dict[str, Any], dtype: Any, walk: Thawer, at: At) -> Any:
 def _thaw_bytes(s: dict[str, Any], dtype: Any, at: At) -> Any:
     data = base64.b64decode(need(s["base64"], str, (at, "base64")), validate=True)
     if dtype.hasobject:
-        raise CassetteError(f"{show(at)}: objects cannot be read from bytes")
+        raise CassetteError(f"{place_text(at)}: objects cannot be read from bytes")
     return np.frombuffer(data, dtype).copy() if data else np.empty(0, dtype)
 
 

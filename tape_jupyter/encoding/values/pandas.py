@@ -15,7 +15,15 @@ import pandas as pd
 
 from tape_jupyter.encoding.values.numpy import freeze_array, thaw_array
 from tape_jupyter.encoding.values.stdlib import need_zone
-from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import (
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    place_text,
+)
 from tape_jupyter.errors import CassetteError
 
 # Columns: the array of a Series, a DataFrame's column or an Index
@@ -42,7 +50,7 @@ def _thaw_column(s: Any, walk: Thawer, at: At) -> Any:
         return _thaw_masked(s, walk, at)
     read = next((read for known, _write, read in _COLUMNS.values() if known == name), None)
     if read is None:
-        raise CassetteError(f"{show(at)}: {name!r} is not a dtype that can be recorded")
+        raise CassetteError(f"{place_text(at)}: {name!r} is not a dtype that can be recorded")
     return read(s, walk, at)
 
 
@@ -234,7 +242,9 @@ def _thaw_frame(s: dict[str, Any], walk: Thawer, at: At) -> Any:
         _thaw_column(c, walk, ((at, "data"), i)) for i, c in enumerate(need(s["data"], list, at))
     ]
     if len(columns) != len(names):
-        raise CassetteError(f"{show(at)}: {len(columns)} columns of data for {len(names)} names")
+        raise CassetteError(
+            f"{place_text(at)}: {len(columns)} columns of data for {len(names)} names"
+        )
     # By number first: names may repeat.
     data = {i: pd.Series(column, index, column.dtype) for i, column in enumerate(columns)}
     frame = pd.DataFrame(data, index=index)
@@ -244,7 +254,7 @@ def _thaw_frame(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 def _need_index(index: Any, at: At) -> Any:
     if not isinstance(index, pd.Index):
-        raise CassetteError(f"{show(at)}: a {type(index).__name__} is not an index")
+        raise CassetteError(f"{place_text(at)}: a {type(index).__name__} is not an index")
     return index
 
 

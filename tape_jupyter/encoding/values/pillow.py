@@ -13,7 +13,15 @@ from typing import Any
 
 from PIL import Image
 
-from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import (
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    place_text,
+)
 from tape_jupyter.errors import CassetteError
 
 _MOST_PIXELS = 64 * 1024 * 1024
@@ -59,7 +67,7 @@ def _thaw_image(s: dict[str, Any], _walk: Thawer, at: At) -> Any:
     width, height = (need(n, int, (at, "size")) for n in s["size"])
     if width < 0 or height < 0 or width * height > _MOST_PIXELS:
         raise CassetteError(
-            f"{show(at)}: {width} x {height} pixels are not an image that was recorded"
+            f"{place_text(at)}: {width} x {height} pixels are not an image that was recorded"
         )
     if "png" in s:
         image = _open_png(_decode_base64(s["png"], at), (width, height))
@@ -70,7 +78,7 @@ def _thaw_image(s: dict[str, Any], _walk: Thawer, at: At) -> Any:
     if "palette" in s:
         image.putpalette(_decode_base64(s["palette"][1], at), s["palette"][0])
     if image.mode != s["mode"]:
-        raise CassetteError(f"{show(at)}: the PNG holds {image.mode} pixels, not {s['mode']}")
+        raise CassetteError(f"{place_text(at)}: the PNG holds {image.mode} pixels, not {s['mode']}")
     return image
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Thawer, need, show
+from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Thawer, need, place_text
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 
 
@@ -75,7 +75,9 @@ def not_kept(value: Any, why: str) -> dict[str, str]:
 def _thaw_stand_in(s: dict[str, Any], _walk: Thawer, at: At) -> StandIn:
     module, _, name = need(s["class"], str, (at, "class")).partition(":")
     if not all(part.isidentifier() or part == "<locals>" for part in f"{module}.{name}".split(".")):
-        raise CassetteError(f"{show((at, 'class'))}: {s['class']!r} is not the name of a class")
+        raise CassetteError(
+            f"{place_text((at, 'class'))}: {s['class']!r} is not the name of a class"
+        )
     own = {
         "__module__": module,
         "__qualname__": name,

@@ -103,10 +103,10 @@ _AWAITED = Codec(
 
 def freeze(value: Any) -> Any:
     """The value as structure: a copy, later changes of the value do not show. Raises CannotFreeze."""
-    return checked(lambda: Freezer(_find_codec).freeze(value, None), value)
+    return freeze_checked(lambda: Freezer(_find_codec).freeze(value, None), value)
 
 
-def checked(write: Callable[[], Any], value: Any) -> Any:
+def freeze_checked(write: Callable[[], Any], value: Any) -> Any:
     """What `write` makes of the value. Raises CannotFreeze, whatever goes wrong."""
     try:
         structure = write()
@@ -135,7 +135,7 @@ def state_codec(kind: type) -> Codec | None:
     """As for any value; and plain objects of the user's classes, which are written where a tool's
     results are.
     """
-    return _find_codec(kind) or (user_classes.PLAIN if user_classes.is_plain(kind) else None)
+    return _find_codec(kind) or (user_classes.PLAIN if user_classes.is_plain_class(kind) else None)
 
 
 def state_codec_named(name: str) -> Codec | None:
@@ -147,7 +147,7 @@ def freeze_error(error: BaseException) -> dict[str, Any]:
     out`.
     """
     done, frozen = Freezer(_find_codec).attempt(error, None)
-    structure: dict[str, Any] = frozen if done else exceptions.minimal(error, frozen)
+    structure: dict[str, Any] = frozen if done else exceptions.minimal_exception(error, frozen)
     for part in ("context", "cause", "attributes"):
         if part in structure and depth(structure) > MAX_DEPTH:
             del structure[part]
@@ -188,7 +188,7 @@ def _find_library_codec(kind: type) -> Codec | None:
 def _find_added_codec(kind: type) -> Codec | None:
     """The codec of another package for this very class."""
     point = plugins.entry_points_of(GROUP).get(f"{kind.__module__}.{kind.__qualname__}")
-    return plugins.load(point, Codec) if point is not None else None
+    return plugins.load_entry_point(point, Codec) if point is not None else None
 
 
 @cache

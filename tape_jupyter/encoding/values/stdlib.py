@@ -17,7 +17,15 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import (
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    place_text,
+)
 from tape_jupyter.errors import CassetteError
 
 _FACTORIES: dict[str, type] = {
@@ -134,7 +142,7 @@ def _freeze_deque(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
 def _thaw_int(s: dict[str, Any], _walk: Thawer, at: At) -> int:
     text = need(s["hex"], str, (at, "hex"))
     if not re.fullmatch(r"-?0x[0-9a-f]{1,1000000}", text):
-        raise CassetteError(f"{show(at)}: not an int in hex: {text[:40]!r}")
+        raise CassetteError(f"{place_text(at)}: not an int in hex: {text[:40]!r}")
     return int(text, 16)
 
 
@@ -156,7 +164,7 @@ def _build_moment_codec(kind: type[datetime | time]) -> Codec:
 def need_zone(zone: Any, at: At) -> tzinfo | None:
     """A thawed time zone, or None."""
     if zone is not None and not isinstance(zone, tzinfo):
-        raise CassetteError(f"{show(at)}: {type(zone).__name__} is not a time zone")
+        raise CassetteError(f"{place_text(at)}: {type(zone).__name__} is not a time zone")
     return zone
 
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.encoding.values.walker import At, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import At, Codec, Freezer, Thawer, need, place_text
 from tape_jupyter.errors import CassetteError
 
 # Child processes
@@ -99,7 +99,7 @@ def _thaw_row(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     )
     values = tuple(walk.sequence(s["values"], (at, "values")))
     if len(columns) != len(values) or not columns:
-        raise CassetteError(f"{show(at)}: {len(values)} values for {len(columns)} columns")
+        raise CassetteError(f"{place_text(at)}: {len(values)} values for {len(columns)} columns")
     return sqlite3.Row(_build_empty_cursor(columns), values)
 
 

@@ -19,7 +19,15 @@ from types import MemberDescriptorType
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_class
-from tape_jupyter.encoding.values.walker import At, CannotFreeze, Codec, Freezer, Thawer, need, show
+from tape_jupyter.encoding.values.walker import (
+    At,
+    CannotFreeze,
+    Codec,
+    Freezer,
+    Thawer,
+    need,
+    place_text,
+)
 from tape_jupyter.errors import CassetteError
 
 _V2_STATE = {
@@ -33,7 +41,7 @@ class ModuleAbsent(CassetteError):
     """A recorded class lives in a module that this process has not imported."""
 
 
-def name_of(kind: type) -> str:
+def class_path(kind: type) -> str:
     """`module:Class.Inner`."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
@@ -44,14 +52,14 @@ def find_class(name: Any, at: At) -> type:
     module = sys.modules.get(module_name)
     if module is None:
         raise ModuleAbsent(
-            f"{show(at)}: {name!r} was recorded: import {module_name!r} before it is replayed"
+            f"{place_text(at)}: {name!r} was recorded: import {module_name!r} before it is replayed"
         )
     found: Any = module
     for part in path.split("."):
         found = vars(found).get(part) if found is module or isinstance(found, type) else None
     if not isinstance(found, type):
         raise CassetteError(
-            f"{show(at)}: {module_name!r} has no class {path!r}; run the cell that defines it first"
+            f"{place_text(at)}: {module_name!r} has no class {path!r}; run the cell that defines it first"
         )
     return found
 
@@ -59,7 +67,7 @@ def find_class(name: Any, at: At) -> type:
 def is_findable(kind: type) -> bool:
     """Whether a class would be found again by its name: not one made inside a function."""
     try:
-        return _is_same_class(find_class(name_of(kind), None), kind)
+        return _is_same_class(find_class(class_path(kind), None), kind)
     except CassetteError:
         return False
 
@@ -69,23 +77,27 @@ def _is_same_class(found: type, kind: type) -> bool:
     if found is kind:
         return True
     codec = codec_for(found)
-    return codec is codec_for(kind) and (codec is not None or (is_plain(found) and is_plain(kind)))
+    return codec is codec_for(kind) and (
+        codec is not None or (is_plain_class(found) and is_plain_class(kind))
+    )
 
 
 def _require_class_name(value: Any, at: At) -> str:
     kind = type(value)
     if not is_findable(kind):
         raise CannotFreeze(
-            at, value, f"its class cannot be found again as {name_of(kind)}; define it at top level"
+            at,
+            value,
+            f"its class cannot be found again as {class_path(kind)}; define it at top level",
         )
-    return name_of(kind)
+    return class_path(kind)
 
 
 def _require_class(s: dict[str, Any], at: At, is_kind: Callable[[type], bool]) -> Any:
     kind = find_class(s["class"], (at, "class"))
     if not is_kind(kind):
         raise CassetteError(
-            f"{show(at)}: {s['class']!r} is not the class of a recorded {s['<type>']}"
+            f"{place_text(at)}: {s['class']!r} is not the class of a recorded {s['<type>']}"
         )
     return kind
 
@@ -123,7 +135,9 @@ def fill(instance: Any, values: dict[str, Any], at: At) -> Any:
     slots = slots_of(type(instance))
     for name, value in values.items():
         if name.startswith("__") and name.endswith("__"):
-            raise CassetteError(f"{show(at)}: {name!r} is not an attribute that a value can have")
+            raise CassetteError(
+                f"{place_text(at)}: {name!r} is not an attribute that a value can have"
+            )
         if name in slots:
             slots[name].__set__(instance, value)
         else:
@@ -178,7 +192,7 @@ def _thaw_enum(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if "name" in s:
         return kind._member_map_[s["name"]]
     if not issubclass(kind, enum.Flag):
-        raise CassetteError(f"{show(at)}: a member of {s['class']} needs a name")
+        raise CassetteError(f"{place_text(at)}: a member of {s['class']} needs a name")
     value = need(walk.thaw(s["value"], (at, "value")), int, at)
     combine = vars(enum.Flag)[
         "_missing_"
@@ -207,7 +221,7 @@ def _thaw_namedtuple(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     fields = walk.mapping(s["fields"], (at, "fields"))
     if set(fields) != set(kind._fields):
         raise CassetteError(
-            f"{show(at)}: {s['class']} has the fields {', '.join(kind._fields)} now"
+            f"{place_text(at)}: {s['class']} has the fields {', '.join(kind._fields)} now"
         )
     return tuple.__new__(kind, [fields[name] for name in kind._fields])
 
@@ -291,12 +305,12 @@ def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 _DATA_CLASSES = frozenset({"langgraph.store.base:Item"})
 
 
-def is_plain(kind: type) -> bool:
+def is_plain_class(kind: type) -> bool:
     """Whether all that an instance is stands in its slots and its dict, and the user wrote its
     class.
     """
     if issubclass(kind, BaseException) or (
-        is_library_class(kind) and name_of(kind) not in _DATA_CLASSES
+        is_library_class(kind) and class_path(kind) not in _DATA_CLASSES
     ):
         return False
     try:
@@ -314,7 +328,7 @@ def _freeze_plain(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
 
 
 def _thaw_plain(s: dict[str, Any], walk: Thawer, at: At) -> Any:
-    kind = _require_class(s, at, is_plain)
+    kind = _require_class(s, at, is_plain_class)
     return fill(bare(kind), walk.mapping(s["fields"], (at, "fields")), (at, "fields"))
 
 

@@ -41,7 +41,7 @@ class CannotFreeze(TapeError, TypeError):
     """A value (or a part of it) that no codec can write down so that it comes back as it was."""
 
     def __init__(self, at: At, value: Any, why: str = "") -> None:
-        self.place, self.kind = show(at), type_name(type(value))
+        self.place, self.kind = place_text(at), shown_type(type(value))
         super().__init__(f"{self.place}: cannot freeze a {self.kind}{': ' if why else ''}{why}")
 
 
@@ -59,7 +59,7 @@ class Codec(NamedTuple):
     shared: bool = False
 
 
-def show(at: At) -> str:
+def place_text(at: At) -> str:
     """`$.rows[3].name`: a place in words."""
     parts: list[str] = []
     while at is not None:
@@ -69,7 +69,7 @@ def show(at: At) -> str:
     return "$" + "".join(reversed(parts))
 
 
-def type_name(kind: type) -> str:
+def shown_type(kind: type) -> str:
     """The name a person knows: `tuple`, `pandas.DataFrame`, `Point`."""
     module = kind.__module__
     return (
@@ -122,7 +122,7 @@ class Freezer:
 
     def places(self) -> dict[int, str]:
         """Where each mutable object that was written stands, by its id."""
-        return {key: show(at) for key, (at, _) in self._seen.items()}
+        return {key: place_text(at) for key, (at, _) in self._seen.items()}
 
     def _forget_since(self, before: int) -> None:
         while len(self._seen) > before:
@@ -175,10 +175,10 @@ class Freezer:
         key = id(value)
         if key in self._open:
             raise CannotFreeze(
-                at, value, f"it contains itself (a cycle back to {show(self._seen[key][0])})"
+                at, value, f"it contains itself (a cycle back to {place_text(self._seen[key][0])})"
             )
         if key in self._seen:
-            return {SAME: show(self._seen[key][0])}
+            return {SAME: place_text(self._seen[key][0])}
         self._seen[key] = (at, value)
         self._open.add(key)
         try:
@@ -203,7 +203,9 @@ class Thawer:
         if kind is list:
             return self._thaw_list(structure, at)
         if kind is not dict:
-            raise CassetteError(f"{show(at)}: a {type_name(kind)} is not part of a frozen value")
+            raise CassetteError(
+                f"{place_text(at)}: a {shown_type(kind)} is not part of a frozen value"
+            )
         if TYPE in structure:
             return self._thaw_marked(structure, at)
         if SAME in structure:
@@ -222,7 +224,9 @@ class Thawer:
     def items(self, structure: Any, at: At) -> Iterator[tuple[Any, Any]]:
         for i, pair in enumerate(need(structure, list, at)):
             if type(pair) is not list or len(pair) != 2:
-                raise CassetteError(f"{show((at, i))}: an item is a list of a key and a value")
+                raise CassetteError(
+                    f"{place_text((at, i))}: an item is a list of a key and a value"
+                )
             yield self.thaw(pair[0], ((at, i), 0)), self.thaw(pair[1], ((at, i), 1))
 
     def _thaw_list(self, structure: list[Any], at: At) -> list[Any]:
@@ -239,7 +243,7 @@ class Thawer:
         for key, value in structure.items():
             if type(key) is not str or (key[:1] == "<" and not key.startswith("<secret:")):
                 raise CassetteError(
-                    f"{show(at)}: {key!r} is not a key of a frozen dict; write it as items"
+                    f"{place_text(at)}: {key!r} is not a key of a frozen dict; write it as items"
                 )
             values[key] = self.thaw(value, (at, key))
         return values
@@ -248,20 +252,22 @@ class Thawer:
         name = structure[TYPE]
         codec = self._find(name) if type(name) is str else None
         if codec is None:
-            raise CassetteError(f"{show(at)}: {name!r} is not a type that can be recorded")
+            raise CassetteError(f"{place_text(at)}: {name!r} is not a type that can be recorded")
         try:
             value = codec.thaw(structure, self, at)
         except CassetteError:
             raise
         except KeyError as missing:
-            raise CassetteError(f"{show(at)}: a recorded {name} without {missing}") from missing
+            raise CassetteError(
+                f"{place_text(at)}: a recorded {name} without {missing}"
+            ) from missing
         except Exception as reason:
-            raise CassetteError(f"{show(at)}: not a recorded {name}: {reason}") from reason
+            raise CassetteError(f"{place_text(at)}: not a recorded {name}: {reason}") from reason
         return self.built(value, at)
 
     def places(self) -> dict[str, Any]:
         """What stands at each place that was thawed."""
-        return {show(at): value for at, value in self._built}
+        return {place_text(at): value for at, value in self._built}
 
     def built(self, value: _Built, at: At) -> _Built:
         """Remember what stands at a place, for what is the same further on."""
@@ -272,14 +278,18 @@ class Thawer:
         places = self.places()
         place = need(structure[SAME], str, (at, SAME))
         if place not in places:
-            raise CassetteError(f"{show(at)}: same as {place!r}, which is not a place before it")
+            raise CassetteError(
+                f"{place_text(at)}: same as {place!r}, which is not a place before it"
+            )
         return places[place]
 
 
 def need(value: Any, kind: type, at: At) -> Any:
     """The value, if it is exactly of that type (a bool is not an int here)."""
     if type(value) is not kind:
-        raise CassetteError(f"{show(at)}: expected {kind.__name__}, not {type(value).__name__}")
+        raise CassetteError(
+            f"{place_text(at)}: expected {kind.__name__}, not {type(value).__name__}"
+        )
     return value
 
 

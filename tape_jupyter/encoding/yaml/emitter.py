@@ -39,7 +39,7 @@ from tape_jupyter.encoding.yaml.grammar import (
     RESERVED,
     UNWRITABLE,
     WORD,
-    bounded,
+    are_bounded,
     flawed,
 )
 from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
@@ -56,10 +56,10 @@ def emit(record: dict[str, Any]) -> str:
     infinities, numbers over 400 digits, over 64 levels, keys over 1,000 characters. The caller then
     keeps the body as text.
     """
-    return whole(lines(record) if record else "{}\n")
+    return whole_record(part_lines(record) if record else "{}\n")
 
 
-def lines(part: Mapping[str, Any]) -> str:
+def part_lines(part: Mapping[str, Any]) -> str:
     """The lines of a part of a record, not empty, as `emit` writes them between the marks."""
     out: list[str] = []
     _emit_map(out, part, "", "", 1)
@@ -67,7 +67,7 @@ def lines(part: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
-def whole(*parts: str) -> str:
+def whole_record(*parts: str) -> str:
     """The record whose parts have these lines; no two of them have a key in common."""
     return "".join(("---\n", *parts, "...\n"))
 
@@ -137,7 +137,7 @@ def _format_short_value(value: Any) -> str | None:
 
 def _format_numbers(values: list[int | float]) -> str:
     """JSON numbers, `, ` between them. A float has a point: YAML 1.1 takes `1e-07` for a text."""
-    text = ", ".join(map(repr, values)) if bounded(values) else "inf"
+    text = ", ".join(map(repr, values)) if are_bounded(values) else "inf"
     if "n" in text:  # of nan, inf
         raise CassetteError(
             f"NaN, infinity and numbers over {MAX_DIGITS} digits cannot be written as structure"
@@ -204,7 +204,7 @@ def _escape_match(found: re.Match[str]) -> str:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def parse(text: str, *, first_line: int = 1) -> dict[str, Any]:
+def parse_record(text: str, *, first_line: int = 1) -> dict[str, Any]:
     """The record of a text from `---` to `...`; lines may end in CR LF.
 
     `first_line` is the number of the text's first line in its file. Raises CassetteError, with the

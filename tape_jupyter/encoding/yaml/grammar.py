@@ -50,7 +50,7 @@ def flawed(text: str) -> bool:
     return bool(odd) and UNWRITABLE.search(odd.decode("utf-8", "surrogatepass")) is not None
 
 
-def bounded(numbers: list[int | float]) -> bool:
+def are_bounded(numbers: list[int | float]) -> bool:
     """Whether none is infinite or has more digits than may be (NaN goes unseen)."""
     return not numbers or (min(numbers) > -TOO_BIG and max(numbers) < TOO_BIG)
 

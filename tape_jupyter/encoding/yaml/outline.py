@@ -13,7 +13,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-from tape_jupyter.encoding.yaml.parser import KEY_ONLY, LINE, LITERAL, Reader, block, remember
+from tape_jupyter.encoding.yaml.parser import (
+    KEY_ONLY,
+    LINE,
+    LITERAL,
+    Reader,
+    block,
+    remember_meaning,
+)
 from tape_jupyter.errors import CassetteError
 
 _KEPT = 8  # outlines: as many sorts of replies as a program has
@@ -84,7 +91,7 @@ class Outline:
                 if value is _NEW:
                     value = reader.value(pos, raw)
                     if len(raw) <= _SHORT and raw[0] not in "[{":
-                        remember(_values, raw, value)
+                        remember_meaning(_values, raw, value)
             elif form == _BLOCK:
                 style, lines = next(values), next(values)
                 value = block(lines[:-1], column, style)

@@ -25,7 +25,7 @@ from tape_jupyter.encoding.yaml.grammar import (
     TOO_DEEP,
     UNWRITABLE,
     WORD,
-    bounded,
+    are_bounded,
     explain,
     flawed,
     no_value,
@@ -202,7 +202,7 @@ class Reader:
         value = None if kind in (0, KEY_ONLY) else self.scalar(pos, kind, found[kind])
         line = (found.end(1) - pos, found.end(2) - pos, told, kind, value)
         if after - pos <= _SHORT_LINE and kind not in (FLAT, EMPTY):
-            remember(_lines, self.text[pos:after], line)
+            remember_meaning(_lines, self.text[pos:after], line)
         return line
 
     def check_characters(self, pos: int, end: int) -> None:
@@ -268,7 +268,7 @@ class Reader:
             values = [None]  # type: ignore[list-item] # refused below
         if not NUMBER.issuperset(map(type, values)):
             raise self.error(pos, explain(self.text, pos))
-        if not bounded(values):
+        if not are_bounded(values):
             raise self.error(pos, BIG_NUMBER)
         return values
 
@@ -294,7 +294,7 @@ class Reader:
         return block(body, column, style), stop.end()
 
 
-def remember(known: dict[str, T], raw: str, told: T) -> None:
+def remember_meaning(known: dict[str, T], raw: str, told: T) -> None:
     """Records are alike and say the same again: keep what a text means, of so many texts."""
     if len(known) >= _REMEMBERED:
         known.clear()

@@ -24,7 +24,7 @@ from tape_jupyter.errors import BundleError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
 from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.experiments.checked_run import ReplayOptions
-from tape_jupyter.experiments.ddmin import Outcome, minimal
+from tape_jupyter.experiments.ddmin import Outcome, minimal_subset
 
 Pins = Mapping[str, str]
 """Versions of packages by their names."""
@@ -64,7 +64,7 @@ class GuiltyPackages:
         return "\n".join([f"{what} the difference, of {self.differing} that differ:", *rows, *when, end])  # fmt: skip
 
 
-def bisect(
+def bisect_packages(
     notebook: Path, good: str, bad: str, check: Check, requirements: Path | None = None,
     *, run: Run | None = None, tell: Tell = nobody,
 ) -> GuiltyPackages:  # fmt: skip
@@ -78,10 +78,12 @@ def bisect(
 def _build_runner(notebook: Path, check: Check) -> Run:
     def run_pins(pins: Pins) -> CheckedRun:
         try:
-            python = environments.made([f"{name}=={version}" for name, version in pins.items()])
+            python = environments.make_environment(
+                [f"{name}=={version}" for name, version in pins.items()]
+            )
         except BundleError as error:
             return CheckedRun("unresolved", why=error.reason)
-        return checked_run.replayed(notebook, check, ReplayOptions(python=str(python)))
+        return checked_run.replay_and_check(notebook, check, ReplayOptions(python=str(python)))
 
     return run_pins
 
@@ -133,7 +135,7 @@ class _Search:
             one, two = read_lock(Path(good)), read_lock(Path(bad))
             self._require_opposite_ends(one, two, good, bad)
         names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
-        made = minimal(names, lambda taken: self._find_outcome(_mix_pins(one, two, taken)))
+        made = minimal_subset(names, lambda taken: self._find_outcome(_mix_pins(one, two, taken)))
         return GuiltyPackages(
             [(name, one.get(name, ""), two.get(name, "")) for name in made.parts], len(names),
             len(self.known), sum(each.verdict == "unresolved" for each in self.known.values()),

@@ -70,12 +70,14 @@ def try_here(
         python = None
         if lock is not None:
             pins = [f"{name}=={version}" for name, version in read_lock(lock).items()]
-            python = str(environments.made(pins))
+            python = str(environments.make_environment(pins))
         files = (
             {} if recording is None else _read_files(recording, paths.folder(notebook.resolve()))
         )
         with _put_first_on_path(code):
-            return checked_run.replayed(notebook, check, ReplayOptions(files=files, python=python))
+            return checked_run.replay_and_check(
+                notebook, check, ReplayOptions(files=files, python=python)
+            )
     except BundleError as error:
         return CheckedRun("unresolved", why=error.reason)
     except TapeError as error:
@@ -86,7 +88,7 @@ def exit_code(run: CheckedRun) -> int:
     return {"passes": GOOD, "fails": BAD}.get(run.verdict, SKIP)
 
 
-def bisect(
+def bisect_revisions(
     notebook: Path, good: str, bad: str, check: Check, lock: str = "", tell: Tell = nobody
 ) -> GuiltyCommit:
     """Find it. `lock` is a file of the repository that names its packages. Raises TapeUsageError

@@ -20,7 +20,7 @@ MARK = ">>"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CauseNode:
     """A line of the tree: a code cell, or below it something that differs or was asked there.
     `span` is `RUN/ID` of a call.
     """
@@ -55,7 +55,7 @@ class Cause:
     own: float
     check: str
     sides: tuple[str, str]
-    tree: tuple[Node, ...] = ()
+    tree: tuple[CauseNode, ...] = ()
     notes: tuple[str, ...] = ()
     asked: int = 0
     cost: str = ""
@@ -118,7 +118,7 @@ class Cause:
         return [*self.notes, told]
 
 
-def told(outcomes: Mapping[str, Outcome], unswapped: Mapping[str, Any]) -> dict[str, Layer]:
+def tried_layers(outcomes: Mapping[str, Outcome], unswapped: Mapping[str, Any]) -> dict[str, Layer]:
     """The layers that were tried, then those that only differ."""
     made: dict[str, Layer] = dict(outcomes)
     for layer in unswapped:

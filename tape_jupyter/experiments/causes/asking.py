@@ -17,7 +17,7 @@ from typing import Any, TypedDict
 
 from tape_jupyter.cassette import records
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.cassette.records import moment, response_section
+from tape_jupyter.cassette.records import moment_text, response_section
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import Reply, Request, Where
 from tape_jupyter.errors import TapeError, TapeUsageError
@@ -71,7 +71,7 @@ class Asker:
     cassette: Cassette
     runs: str
     budget: Budget
-    send: Callable[[Request], Reply] = live.exchange
+    send: Callable[[Request], Reply] = live.send_live
     refused: str = ""
     """Why a request was not sent."""
     _added: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Asker:
 
     def _send_request(self, wanted: Mapping[str, Any]) -> bool:
         """Send one request and keep its answer; False, and `refused`, where it may not go out."""
-        request = records.request_of(wanted["request"])
+        request = records.section_request(wanted["request"])
         assert isinstance(request, Request)
         cost = price.estimate_unrecorded(request)
         try:
@@ -119,7 +119,7 @@ class Asker:
         finally:
             self.budget.settle(cost.most, paid)
         self._record_answer(
-            wanted, request, reply, moment(began), time.monotonic() - start, secrets
+            wanted, request, reply, moment_text(began), time.monotonic() - start, secrets
         )
         return True
 
@@ -132,12 +132,12 @@ class Asker:
         same = self.cassette.by_run.get(parent, {})
         kept = {key: same[key] for key in ("cell", "source", "session", "title") if same.get(key)}
         if self._take is None:
-            self._take = self.cassette.take(files.fresh(self.cassette.root, TAKE))
+            self._take = self.cassette.take(files.unused_name(self.cassette.root, TAKE))
         run = self._take.start_run(
             {"mode": "again", "parent": parent, **kept, "at": at}, {}, secrets
         )
         told = wanted["head"]
-        kit = registry.facts(request, reply).record()
+        kit = registry.call_facts(request, reply).record()
         head = records.Head(
             str(told["call"]), run, str(told["match"]), str(told["kind"]), Where(run, str(told["lineage"])), at,
             seconds, kit, apart=str(told.get("apart", "")),
@@ -158,5 +158,7 @@ class Asker:
             return ""
         spent = self.budget.spent + self.budget.unknown
         cost = f", {price.dollars(spent)}" if spent else ""
-        kept = f", kept in take {files.name_of(self._take.path)}" if self._take is not None else ""
+        kept = (
+            f", kept in take {files.take_name(self._take.path)}" if self._take is not None else ""
+        )
         return f"{cost}{kept}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.audit.drift import Drift, of_runs
-from tape_jupyter.audit.run_view import seen
+from tape_jupyter.audit.run_view import view_run
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.records import request_section, response_section
 from tape_jupyter.cassette.runs import RecordedRun
@@ -92,13 +92,13 @@ def differences(
     good: Side, bad: Side, sources: Sequence[str], ids: Sequence[str], code: tuple[SideSources, SideSources]
 ) -> Differences:  # fmt: skip
     """`sources` and `ids` are the notebook's code cells, `code` where the sides' code is found."""
-    cells = cells_of(bad, sources, ids, code[1])
+    cells = notebook_cells(bad, sources, ids, code[1])
     at = {cell.run.id: cell.number for cell in cells if cell.run is not None}
     cell_of = {run.id: at.get(bad.parent(run.id), 0) for run in bad.runs}
     replies: list[Part] = []
     asked_by_good: list[Entry] = []
     alike: list[tuple[Entry, Entry]] = []
-    for one, other in diff.paired(bad.calls, good.calls):
+    for one, other in diff.pair_calls(bad.calls, good.calls):
         if one is None or other is None:
             asked_by_good += [other] if other is not None else []
         elif one is not other and _to_comparable(one) != _to_comparable(other):
@@ -144,7 +144,7 @@ def _to_comparable(entry: Entry) -> Any:
 # ---------------------------------------------------------------- cells and their runs
 
 
-def cells_of(
+def notebook_cells(
     side: Side, sources: Sequence[str], ids: Sequence[str], code: SideSources
 ) -> list[Cell]:
     """The notebook's code cells, each with the recording that is of it and the code it was made of."""
@@ -268,7 +268,10 @@ _AROUND = ("library", "python", "platform", "local module", "environment", "hash
 def _find_drifts(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Drift]:
     """What lies around a cell and is of no other layer."""
     assert cell.run is not None
-    one, other = seen(good.cassette, run.id, limit=0), seen(bad.cassette, cell.run.id, limit=0)
+    one, other = (
+        view_run(good.cassette, run.id, limit=0),
+        view_run(bad.cassette, cell.run.id, limit=0),
+    )
     yield from (each for each in of_runs(one, other) if each.what.startswith(_AROUND))
 
 

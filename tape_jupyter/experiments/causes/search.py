@@ -17,7 +17,7 @@ from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.fragments import Fragment, Fragments, fragments
 from tape_jupyter.experiments.causes.parts import Differences, Part
 from tape_jupyter.experiments.check import Verdict
-from tape_jupyter.experiments.ddmin import Minimal, Outcome, minimal
+from tape_jupyter.experiments.ddmin import Minimal, Outcome, minimal_subset
 from tape_jupyter.experiments.trials.runner import Trial, TrialResult
 from tape_jupyter.providers import editing, http
 from tape_jupyter.secrets.registry import Secrets
@@ -57,7 +57,7 @@ class Search:
 
     @property
     def unresolved(self) -> int:
-        return sum(outcome(each) == "unresolved" for each in self.results.values())
+        return sum(check_outcome(each) == "unresolved" for each in self.results.values())
 
     def result(
         self, numbers: Sequence[int], replies: Mapping[int, tuple[str, Mapping[str, Any]]] | None = None
@@ -76,7 +76,7 @@ class Search:
     def note(self, key: tuple[Any, ...], found: TrialResult, words: str) -> None:
         self.results[key] = found
         self.seconds += found.run.seconds
-        self.tried(len(self.results), words, outcome(found))
+        self.tried(len(self.results), words, check_outcome(found))
 
     def _describe_trial(self, numbers: Sequence[int], told: Mapping[int, Any]) -> str:
         count = len(set(numbers))
@@ -84,7 +84,7 @@ class Search:
         return f"{whole} from the good run" if not told else "a part of a reply"
 
     def outcome(self, numbers: Sequence[int]) -> Outcome:
-        return outcome(self.result(numbers))
+        return check_outcome(self.result(numbers))
 
     # ------------------------------------------------------------ layers, parts
 
@@ -105,13 +105,13 @@ class Search:
         by_layer = self.by_layer()
         alone = [numbers for layer, numbers in by_layer.items() if layers[layer] == "flips"]
         if alone:
-            return minimal(min(alone, key=len), self.outcome).parts
+            return minimal_subset(min(alone, key=len), self.outcome).parts
         names = list(by_layer)
-        together: Minimal[str] = minimal(
+        together: Minimal[str] = minimal_subset(
             names, lambda some: self.outcome([each for name in some for each in by_layer[name]])
         )
         numbers = [each for name in names if name in together.parts for each in by_layer[name]]
-        return minimal(sorted(numbers), self.outcome).parts
+        return minimal_subset(sorted(numbers), self.outcome).parts
 
     # ------------------------------------------------------------ inside replies
 
@@ -142,13 +142,13 @@ class Search:
             except (TapeError, ValueError, TypeError, LookupError):
                 return "unresolved"  # no such reply can be made
             mark = ",".join(map(str, sorted(chosen)))
-            return outcome(self.result([*rest, number], {number: (mark, section)}))
+            return check_outcome(self.result([*rest, number], {number: (mark, section)}))
 
-        parts = minimal(range(len(places)), try_places).parts
+        parts = minimal_subset(range(len(places)), try_places).parts
         return [Place(part.id, places[each]) for each in parts]
 
 
-def outcome(result: TrialResult) -> Outcome:
+def check_outcome(result: TrialResult) -> Outcome:
     return _OUTCOMES[result.run.verdict]
 
 
@@ -196,7 +196,7 @@ def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
             return response_section(made_of(other, edit).reply, Secrets())
 
         return Inside(fragments(ours.message, theirs.message), build_from_message)
-    plain = [http.plain(each.headers, each.readable) for each in (bad, good)]
+    plain = [http.decoded_body(each.headers, each.readable) for each in (bad, good)]
     try:
         texts = [(each or b"").decode() for each in plain]
     except UnicodeDecodeError:

@@ -61,14 +61,14 @@ def side(roots: Sequence[Path], word: str) -> Side:
     for root in roots:
         if takes_files.stem(root) == word:
             return _build_side(word, Cassette.open(root))
-        if word in takes_files.names(root):
+        if word in takes_files.take_names(root):
             return _build_side(word, Cassette.open(root).take(word))
         cassette = Cassette.open(root)
         if word in cassette.by_run:
             return _build_side_as_of(word, cassette)
     have = [
         *map(takes_files.stem, roots),
-        *(each for root in roots for each in takes_files.names(root)),
+        *(each for root in roots for each in takes_files.take_names(root)),
     ]
     raise TapeUsageError(
         f"there is no take, cassette or run {word!r}; there are: {', '.join(have)}"

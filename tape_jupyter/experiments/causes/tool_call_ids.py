@@ -12,7 +12,12 @@ from typing import Any, cast
 
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.match_key import recorded_key
-from tape_jupyter.cassette.records import reply_of, request_of, request_section, response_section
+from tape_jupyter.cassette.records import (
+    request_section,
+    response_section,
+    section_reply,
+    section_request,
+)
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.experiments.causes.sides import Side
 from tape_jupyter.providers import http
@@ -67,7 +72,7 @@ class _RenamedEntry:
         told = _replace_ids(section, self._names)
         if told == section:
             return reply
-        return reply_of({key: each for key, each in told.items() if key != "sha256"})[0]
+        return section_reply({key: each for key, each in told.items() if key != "sha256"})[0]
 
 
 def _rename_request(
@@ -75,7 +80,7 @@ def _rename_request(
 ) -> Request | FunctionCall:
     section = request_section(request, Secrets(), digest=False)
     told = _replace_ids(section, names)
-    return request if told == section else request_of(told)
+    return request if told == section else section_request(told)
 
 
 def _find_match_key(entry: Entry, names: Mapping[str, str]) -> str:
@@ -111,7 +116,9 @@ def _find_returned_ids(calls: Sequence[Entry]) -> frozenset[str]:
     for entry in calls:
         request = entry.request() if entry.head().get("kind") == "model" else None
         if isinstance(request, Request):
-            found |= set(_find_ids(http.loads(http.plain(request.headers, request.body) or b"")))
+            found |= set(
+                _find_ids(http.loads(http.decoded_body(request.headers, request.body) or b""))
+            )
     return frozenset(found)
 
 
@@ -132,6 +139,6 @@ def _find_ids_in_reply(entry: Entry, ids: frozenset[str]) -> list[str]:
     reply = entry.reply()
     if not isinstance(reply, Reply):
         return []
-    text = (http.plain(reply.headers, reply.readable) or b"").decode("utf-8", "replace")
+    text = (http.decoded_body(reply.headers, reply.readable) or b"").decode("utf-8", "replace")
     at = {each: text.find(each) for each in ids}
     return sorted((each for each in ids if at[each] >= 0), key=at.__getitem__)

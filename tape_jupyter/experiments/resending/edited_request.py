@@ -27,7 +27,7 @@ def edited(request: Request, settings: Sequence[str], message: str | None) -> Re
     Raises TapeUsageError for what the request has no place for, and where it holds a masked secret.
     """
     coding = request.header("content-encoding")
-    plain = http.plain(request.headers, request.body)
+    plain = http.decoded_body(request.headers, request.body)
     if plain is None:
         raise TapeUsageError(f"the request's body ({coding}) cannot be opened, and is not sent")
     headers = tuple(

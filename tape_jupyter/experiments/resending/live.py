@@ -28,7 +28,7 @@ class _AsTheyAre(HTTPErrorProcessor):
     https_response = http_response
 
 
-def exchange(
+def send_live(
     request: Request, timeout: float = 600.0, clock: Callable[[], float] = time.monotonic
 ) -> Reply:
     """The reply, whole; one that broke off has the error that it ended with. Raises TapeUsageError

@@ -37,18 +37,18 @@ def estimate(before: Request, after: Request, reply: Reply) -> CostEstimate:
     """Of a changed request, by the tokens of the recorded one; the input in proportion to the
     request's length.
     """
-    recorded = registry.facts(before, reply)
+    recorded = registry.call_facts(before, reply)
     if recorded.provider in FREE:
         return CostEstimate("free", Decimal(0), Decimal(0))
     if recorded.usage is None:
         return CostEstimate("its cost is not known: the recorded reply tells no tokens")
     grown = len(after.body) / max(len(before.body), 1)
-    asked = registry.facts(after)
+    asked = registry.call_facts(after)
     other = asked.model != recorded.model
     facts = replace(recorded, model=asked.model, answered="" if other else recorded.answered)
     usage = recorded.usage
     counts = Usage(round(usage.input * grown) if grown != 1 else usage.input, usage.output)
-    expected = registry.cost(replace(facts, usage=counts))
+    expected = registry.call_cost(replace(facts, usage=counts))
     if expected is None:
         return CostEstimate(f"its price is not known ({facts.provider} {facts.model})")
     most = _estimate_most(facts, usage, before, after, other=other)
@@ -60,11 +60,11 @@ def estimate(before: Request, after: Request, reply: Reply) -> CostEstimate:
 
 def estimate_unrecorded(request: Request) -> CostEstimate:
     """Of a request like which none was recorded: each of its bytes may be a token."""
-    facts = registry.facts(request)
+    facts = registry.call_facts(request)
     if facts.provider in FREE:
         return CostEstimate("free", Decimal(0), Decimal(0))
     usage = Usage(len(request.body), 0)
-    least = registry.cost(replace(facts, usage=usage))
+    least = registry.call_cost(replace(facts, usage=usage))
     if least is None:
         return CostEstimate(f"its price is not known ({facts.provider} {facts.model})")
     most = _estimate_most(facts, usage, request, request, other=True)
@@ -79,7 +79,7 @@ def _estimate_most(
     most, and so is each byte for another model, which cuts it otherwise; whatever may go into the
     provider's cache is priced as that where it is dearer.
     """
-    body = http.loads(http.plain(after.headers, after.body) or b"")
+    body = http.loads(http.decoded_body(after.headers, after.body) or b"")
     limit = _find_token_limit(body) if isinstance(body, Mapping) else None
     if limit is None:
         return None
@@ -87,7 +87,7 @@ def _estimate_most(
     if other:
         asked = max(asked, len(after.body)) + _UNSEEN
     counts = [Usage(asked, limit), Usage(asked, limit, written=asked)]
-    prices = [registry.cost(replace(facts, usage=each)) for each in counts]
+    prices = [registry.call_cost(replace(facts, usage=each)) for each in counts]
     return max((price for price in prices if price is not None), default=None)
 
 
@@ -108,10 +108,10 @@ def paid(request: Request, reply: Reply) -> Decimal | None:
     """What a reply cost; None where its tokens or their price are not known. An error costs
     nothing.
     """
-    facts = registry.facts(request, reply)
+    facts = registry.call_facts(request, reply)
     if facts.provider in FREE or (reply.status or 0) >= 400:
         return Decimal(0)
-    return registry.cost(facts)
+    return registry.call_cost(facts)
 
 
 def dollars(price: Decimal) -> str:

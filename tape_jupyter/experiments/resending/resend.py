@@ -21,7 +21,7 @@ from tape_jupyter import __version__
 from tape_jupyter.cassette import match_key
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
-from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.cassette.runs import RESENT
 from tape_jupyter.cassette.takes import files, overrides
 from tape_jupyter.cassette.takes.promotion import RESENT_CALL, promote
@@ -37,7 +37,7 @@ from tape_jupyter.secrets.registry import Secrets
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ResendPlan:
     """What is about to be sent: in place of which call, with which key, and what that will cost."""
 
     book: Cassette
@@ -83,13 +83,13 @@ class Resent:
 
     def record(self) -> dict[str, Any]:
         return {
-            "take": files.name_of(self.take.path), "path": str(self.take.path), "call": self.of.name,
+            "take": files.take_name(self.take.path), "path": str(self.take.path), "call": self.of.name,
             "resent": self.entry.name, "status": self.reply.status, "difference": list(self.lines), "cost": self.cost,
             "promoted": self.promoted,
         }  # fmt: skip
 
     def text(self) -> str:
-        name = files.name_of(self.take.path)
+        name = files.take_name(self.take.path)
         lines = [f"  {line}" for line in self.lines] or ["  the answer is the same"]
         end = (
             f"it answers call {self.of.id} in take {name} now; to play it: --take {name}"
@@ -101,17 +101,17 @@ class Resent:
         )
 
 
-def plan(
+def plan_resend(
     cassettes: Sequence[Path], call: str, *, settings: Sequence[str] = (), message: str | None = None, of: str = "",
     key: str = "", environ: Mapping[str, str] | None = None,
-) -> Plan:  # fmt: skip
+) -> ResendPlan:  # fmt: skip
     """What would be sent. Sends nothing. Raises TapeUsageError, CassetteError."""
     root = override.holding(cassettes, {"call": call, "of": of})
     book = Cassette.open(root)
     if of:
-        files.require(root, of)
+        files.require_take(root, of)
         book = book.take(of)
-    entry = overrides.find(book, call)
+    entry = overrides.find_call(book, call)
     overrides.require_newest(entry, book)
     asked, said = entry.request(), entry.reply()
     if not isinstance(asked, Request) or not isinstance(said, Reply):
@@ -125,7 +125,7 @@ def plan(
     request = edited(asked, settings, message)
     sent = _add_headers(keys.with_key(request, os.environ if environ is None else environ, key))
     cost = price.estimate(asked, request, said)
-    return Plan(
+    return ResendPlan(
         book,
         entry,
         request,
@@ -136,7 +136,7 @@ def plan(
     )
 
 
-def send(planned: Plan, take: str = "", *, promoted: bool = False) -> Resent:
+def send_planned(planned: ResendPlan, take: str = "", *, promoted: bool = False) -> Resent:
     """Send it, and write the answer to the take (a new one by itself). Raises TapeUsageError,
     CassetteError.
     """
@@ -146,17 +146,17 @@ def send(planned: Plan, take: str = "", *, promoted: bool = False) -> Resent:
         if take
         else book
         if book.base is not None
-        else book.take(files.fresh(book.root, "resend"))
+        else book.take(files.unused_name(book.root, "resend"))
     )
     secrets = Secrets()
     secrets.learn_environment(os.environ)
     secrets.learn_request(planned.sent)
     began, start = datetime.now(UTC), time.monotonic()
-    reply = live.exchange(planned.sent)
+    reply = live.send_live(planned.sent)
     made = _write_answer(
-        goal, entry, planned.request, reply, moment(began), time.monotonic() - start, secrets
+        goal, entry, planned.request, reply, moment_text(began), time.monotonic() - start, secrets
     )
-    lines = tuple(diff.changed(entry, made))
+    lines = tuple(diff.changed_lines(entry, made))
     done = Resent(goal, made, entry, reply, lines, price.paid(planned.request, reply))
     if not promoted:
         return done
@@ -179,9 +179,9 @@ def _write_answer(
         header,
         secrets,
     )
-    asked = match_key.asked(request, secrets, exact=match_key.exact_digest(request))
+    asked = match_key.match_request(request, secrets, exact=match_key.exact_digest(request))
     told = of.head()
-    kit = registry.facts(request, reply).record()
+    kit = registry.call_facts(request, reply).record()
     head = Head(
         asked.match[:8], run, asked.match, str(told.get("kind", "host")), Where(run), at, seconds, kit,
         exact=asked.exact, asked=asked.json, apart=asked.apart,
@@ -213,7 +213,7 @@ def _diff_requests(before: Request, after: Request) -> list[str]:
 
 
 def _format_request(request: Request) -> list[str]:
-    body = listing.body(request.body, request.headers)
+    body = listing.readable_body(request.body, request.headers)
     return [
         request.url,
         *(

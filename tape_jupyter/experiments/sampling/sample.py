@@ -25,7 +25,7 @@ from tape_jupyter.cassette.takes.promotion import promote
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import TapeError, TapeUsageError
-from tape_jupyter.experiments.causes.parts import cells_of
+from tape_jupyter.experiments.causes.parts import notebook_cells
 from tape_jupyter.experiments.causes.sides import Side, SideSources
 from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.experiments.recorded_job import job_of, saved_cells
@@ -54,9 +54,9 @@ class Ask:
     key: str = ""
     name: str | None = None
 
-    def plan(self) -> resend.Plan:
-        return resend.plan(
-            listing.cassettes_of(self.notebook, self.name), self.call, settings=self.settings,
+    def plan(self) -> resend.ResendPlan:
+        return resend.plan_resend(
+            listing.list_cassettes(self.notebook, self.name), self.call, settings=self.settings,
             message=self.message, of=self.of, key=self.key,
         )  # fmt: skip
 
@@ -146,9 +146,9 @@ def _describe_endings(samples: Sequence[Sample]) -> list[str]:
     return [f"  of these {said.count(each)}: {each}" for each in dict.fromkeys(said)]
 
 
-def sample(
+def sample_answers(
     ask: Ask, count: int, check: Check, budget: Budget, *, calls: int = 4,
-    before: Callable[[resend.Plan, int], None] = lambda _plan, _missing: None, tell: Tell = nobody,
+    before: Callable[[resend.ResendPlan, int], None] = lambda _plan, _missing: None, tell: Tell = nobody,
 ) -> Sampled:  # fmt: skip
     """Have `count` answers, and the notebook continued with each.
 
@@ -188,12 +188,12 @@ def sample(
 class _Sender:
     """Sends the request, each time into a take of its own."""
 
-    def __init__(self, ask: Ask, planned: resend.Plan, prefix: str, budget: Budget) -> None:
+    def __init__(self, ask: Ask, planned: resend.ResendPlan, prefix: str, budget: Budget) -> None:
         self.ask, self.planned, self.prefix, self.budget = ask, planned, prefix, budget
         self.made: list[Sample] = []
         self.failed: list[str] = []
         self.stopped = ""
-        self._taken = set(files.names(planned.book.root))
+        self._taken = set(files.take_names(planned.book.root))
         self._lock = threading.Lock()
 
     def send(self) -> bool:
@@ -204,7 +204,7 @@ class _Sender:
             return False
         paid: Decimal | None = None
         try:
-            done = resend.send(self.ask.plan(), self._reserve_name())
+            done = resend.send_planned(self.ask.plan(), self._reserve_name())
             paid = done.paid
             self._keep_answer(done)
         except TapeError as error:
@@ -214,7 +214,7 @@ class _Sender:
         return True
 
     def _keep_answer(self, done: resend.Resent) -> None:
-        name = files.name_of(done.take.path)
+        name = files.take_name(done.take.path)
         try:
             promote(done.take)
         except TapeUsageError:  # an error, or cut short: the take keeps it
@@ -246,7 +246,7 @@ def _send_calls(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
 class _Continued:
     """The notebook replayed with an answer in the call's place, offline: a trial each."""
 
-    def __init__(self, ask: Ask, planned: resend.Plan, check: Check) -> None:
+    def __init__(self, ask: Ask, planned: resend.ResendPlan, check: Check) -> None:
         path, self.book, self.entry = ask.notebook.resolve(), planned.book, planned.entry
         saved = saved_cells(path)
         check.require(len(saved))
@@ -254,7 +254,7 @@ class _Continued:
             files.stem(self.book.path), self.book, current_runs(map(run_of, self.book.runs))
         )
         self.sources, ids = [cell.source for cell in saved], [cell.id for cell in saved]
-        cells = cells_of(side, self.sources, ids, SideSources(path, side))
+        cells = notebook_cells(side, self.sources, ids, SideSources(path, side))
         asked = side.parent(self.entry.run)
         own = (cell.number for cell in cells if cell.run and cell.run.id == asked)
         self.first = next(own, 0)
@@ -281,7 +281,7 @@ class _Continued:
         return runner.run(Trial(answers=[told], first=self.first)).run
 
 
-def _digest_plan(planned: resend.Plan) -> str:
+def _digest_plan(planned: resend.ResendPlan) -> str:
     """Of the call, and of what is sent in its place."""
     request = planned.request
     head = f"{planned.entry.name} {request.method} {request.url}\n"
@@ -297,7 +297,7 @@ def _find_answers(book: Cassette, prefix: str) -> list[Sample]:
     among them.
     """
     found = []
-    for name in files.names(book.root):
+    for name in files.take_names(book.root):
         start, _, number = name.rpartition("-")
         if start != prefix or not number.isdecimal():
             continue
@@ -322,8 +322,8 @@ def _is_answer(take: Cassette, entry: Entry) -> bool:
 
 def _summarize_reply(reply: Reply) -> str:
     """An answer in a line."""
-    told = conversation.gist(conversation.said(reply.headers, reply.readable), 200)
+    told = conversation.gist(conversation.reply_body_turns(reply.headers, reply.readable), 200)
     if told:
         return " ".join(told.split())
-    body = listing.body(reply.readable, reply.headers)
+    body = listing.readable_body(reply.readable, reply.headers)
     return " ".join(str(body).split())[:200]

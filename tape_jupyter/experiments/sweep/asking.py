@@ -61,7 +61,7 @@ class AskedAgain:
             goal.write_bytes(data)
 
 
-def kept(store: RowStore, key: str) -> AskedAgain:
+def kept_answers(store: RowStore, key: str) -> AskedAgain:
     """What was asked before; nothing where nothing was."""
     try:
         told = json.loads(store.get(f"takes/{key}.json"))
@@ -98,7 +98,7 @@ def ask(
     for number, (place, wanted) in enumerate(pairs):
         tell(f"asking again, paid {price.dollars(budget.spent)}", number, len(pairs))
         key = key_of(place, wanted)
-        before = kept(store, key)
+        before = kept_answers(store, key)
         if before.whole:
             continue
         try:
@@ -141,13 +141,13 @@ def _ask_missing(
         if name in made.done or not isinstance(request, Request):
             continue
         settings, message = candidates.settings_of(rule, request)
-        planned = resend.plan([path], entry.name, settings=settings, message=message)
+        planned = resend.plan_resend([path], entry.name, settings=settings, message=message)
         budget.require(planned.estimate)
         if not budget.reserve(planned.estimate.most):
             return False
         paid: Decimal | None = None
         try:
-            done = resend.send(planned, TAKE)
+            done = resend.send_planned(planned, TAKE)
             paid = done.paid
             made.live, made.cost = made.live + 1, made.cost + (paid or Decimal(0))
             promote(done.take)

@@ -106,7 +106,9 @@ def attempt(job: Attempt) -> Row:
         RowStore(job.results).put_row(job.key, row)
     except Exception as error:
         why = str(getattr(error, "strerror", None) or error or type(error).__name__)
-        raise RowNotKept(f"a row cannot be kept in {locations.shown(job.results)}: {why}") from None
+        raise RowNotKept(
+            f"a row cannot be kept in {locations.shown_place(job.results)}: {why}"
+        ) from None
     return row
 
 
@@ -145,18 +147,18 @@ def _find_last_name(calls: Sequence[_Named], *kinds: str) -> str:
 
 
 def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
-    wanted, check = candidates.of_record(job.candidate), Check.of(job.check)
+    wanted, check = candidates.candidate_of_record(job.candidate), Check.of(job.check)
     if job.kind == "bundle":
         return _run_bundle(job, wanted, check, recorded, limits)
     notebook = Path(job.at)
-    saved = headless_run.read(notebook)
+    saved = headless_run.read_notebook(notebook)
     node = _change_notebook(job, saved, wanted, notebook, recorded)
     files = _build_takes(job, saved, wanted, recorded)
-    python = environments.changed(wanted.packages) if wanted.packages else None
+    python = environments.changed_environment(wanted.packages) if wanted.packages else None
     options = ReplayOptions(
         asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
     )  # fmt: skip
-    return checked_run.replayed(notebook, check, options)
+    return checked_run.replay_and_check(notebook, check, options)
 
 
 def _build_takes(
@@ -183,16 +185,16 @@ def write_pages(job: Attempt) -> None:
     from tape_jupyter.bundle import replay as bundle_replay
     from tape_jupyter.bundle.archive import opened
 
-    wanted, recorded = candidates.of_record(job.candidate), _Recorded()
+    wanted, recorded = candidates.candidate_of_record(job.candidate), _Recorded()
     with suppress(Exception):
         if job.kind != "bundle":
-            saved = headless_run.read(Path(job.at))
+            saved = headless_run.read_notebook(Path(job.at))
             _change_notebook(job, saved, wanted, Path(job.at), recorded)
             _build_takes(job, saved, wanted, recorded)
             return
         with opened(job.at) as bundle, scratch("try") as folder:
             session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
-            saved = headless_run.read(session)
+            saved = headless_run.read_notebook(session)
             _change_notebook(job, saved, wanted, None, recorded)
             _write_answers(job, paths.folder(session), saved, wanted, recorded)
 
@@ -215,24 +217,24 @@ def _run_bundle(
     with opened(job.at) as bundle, scratch("try") as folder:
         bundle_replay.runnable(bundle, want)
         session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
-        saved = headless_run.read(session)
+        saved = headless_run.read_notebook(session)
         node = _change_notebook(job, saved, wanted, None, recorded)
         session.write_text(nbformat.writes(node), encoding="utf-8")  # type: ignore[no-untyped-call]
         answered = _write_answers(job, paths.folder(session), saved, wanted, recorded)
         if wanted.packages:
             kept = [str(each) for each in bundle.manifest.kit.get("distributions") or ()]
-            python = str(environments.changed(wanted.packages, kept))
+            python = str(environments.changed_environment(wanted.packages, kept))
         else:
             python = bundle_replay.interpreter(
                 bundle, want, lambda _what, _done, _all: None, folder, []
             )
         proof = process.ProofJob(
             str(session), str(folder / "home"), python, asking.TAKE if answered else "",
-            bundle_replay.pace_of(bundle.manifest, want), caches.variables(), job.timeout,
+            bundle_replay.chosen_pace(bundle.manifest, want), caches.cache_variables(), job.timeout,
             question=check.expression,
         )  # fmt: skip
         began = time.perf_counter()
-        done = process.run(proof, lambda *_: None, lambda _: None, limits.started)
+        done = process.run_proof(proof, lambda *_: None, lambda _: None, limits.started)
         cells = [
             ShownCell(out.outputs, saved.cells[out.index].outputs, out.ran) for out in done.outs
         ]
@@ -263,7 +265,7 @@ def _change_notebook(
 
 def _diff_code(saved: NotebookNode, node: NotebookNode) -> Iterator[str]:
     """A unified diff of each code cell that is another."""
-    code = [headless_run.runs(cell) for cell in saved.cells]
+    code = [headless_run.has_code(cell) for cell in saved.cells]
     for number, (old, new) in enumerate(
         itertools.compress(zip(saved.cells, node.cells, strict=True), code), 1
     ):
@@ -297,16 +299,16 @@ def _write_answers(
         for rule in wanted.overrides:
             for entry in candidates.fitting(rule, calls):
                 answer = (
-                    edits.given(entry, message=rule["message"])
+                    edits.given_edit(entry, message=rule["message"])
                     if "message" in rule
-                    else edits.made_of(entry, candidates.edit_of(rule))
+                    else edits.made_of(entry, candidates.rule_edit(rule))
                 )
                 book.put(entry, answer, asking.TAKE)
                 recorded.fits += 1
                 answered = True
         if job.page:
             _write_page(
-                job, book.take(asking.TAKE) if asking.TAKE in takes_files.names(path) else book
+                job, book.take(asking.TAKE) if asking.TAKE in takes_files.take_names(path) else book
             )
     return answered
 
@@ -317,7 +319,7 @@ def _lay_answers(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Record
     """
     if not wanted.requests:
         return False
-    made = asking.kept(RowStore(job.results), job.asked)
+    made = asking.kept_answers(RowStore(job.results), job.asked)
     if not made.whole:
         raise TapeUsageError(
             "its calls were not all asked again: a limit was reached, or no answer came"
@@ -335,7 +337,7 @@ def takes_files_of(tapes: Path) -> list[Path]:
 def _index_cells(saved: NotebookNode) -> Any:
     """Tells which code cell a run is of, 0 where that cannot be told."""
     known: dict[str, int] = {}
-    cells = [cell for cell in saved.cells if headless_run.runs(cell)]
+    cells = [cell for cell in saved.cells if headless_run.has_code(cell)]
     for number, cell in enumerate(cells, 1):
         for name in (str(cell.get("id") or ""), *digests(cell.source)):
             known.setdefault(name, number)
@@ -351,7 +353,7 @@ def _write_page(job: Attempt, book: Cassette) -> None:
     from tape_jupyter.reports import page
 
     notes: list[str] = []
-    text = "".join(page.page(book, notes, lambda _done, _total: None))
+    text = "".join(page.page_pieces(book, notes, lambda _done, _total: None))
     RowStore(job.results).put(f"pages/{job.key}.html", text.encode())
 
 

@@ -93,7 +93,7 @@ class Candidate:
         FitsNothing, TapeUsageError.
         """
         made = copy.deepcopy(saved)
-        cells = [cell for cell in made.cells if headless_run.runs(cell)]
+        cells = [cell for cell in made.cells if headless_run.has_code(cell)]
         sources = self.sources or (_read_revision(notebook, self.git) if self.git else ())
         _replace_sources(cells, sources, self.name)
         for rule in self.cells:
@@ -102,7 +102,7 @@ class Candidate:
         return made
 
 
-def read(file: Path) -> Candidate:
+def read_candidate(file: Path) -> Candidate:
     """The candidate of a file. Raises TapeUsageError naming file and key."""
     try:
         told = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -125,7 +125,7 @@ def read(file: Path) -> Candidate:
         raise TapeUsageError(f'{file}: packages is a list of requirements: ["httpx==0.28.1"]')
     sources: Sequence[tuple[str, str]] = ()
     if told.get("notebook"):
-        other = headless_run.read(file.parent / str(told["notebook"]))
+        other = headless_run.read_notebook(file.parent / str(told["notebook"]))
         sources = _read_sources(other)
     name = str(told.get("name") or file.stem)
     if name == AS_RECORDED:
@@ -141,7 +141,7 @@ def read(file: Path) -> Candidate:
     return made
 
 
-def of_record(told: Mapping[str, Any]) -> Candidate:
+def candidate_of_record(told: Mapping[str, Any]) -> Candidate:
     """What `record` gave."""
     return Candidate(**{**told, "sources": tuple((one, two) for one, two in told["sources"])})
 
@@ -202,7 +202,7 @@ _CHECKS = {"cell": _check_cell, "override": _check_override, "request": _check_r
 
 
 def _read_sources(notebook: NotebookNode) -> list[tuple[str, str]]:
-    cells = [cell for cell in notebook.cells if headless_run.runs(cell)]
+    cells = [cell for cell in notebook.cells if headless_run.has_code(cell)]
     return [(str(cell.get("id") or ""), cell.source) for cell in cells]
 
 
@@ -293,11 +293,11 @@ def _read_asked_text(entry: Entry) -> str:
     asked = entry.request()
     if isinstance(asked, FunctionCall):
         return json.dumps(dict(asked.arguments), ensure_ascii=False, default=str)
-    body = http.plain(asked.headers, asked.body) or b""
+    body = http.decoded_body(asked.headers, asked.body) or b""
     return f"{asked.method} {asked.url}\n{body.decode('utf-8', 'replace')}"
 
 
-def edit_of(rule: Mapping[str, Any]) -> dict[str, Any]:
+def rule_edit(rule: Mapping[str, Any]) -> dict[str, Any]:
     """The edit of a rule's override, as cassette/takes/edits.py has them."""
     if "text" in rule:
         return {"form": "text", "text": str(rule["text"])}
@@ -316,7 +316,7 @@ def settings_of(rule: Mapping[str, Any], request: Request) -> tuple[list[str], s
     message = rule.get("message")
     if "replace" not in rule:
         return settings, None if message is None else str(message)
-    body = http.loads(http.plain(request.headers, request.body) or b"")
+    body = http.loads(http.decoded_body(request.headers, request.body) or b"")
     for name in ("messages", "input", "contents", "system", "systemInstruction", "instructions"):
         told = body.get(name) if isinstance(body, Mapping) else None
         if told is not None and (new := _replace_texts(told, rule)) != told:

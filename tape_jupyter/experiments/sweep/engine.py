@@ -61,7 +61,7 @@ class Processes:
         self.count = count
 
     def executor(self) -> Executor:
-        return ProcessPoolExecutor(self.count, _prepare_context(), initializer=worker.begin)
+        return ProcessPoolExecutor(self.count, _prepare_context(), initializer=worker.start_worker)
 
     def broken(self) -> bool:
         return False  # its futures say so
@@ -93,7 +93,7 @@ def _ignore_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class Given:
+class GivenExecutor:
     """An executor that somebody else made, and that is theirs to close."""
 
     def __init__(self, executor: Executor, count: int) -> None:
@@ -106,17 +106,17 @@ class Given:
         return False
 
 
-def given(workers: Any) -> Given:
+def given_executor(workers: Any) -> GivenExecutor:
     """An executor, or a client of Dask with as many workers as it has now. Raises TapeUsageError for
     what is neither.
     """
     if isinstance(workers, Executor):
-        return Given(workers, int(getattr(workers, "_max_workers", 0)) or 2)
+        return GivenExecutor(workers, int(getattr(workers, "_max_workers", 0)) or 2)
     if not hasattr(workers, "get_executor"):
         kind = type(workers).__name__
         raise TapeUsageError(f"workers: a {kind} is no executor and no client of Dask")
     count = len(workers.scheduler_info(n_workers=-1)["workers"]) or 1
-    return Given(workers.get_executor(pure=False), count)
+    return GivenExecutor(workers.get_executor(pure=False), count)
 
 
 class Dask:
@@ -211,7 +211,7 @@ def _parse_count(word: str) -> int:
     return int(word)
 
 
-def run(
+def run_jobs(
     jobs: Iterable[Attempt], store: RowStore, workers: Workers, done: Callable[[Row], None]
 ) -> None:
     """Have a row of each; `done` hears of it once it is in the store. On Ctrl-C what is done stays
@@ -230,7 +230,9 @@ class _Engine:
     def run(self, jobs: Iterator[Attempt]) -> None:
         while True:
             executor = self._workers.executor()
-            own = isinstance(executor, ProcessPoolExecutor) and not isinstance(self._workers, Given)
+            own = isinstance(executor, ProcessPoolExecutor) and not isinstance(
+                self._workers, GivenExecutor
+            )
             try:
                 if self._run_on_executor(executor, jobs):
                     return
@@ -253,7 +255,7 @@ class _Engine:
                 if job is None:
                     break
                 try:
-                    waiting[executor.submit(worker.run, job)] = job
+                    waiting[executor.submit(worker.run_attempt, job)] = job
                 except Exception:  # broken, or shut down; each kind has its own
                     self._again.append(job)
                     broken = True

@@ -58,12 +58,12 @@ class RunLimits:
 
 
 def _kill_processes(roots: list[int]) -> None:
-    for pid in below(roots):
+    for pid in process_tree(roots):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
 
 
-def below(roots: list[int]) -> list[int]:
+def process_tree(roots: list[int]) -> list[int]:
     """These processes and all that they started, those of them that are there."""
     children: dict[int, list[int]] = {}
     for pid, parent in _list_parents():
@@ -95,7 +95,7 @@ def _list_parents() -> Iterator[tuple[int, int]]:
 def _measure_memory(roots: list[int]) -> int:
     """Bytes in memory of all their processes; 0 where the system does not tell."""
     total = 0
-    for pid in below(roots):
+    for pid in process_tree(roots):
         with suppress(OSError, ValueError, IndexError):
             pages = Path("/proc", str(pid), "statm").read_text("ascii").split()[1]
             total += int(pages) * os.sysconf("SC_PAGE_SIZE")

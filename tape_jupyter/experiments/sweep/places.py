@@ -33,7 +33,7 @@ class TriedPlace:
     digest: str
 
 
-def found(wheres: Sequence[str], apart: Sequence[str | Path] = ()) -> list[TriedPlace]:
+def found_places(wheres: Sequence[str], apart: Sequence[str | Path] = ()) -> list[TriedPlace]:
     """All of them, each once, in their order. What a sweep itself writes (`apart`) is no part of
     any. Raises TapeUsageError where there is none.
     """
@@ -149,7 +149,7 @@ def _find_at_url(url: str) -> Iterator[TriedPlace]:
                 yield TriedPlace(str(files.unstrip_protocol(name)), "bundle", digest)
     except Exception as error:  # stores have each their own
         raise TapeUsageError(
-            f"{locations.shown(url)}: it cannot be reached: {str(error).splitlines()[:1]}"
+            f"{locations.shown_place(url)}: it cannot be reached: {str(error).splitlines()[:1]}"
         ) from error
 
 
@@ -159,8 +159,8 @@ def store_of(url: str) -> tuple[Any, str]:
         found_: tuple[Any, str] = importlib.import_module("fsspec.core").url_to_fs(url)
     except ImportError:
         raise TapeUsageError(
-            f"{locations.shown(url)}: URLs need another package: pip install 'tape-jupyter[remote]'"
+            f"{locations.shown_place(url)}: URLs need another package: pip install 'tape-jupyter[remote]'"
         ) from None
     except ValueError as error:
-        raise TapeUsageError(f"{locations.shown(url)}: {error}") from error
+        raise TapeUsageError(f"{locations.shown_place(url)}: {error}") from error
     return found_

@@ -25,13 +25,13 @@ td pre { margin: .4em 0 0; white-space: pre-wrap; } td summary { cursor: pointer
 .added { color: var(--good); } .removed { color: var(--bad); }"""
 
 
-def lines(sweep: Sweep) -> Iterator[str]:
+def sweep_lines(sweep: Sweep) -> Iterator[str]:
     """A row a line."""
     for row in sweep.rows():
         yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def junit(sweep: Sweep) -> Iterator[str]:
+def sweep_junit(sweep: Sweep) -> Iterator[str]:
     """A testsuite a candidate, a testcase a run."""
     suites: dict[str, list[Row]] = {name: [] for name in sweep.summary.names}
     for row in sweep.rows():
@@ -61,7 +61,7 @@ def junit(sweep: Sweep) -> Iterator[str]:
     yield "\n"
 
 
-def html(sweep: Sweep, out: Path) -> Iterator[str]:
+def sweep_html(sweep: Sweep, out: Path) -> Iterator[str]:
     """The page; a run's name leads to its calls in the viewer, where they were written, and what a
     candidate has otherwise in the run's code stands below it.
     """
@@ -105,7 +105,7 @@ def _format_count(number: int, what: str) -> str:
 
 
 def _format_row(sweep: Sweep, row: Row, out: Path) -> str:
-    place = escape(locations.shown(row["place"]))
+    place = escape(locations.shown_place(row["place"]))
     page = _find_page(sweep.store.place, row["key"], out)
     run = f'<a href="{escape(page)}">{place}</a>' if page else place
     verdict = row["end"] or row["verdict"]

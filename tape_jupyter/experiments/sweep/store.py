@@ -38,7 +38,7 @@ class RowStore:
             raise
         except Exception as error:
             raise TapeUsageError(
-                f"{locations.shown(self.place)}: results cannot be written there: {_describe_error(error)}"
+                f"{locations.shown_place(self.place)}: results cannot be written there: {_describe_error(error)}"
             ) from error
 
     def put_row(self, key: str, row: Row) -> None:

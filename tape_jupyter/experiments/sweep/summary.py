@@ -126,7 +126,7 @@ class SweepSummary:
 
     def _describe_end(self, end: str, count: int) -> str:
         place, why = self.first_end[end]
-        name = locations.shown(place)
+        name = locations.shown_place(place)
         return f"! {count} rows: {end} ({why if name in why else f'{name}: {why}'})"
 
     def record(self) -> dict[str, Any]:

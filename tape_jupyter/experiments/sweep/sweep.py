@@ -105,11 +105,12 @@ def try_candidates(
     those of SweepOptions. Bundles run without being asked. Raises TapeUsageError.
     """
     where = [wheres] if isinstance(wheres, str | Path) else list(wheres)
-    tried = [each if isinstance(each, Candidate) else candidates.read(Path(each)) for each in candidates_]  # fmt: skip
-    found = places.found([str(each) for each in where], [results])
+    tried = [each if isinstance(each,
+    Candidate) else candidates.read_candidate(Path(each)) for each in candidates_]  # fmt: skip
+    found = places.found_places([str(each) for each in where], [results])
     wanted = SweepOptions(check=check, results=str(results), **options)
     if not isinstance(workers, str):
-        return sweep(found, tried, wanted, engine.given(workers))
+        return sweep(found, tried, wanted, engine.given_executor(workers))
     with engine.workers_of(str(workers)) as own:
         return sweep(found, tried, wanted, own)
 
@@ -156,7 +157,7 @@ def sweep(
             for job, own in zip(jobs.values(), wanted, strict=True)
             if own and job.key not in done
         )
-        engine.run(left, store, workers, keep_row)
+        engine.run_jobs(left, store, workers, keep_row)
 
     tell("runs tried", len(done), len(jobs))
     run_jobs(recorded=True)

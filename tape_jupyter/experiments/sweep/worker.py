@@ -10,7 +10,7 @@ from multiprocessing import parent_process
 from types import FrameType
 
 from tape_jupyter.experiments.sweep.attempt import Attempt, attempt
-from tape_jupyter.experiments.sweep.limits import below
+from tape_jupyter.experiments.sweep.limits import process_tree
 from tape_jupyter.experiments.sweep.store import Row
 
 _ENDED = 143
@@ -24,7 +24,7 @@ class _Process:
     busy = False
 
 
-def run(job: Attempt) -> Row:
+def run_attempt(job: Attempt) -> Row:
     """Run an attempt. In a process of a pool that is asked to end meanwhile, its kernel is put away
     and the process ends.
     """
@@ -39,7 +39,7 @@ def run(job: Attempt) -> Row:
         _Process.busy = False
 
 
-def begin() -> None:
+def start_worker() -> None:
     """What a process of a pool does first. SIGTERM ends it, and the attempt under way as Ctrl-C
     does; a parent that is gone ends all of it.
     """
@@ -62,7 +62,7 @@ def _watch_parent() -> None:
         return
     parent.join()
     own = os.getpid()
-    for pid in reversed(below([own])):
+    for pid in reversed(process_tree([own])):
         if pid != own:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)

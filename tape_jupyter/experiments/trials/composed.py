@@ -42,7 +42,7 @@ class _Added(Entry):
         names = (str(head["call"]), run, str(head["match"]), str(head.get("lineage", "")))
         super().__init__(book, (0, 0), names, str(head.get("apart", "")))
         self.told = {**told, "head": {**head, "run": run}}
-        self.given = records.reply_of(told["response"], book.assets)[0]
+        self.given = records.section_reply(told["response"], book.assets)[0]
 
 
 class ComposedCassette(Cassette):
@@ -76,7 +76,7 @@ class ComposedCassette(Cassette):
     def answer(self, run: str, call: str, response: Mapping[str, Any]) -> None:
         """Answer a recorded call by this `response:` section. KeyError for a call that is not there."""
         replaced = self.by_name[run, call]
-        reply = records.reply_of(response, self.assets)[0]
+        reply = records.section_reply(response, self.assets)[0]
         self._apply_override(_Answered(self, replaced, reply))
 
     def add(self, run: str, calls: Iterable[Mapping[str, Any]]) -> None:

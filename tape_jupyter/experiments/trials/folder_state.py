@@ -20,7 +20,7 @@ State = dict[str, Content]
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedFolder:
+class TrialFolder:
     """`seen` is what cells see, `below` the person's own; `written`, where there is an overlay,
     holds whatever was written.
     """

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 
 
-def imported(before: Collection[str]) -> list[str]:
+def imported_since(before: Collection[str]) -> list[str]:
     """The modules that were imported since then, in their order: of the interpreter and of installed
     packages alone, since a notebook's own may change or do anything.
     """

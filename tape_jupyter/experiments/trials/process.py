@@ -34,12 +34,12 @@ from typing import Any, NoReturn
 
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.call import Request
-from tape_jupyter.dataflow.isolated.worker import FreshShell, execute, shell
+from tape_jupyter.dataflow.isolated.worker import FreshShell, execute_in_shell, shell
 from tape_jupyter.errors import TapeError
-from tape_jupyter.experiments.check import Check, ShownCell, answered, ends, judged
+from tape_jupyter.experiments.check import Check, ShownCell, ends, judged, run_check
 from tape_jupyter.experiments.trials.composed import ComposedCassette
-from tape_jupyter.experiments.trials.folder_state import WatchedFolder
-from tape_jupyter.experiments.trials.preloaded import import_modules, imported
+from tape_jupyter.experiments.trials.folder_state import TrialFolder
+from tape_jupyter.experiments.trials.preloaded import import_modules, imported_since
 from tape_jupyter.session.cell import TapedCell
 
 WORTH = 20
@@ -59,7 +59,7 @@ class TrialProcess:
     channels: list[socket.socket]
     shell: FreshShell
     cassette: ComposedCassette
-    folder: WatchedFolder
+    folder: TrialFolder
     shown: list[list[Any]] = field(default_factory=list)
     ran: int = 0
     ended: bool = False
@@ -81,7 +81,7 @@ class TrialProcess:
             if _fork is None or _fork() == 0:
                 self._serve_trials(number, sources)
         self._run_cells(sources, self.job["last"])
-        told = {**self._build_result(), "imports": imported(self.modules)}
+        told = {**self._build_result(), "imports": imported_since(self.modules)}
         self._send_message(self.channels[-1], {**told, "seconds": _clock() - started})
         _exit(0)
 
@@ -178,7 +178,7 @@ class TrialProcess:
         """Go on in place of the process that this is a fork of."""
         from tape_jupyter.session import session
 
-        deck = session.get()
+        deck = session.current_session()
         deck.continue_in_fork()
         deck.session_options.update(options)
 
@@ -197,8 +197,8 @@ class TrialProcess:
         while self.ran < until and not self.ended:
             number = self.ran
             self.ran += 1
-            ran = execute(self.shell, sources[number], self.job["cells"][number])
-            shown = outputs.merged(list(ran["outputs"]))
+            ran = execute_in_shell(self.shell, sources[number], self.job["cells"][number])
+            shown = outputs.merge_streams(list(ran["outputs"]))
             if ran["error"] and not outputs.failure_of(shown)[0]:  # it cleared what it showed
                 shown.append({"output_type": "error", "ename": ran["error"], "evalue": ""})
             self.shown.append(shown)
@@ -214,7 +214,7 @@ class TrialProcess:
             ShownCell(own, self.job["saved"] if number == check.number else (), number <= self.ran)
             for number, own in enumerate(shown, 1)
         ]
-        answer = answered(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
+        answer = run_check(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
         run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_settled())
         wanted = (
             _describe_unmatched_call(self.cell)
@@ -287,23 +287,23 @@ def _start_process(job: Mapping[str, Any], channels: list[socket.socket]) -> Tri
     import time_machine  # noqa: F401 - a taped cell does: once, not in each trial
 
     from tape_jupyter import load_ipython_extension
-    from tape_jupyter.jupyter.magics import loaded
+    from tape_jupyter.jupyter.magics import loaded_runner
     from tape_jupyter.session import session
 
     cassette = ComposedCassette.open(job["cassette"])
     cassette.keep_runs(job["runs"])
     for run, cell in job["ids"].items():
         cassette.hold(run, {"cell": cell}, {})
-    session.get().cassette(Path(job["plays"]), cassette)
+    session.current_session().cassette(Path(job["plays"]), cassette)
     live = shell()
-    deck = session.get()
+    deck = session.current_session()
     live.events.register("post_run_cell", lambda _: process.keep(deck.active))
     load_ipython_extension(live)
-    if (cells := loaded(live)) is not None:
+    if (cells := loaded_runner(live)) is not None:
         cells.summarises = False
     if job["check"]["kind"] != "output":
         live.InteractiveTB.set_mode("Minimal")  # nobody reads it
-    watched = WatchedFolder(*(Path(each) if each else None for each in job["folder"]))  # type: ignore[arg-type]
+    watched = TrialFolder(*(Path(each) if each else None for each in job["folder"]))  # type: ignore[arg-type]
     process = TrialProcess(job, channels, live, cassette, watched)
     return process
 

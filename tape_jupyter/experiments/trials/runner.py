@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from tape_jupyter.errors import TapeError
 from tape_jupyter.experiments.check import Check, CheckedRun
-from tape_jupyter.isolation.namespaces import can_cut, guards, without_network
+from tape_jupyter.isolation.namespaces import can_cut, namespace_guards, without_network
 
 if TYPE_CHECKING:
     from tape_jupyter.headless.folders import RunFolder
@@ -144,7 +144,7 @@ class TrialRunner:
     @property
     def guards(self) -> tuple[str, ...]:
         """What keeps the trials from the network, in words."""
-        return guards()
+        return namespace_guards()
 
     def run(self, trial: Trial) -> TrialResult:
         """Run one trial. Raises TapeError where its process is gone."""

@@ -76,7 +76,7 @@ _Told = tuple[str, str, dict[str, Any], dict[str, Any]]
 
 def _describe_tool_call(recording: Recording, call: RecordedCall) -> _Told:
     assert isinstance(call.request, FunctionCall)
-    arguments, same = plain_bodies.arguments(call.request)
+    arguments, same = plain_bodies.plain_arguments(call.request)
     value = call.reply if isinstance(call.reply, Value) else Value()
     if value.error is not None:
         kind, message = plain_bodies.error(value.error)
@@ -103,8 +103,8 @@ def _describe_http_call(recording: Recording, call: RecordedCall) -> _Told | Non
     ):
         return None
     known = registry.identify(asked)
-    body = plain_bodies.parsed(asked.headers, asked.body)
-    answer = editing.message_of(asked, said)
+    body = plain_bodies.parse_body(asked.headers, asked.body)
+    answer = editing.reply_message(asked, said)
     if known.wire in _ENDPOINTS and isinstance(body, Mapping) and answer is not None:
         recording.lost[_HEAD] += 1
         recording.lost[_STREAMS] += "stream" in body
@@ -133,13 +133,13 @@ def _encode_body(side: Request | Reply) -> dict[str, Any]:
     """A body as agenttape's HTTP calls have it: JSON (and its bytes, where it was written in
     another way), or text.
     """
-    data = plain_bodies.plain(side.headers, side.body)
+    data = plain_bodies.plain_body(side.headers, side.body)
     if not data:
         return {}
-    text, coded = plain_bodies.spelled(data)
+    text, coded = plain_bodies.text_or_base64(data)
     if coded:
         return {"body_b64": text}
-    found = plain_bodies.parsed((), data) if "json" in _find_content_type(side) else None
+    found = plain_bodies.parse_body((), data) if "json" in _find_content_type(side) else None
     if found is None:
         return {"text": text}
     same = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace") == data

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from tape_jupyter.core.call import Headers, Reply, Request
-from tape_jupyter.exporters.plain_bodies import plain, spelled
+from tape_jupyter.exporters.plain_bodies import plain_body, text_or_base64
 from tape_jupyter.exporters.recording import File, RecordedCall, Recording
 
 TITLE = "HAR 1.2"
@@ -63,7 +63,7 @@ def _build_request(asked: Request) -> dict[str, Any]:
         "bodySize": len(asked.body),
     }  # fmt: skip
     if asked.body:
-        text, coded = spelled(asked.body)
+        text, coded = text_or_base64(asked.body)
         kind = asked.header(
             "content-type", "application/json" if asked.body[:1] in (b"{", b"[") else ""
         )
@@ -76,8 +76,8 @@ def _build_request(asked: Request) -> dict[str, Any]:
 
 
 def _build_response(said: Reply) -> dict[str, Any]:
-    body = plain(said.headers, said.body)
-    text, coded = spelled(body)
+    body = plain_body(said.headers, said.body)
+    text, coded = text_or_base64(body)
     content: dict[str, Any] = {
         "size": len(body),
         "mimeType": said.header("content-type"),

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.exporters.plain_bodies import parsed
+from tape_jupyter.exporters.plain_bodies import parse_body
 from tape_jupyter.exporters.recording import File, RecordedCall, Recording
 from tape_jupyter.providers import editing, registry
 
@@ -26,8 +26,8 @@ def write(recording: Recording) -> list[File]:
     asked: dict[str, list[Any]] = {}
     said: dict[str, list[Any]] = {}
     for call, request, reply in recording.exchanges("a batch file"):
-        wire = registry.identify(request).wire or registry.facts(request).wire
-        body = parsed(request.headers, request.body)
+        wire = registry.identify(request).wire or registry.call_facts(request).wire
+        body = parse_body(request.headers, request.body)
         form = "openai" if wire in _OPENAI else wire
         if form not in ("openai", "anthropic") or not isinstance(body, Mapping):
             known = wire or "other HTTP"
@@ -37,7 +37,7 @@ def write(recording: Recording) -> list[File]:
             continue
         recording.lost[_STREAM] += "stream" in body
         recording.lost[_HEAD] += 1
-        answer = editing.message_of(request, reply) or parsed(reply.headers, reply.body)
+        answer = editing.reply_message(request, reply) or parse_body(reply.headers, reply.body)
         plain = {
             name: value for name, value in body.items() if name not in ("stream", "stream_options")
         }

@@ -7,9 +7,9 @@ from typing import Any
 
 from tape_jupyter.core.call import FunctionCall, Reply, Request
 from tape_jupyter.exporters import plain_bodies, spans
-from tape_jupyter.exporters.conversations import Conversation
+from tape_jupyter.exporters.conversations import ExportedConversation
 from tape_jupyter.exporters.recording import File, RecordedCall, Recording
-from tape_jupyter.exporters.spans import Attributes, said, text_of
+from tape_jupyter.exporters.spans import Attributes, filled_attributes, json_text
 
 TITLE = "OpenTelemetry (OTLP JSON, OpenInference)"
 SUFFIX = ".json"
@@ -27,23 +27,23 @@ _UNSAID = (
 
 
 def write(recording: Recording) -> list[File]:
-    return spans.write(recording, _OpenInference())
+    return spans.write_spans(recording, _OpenInference())
 
 
 class _OpenInference:
-    def model(self, call: RecordedCall, told: Conversation) -> Attributes:
+    def model(self, call: RecordedCall, told: ExportedConversation) -> Attributes:
         facts, usage = told.facts, told.facts.usage
         embeds = "embed" in facts.api
         body = told.asked_json if isinstance(told.asked_json, Mapping) else {}
         settings = {name: value for name, value in body.items() if name not in _UNSAID}
         model = "embedding.model_name" if embeds else "llm.model_name"
         return {
-            **said({
+            **filled_attributes({
                 "openinference.span.kind": "EMBEDDING" if embeds else "LLM",
                 model: facts.answered or facts.model,
                 "llm.provider": facts.provider,
                 "llm.system": facts.provider,
-                "llm.invocation_parameters": text_of(settings) if settings else "",
+                "llm.invocation_parameters": json_text(settings) if settings else "",
                 "llm.finish_reason": told.stop,
                 "llm.token_count.prompt": usage.input if usage else None,
                 "llm.token_count.completion": usage.output if usage else None,
@@ -54,15 +54,15 @@ class _OpenInference:
             }),
             **_flatten_messages("llm.input_messages", [*_build_system_messages(told), *([] if embeds else told.asked)]),
             **_flatten_messages("llm.output_messages", told.said),
-            **{f"llm.tools.{n}.tool.json_schema": text_of(tool) for n, tool in enumerate(_find_tools(body))},
+            **{f"llm.tools.{n}.tool.json_schema": json_text(tool) for n, tool in enumerate(_find_tools(body))},
         }  # fmt: skip
 
     def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes:
         asked = call.request
         assert isinstance(asked, FunctionCall)
-        told: Attributes = {"input.value": text_of(dict(arguments)), "input.mime_type": _JSON}
+        told: Attributes = {"input.value": json_text(dict(arguments)), "input.mime_type": _JSON}
         if call.reply.error is None:
-            told |= {"output.value": text_of(result), "output.mime_type": _JSON}
+            told |= {"output.value": json_text(result), "output.mime_type": _JSON}
         if asked.kind == "retrieval":
             return {"openinference.span.kind": "RETRIEVER", **told, **_flatten_documents(result)}
         return {"openinference.span.kind": "TOOL", "tool.name": asked.name, **told}
@@ -71,13 +71,15 @@ class _OpenInference:
         return {"openinference.span.kind": "CHAIN"}
 
 
-def _describe_values(call: RecordedCall, told: Conversation) -> Attributes:
+def _describe_values(call: RecordedCall, told: ExportedConversation) -> Attributes:
     """`input.value` is the request's own text, `output.value` the reply's; a stream is put
     together.
     """
     assert isinstance(call.request, Request)
     assert isinstance(call.reply, Reply)
-    asked, coded = plain_bodies.spelled(plain_bodies.plain(call.request.headers, call.request.body))
+    asked, coded = plain_bodies.text_or_base64(
+        plain_bodies.plain_body(call.request.headers, call.request.body)
+    )
     values: Attributes = {} if coded else {"input.value": asked, "input.mime_type": _JSON}
     if told.said_json is None:
         text = "\n".join(
@@ -86,16 +88,18 @@ def _describe_values(call: RecordedCall, told: Conversation) -> Attributes:
         return (
             {**values, "output.value": text, "output.mime_type": "text/plain"} if text else values
         )
-    said_text, coded = plain_bodies.spelled(plain_bodies.plain(call.reply.headers, call.reply.body))
-    whole = not coded and plain_bodies.parsed(call.reply.headers, call.reply.body) is not None
+    said_text, coded = plain_bodies.text_or_base64(
+        plain_bodies.plain_body(call.reply.headers, call.reply.body)
+    )
+    whole = not coded and plain_bodies.parse_body(call.reply.headers, call.reply.body) is not None
     return {
         **values,
-        "output.value": said_text if whole else text_of(told.said_json),
+        "output.value": said_text if whole else json_text(told.said_json),
         "output.mime_type": _JSON,
     }
 
 
-def _build_system_messages(told: Conversation) -> list[dict[str, Any]]:
+def _build_system_messages(told: ExportedConversation) -> list[dict[str, Any]]:
     return (
         [{"role": "system", "parts": [{"type": "text", "content": told.system}]}]
         if told.system
@@ -143,7 +147,7 @@ def _flatten_message(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else text_of(value)
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _flatten_documents(result: Any) -> Attributes:

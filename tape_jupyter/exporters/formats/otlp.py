@@ -7,9 +7,9 @@ from typing import Any
 
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.exporters import spans
-from tape_jupyter.exporters.conversations import Conversation
+from tape_jupyter.exporters.conversations import ExportedConversation
 from tape_jupyter.exporters.recording import File, RecordedCall, Recording
-from tape_jupyter.exporters.spans import Attributes, said, text_of
+from tape_jupyter.exporters.spans import Attributes, filled_attributes, json_text
 
 TITLE = "OpenTelemetry (OTLP JSON, GenAI conventions)"
 SUFFIX = ".json"
@@ -20,15 +20,15 @@ PROVIDERS = {
 
 
 def write(recording: Recording) -> list[File]:
-    return spans.write(recording, _GenAI())
+    return spans.write_spans(recording, _GenAI())
 
 
 class _GenAI:
-    def model(self, _call: RecordedCall, told: Conversation) -> Attributes:
+    def model(self, _call: RecordedCall, told: ExportedConversation) -> Attributes:
         facts, usage = told.facts, told.facts.usage
         embeds = "embed" in facts.api
         asked = [] if embeds else told.asked
-        return said({
+        return filled_attributes({
             "gen_ai.operation.name": "embeddings" if embeds else "chat",
             "gen_ai.provider.name": PROVIDERS.get(facts.provider, facts.provider),
             "gen_ai.request.model": facts.model,
@@ -58,14 +58,14 @@ class _GenAI:
             if isinstance(call.request, FunctionCall)
             else call.name,
             "gen_ai.tool.type": "datastore" if retrieves else "function",
-            "gen_ai.tool.call.arguments": text_of(dict(arguments)),
+            "gen_ai.tool.call.arguments": json_text(dict(arguments)),
         }
         failed = call.reply.error is not None
-        return told if failed else {**told, "gen_ai.tool.call.result": text_of(result)}
+        return told if failed else {**told, "gen_ai.tool.call.result": json_text(result)}
 
     def step(self) -> Attributes:
         return {}
 
 
 def _to_json_text(told: list[Any]) -> str:
-    return text_of(told) if told else ""
+    return json_text(told) if told else ""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tape_jupyter.importers import observed, recorders
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep
-from tape_jupyter.importers.rows import listed, mapping, read_rows
+from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped
 
@@ -46,7 +46,7 @@ class _Recording:
         self.heads += "rewind_format" in row
         trace = "" if self.heads < 2 else str(self.heads)
         if "rewind_format" in row:
-            yield Run(trace, "recording", mapping(row.get("meta")))
+            yield Run(trace, "recording", mapping_field(row.get("meta")))
         else:
             yield from _read_row(self.file, trace, row, line)
 
@@ -61,19 +61,19 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
         _strip_marks(row.get("request"), missing),
         _strip_marks(row.get("response"), missing),
     )
-    failed, thrown = recorders.error_of(row.get("error"))
-    start, name, place = seconds(row.get("ts")), str(row.get("name") or ""), _KINDS[kind]
+    failed, thrown = recorders.error_words(row.get("error"))
+    start, name, place = attribute_seconds(row.get("ts")), str(row.get("name") or ""), _KINDS[kind]
     took = float(row.get("duration_ms") or 0.0) / 1000
     seen = ObservedStep(
         str(row.get("seq")), place, name, trace, "", start - took if start else 0.0, start,  # type: ignore[arg-type]
-        recorders.named(asked), said,
+        recorders.named_arguments(asked), said,
         failed, thrown, line=line, missing=missing,
     )  # fmt: skip
     if place == "model":
-        seen.provider = recorders.provider_of(name)
+        seen.provider = recorders.named_provider(name)
         seen.model = str(seen.asked.get("model") or "") if isinstance(seen.asked, Mapping) else ""
         if isinstance(said, Mapping) and _STREAM in said:
-            seen.chunks = listed(said[_STREAM])
+            seen.chunks = listed_field(said[_STREAM])
             seen.missing.append("pace")
             for mark, what in (
                 ("truncated", "the rest of the stream"),
@@ -81,7 +81,7 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
             ):
                 if said.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
                     seen.missing.append(what)
-    yield observed.item(seen, "agent-rewind", file)
+    yield observed.item_of_step(seen, "agent-rewind", file)
 
 
 def _strip_marks(value: Any, missing: list[str]) -> Any:

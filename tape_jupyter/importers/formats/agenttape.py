@@ -10,18 +10,18 @@ from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import observed, recorders
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.recorded import (
     LOST,
     data_of,
     document,
-    exchange,
     has_key,
-    headers_of,
+    read_headers,
+    recorded_exchange,
     status_of,
 )
-from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
 
@@ -45,17 +45,17 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    told = mapping(document(source))
-    trace, about = str(told.get("run_id") or ""), mapping(told.get("meta"))
+    told = mapping_field(document(source))
+    trace, about = str(told.get("run_id") or ""), mapping_field(told.get("meta"))
     yield Run(
         trace,
         f"run {trace[:8]}",
         {name: about[name] for name in ("framework", "model") if about.get(name)},
     )
-    start = seconds(str(told.get("created_at") or ""))
-    for number, row in enumerate(listed(told.get("interactions"))):
+    start = attribute_seconds(str(told.get("created_at") or ""))
+    for number, row in enumerate(listed_field(told.get("interactions"))):
         yield from each(partial(_read_interaction, source, trace, about, start, number, row))
-        start += float(mapping(row).get("latency_ms") or 0.0) / 1000
+        start += float(mapping_field(row).get("latency_ms") or 0.0) / 1000
 
 
 def _read_interaction(
@@ -78,7 +78,7 @@ def _read_interaction(
     if kind not in _KINDS or not isinstance(asked, Mapping):
         yield Skipped(f"an interaction of kind {kind[:40] or 'none'}: no call")
         return
-    failed, thrown = recorders.error_of(row.get("error"))
+    failed, thrown = recorders.error_words(row.get("error"))
     place: Any = _KINDS[kind]
     seen = ObservedStep(
         f"{row.get('index', number)}", place, str(asked.get("name") or row.get("boundary") or ""), trace, "", start,
@@ -91,12 +91,14 @@ def _read_interaction(
             _cut_later_messages(body, said, seen.assumed),
             str(asked.get("model") or ""),
         )
-        seen.provider = recorders.provider_of(asked.get("endpoint"), about.get("framework"))
+        seen.provider = recorders.named_provider(asked.get("endpoint"), about.get("framework"))
     else:
         given = asked.get("args", asked.get("arguments", asked))
         more = asked.get("kwargs")
-        seen.asked = recorders.named({"args": given, "kwargs": more} if more is not None else given)
-    yield observed.item(seen, "agenttape", source.name)
+        seen.asked = recorders.named_arguments(
+            {"args": given, "kwargs": more} if more is not None else given
+        )
+    yield observed.item_of_step(seen, "agenttape", source.name)
 
 
 def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> 
     goes on with.
     """
     own = _find_tool_call_ids(said)
-    for place, message in enumerate(listed(body.get("messages"))):
+    for place, message in enumerate(listed_field(body.get("messages"))):
         if own & _find_tool_call_ids(message):
             assumed.append(
                 "messages up to the reply: the tape holds those that were added after it too"
@@ -115,16 +117,19 @@ def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> 
 
 def _find_tool_call_ids(told: Any) -> set[str]:
     """The ids of the tool calls in a message, or in a reply's choices."""
-    choices = [mapping(each_).get("message") for each_ in listed(mapping(told).get("choices"))] or [
-        told
-    ]
-    calls = (use for message in choices for use in listed(mapping(message).get("tool_calls")))
+    choices = [
+        mapping_field(each_).get("message")
+        for each_ in listed_field(mapping_field(told).get("choices"))
+    ] or [told]
+    calls = (
+        use for message in choices for use in listed_field(mapping_field(message).get("tool_calls"))
+    )
     blocks = (
         block
-        for block in listed(mapping(told).get("content"))
-        if mapping(block).get("type") == "tool_use"
+        for block in listed_field(mapping_field(told).get("content"))
+        if mapping_field(block).get("type") == "tool_use"
     )
-    return {str(use["id"]) for use in (*calls, *blocks) if mapping(use).get("id")}
+    return {str(use["id"]) for use in (*calls, *blocks) if mapping_field(use).get("id")}
 
 
 def _build_http_call(
@@ -136,16 +141,16 @@ def _build_http_call(
     start: float,
 ) -> Item:
     request = Request(
-        str(asked.get("method") or "GET").upper(), str(asked.get("url") or ""), headers_of(asked.get("headers")),
+        str(asked.get("method") or "GET").upper(), str(asked.get("url") or ""), read_headers(asked.get("headers")),
         _decode_body(asked),
     )  # fmt: skip
     data = _decode_body(said)
     reply = Reply(
         status_of(said.get("status", said.get("status_code"))),
-        headers_of(said.get("headers")),
+        read_headers(said.get("headers")),
         (data,),
     )
-    made = exchange(
+    made = recorded_exchange(
         source,
         number,
         "agenttape",

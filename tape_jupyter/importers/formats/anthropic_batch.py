@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import batch, rebuild
-from tape_jupyter.importers.rows import listed, mapping, read_rows, rows
+from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows, source_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 
@@ -30,11 +30,12 @@ def read(source: Source) -> Iterator[Item]:
         return
     wanted = {
         str(row["custom_id"])
-        for _, row, _ in rows(source)
+        for _, row, _ in source_rows(source)
         if isinstance(row, dict) and "custom_id" in row
     }
     yield from read_rows(
-        source, partial(_read_row, source.name, batch.asked(source, _read_requests, wanted))
+        source,
+        partial(_read_row, source.name, batch.requests_of_results(source, _read_requests, wanted)),
     )
 
 
@@ -45,7 +46,7 @@ def _skip_request(row: Mapping[str, Any], line: int) -> Iterator[Item]:
 
 
 def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
-    for each in listed(row.get("requests")) or [row]:
+    for each in listed_field(row.get("requests")) or [row]:
         if (
             isinstance(each, Mapping)
             and "custom_id" in each
@@ -57,15 +58,15 @@ def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
 def _read_row(
     file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
 ) -> Iterator[Item]:
-    result = mapping(row.get("result"))
+    result = mapping_field(row.get("result"))
     kind = str(result.get("type") or "")
     if "custom_id" not in row or kind not in ("succeeded", "errored"):
         yield Skipped(f"a result without a reply: {kind or 'it has no type'}", line=line)
         return
     own, message, told = (
         str(row["custom_id"]),
-        mapping(result.get("message")),
-        mapping(result.get("error")),
+        mapping_field(result.get("message")),
+        mapping_field(result.get("error")),
     )
     missing, assumed = (
         ["request headers", "reply headers", "request bytes", "reply bytes"],
@@ -82,7 +83,7 @@ def _read_row(
     if kind == "succeeded":
         reply, failed = rebuild.reply(message), ""
     else:
-        inner = mapping(told.get("error")) or told
+        inner = mapping_field(told.get("error")) or told
         failed = str(inner.get("message") or inner.get("type") or "error")
         made, assumed = rebuild.failed(_to_camel_case(str(inner.get("type") or "")), failed)
         reply = rebuild.reply(

@@ -10,9 +10,9 @@ from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.recorded import exchange, status_of
-from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.attributes import attribute_seconds
+from tape_jupyter.importers.recorded import recorded_exchange, status_of
+from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source, load
 from tape_jupyter.importers.trace import Call, Item, Skipped
 
@@ -48,7 +48,7 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
-    told = mapping(row.get("properties"))
+    told = mapping_field(row.get("properties"))
     asked = next(
         (told[key] for key in ("backendRequestBody", "requestBody") if told.get(key)), None
     )
@@ -73,8 +73,9 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     request = Request(method, url, rebuild.JSON_HEADERS, _encode_body(asked))
     code = told.get("backendResponseCode") or told.get("responseCode") or row.get("resultSignature")
     reply = Reply(status_of(code), headers, (data,) if data else ())
-    yield exchange(
-        source, line, "azure", request, reply, grade="J", missing=missing, start=seconds(row.get("time")), line=line
+    yield recorded_exchange(
+        source, line, "azure", request, reply, grade="J", missing=missing,
+        start=attribute_seconds(row.get("time")), line=line
     )  # fmt: skip
 
 

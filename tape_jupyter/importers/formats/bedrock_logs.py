@@ -8,8 +8,8 @@ from typing import Any
 
 from tape_jupyter.core.call import Reply
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.rows import decoded, mapping, read_rows
+from tape_jupyter.importers.attributes import attribute_seconds
+from tape_jupyter.importers.rows import decode_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
 
@@ -38,9 +38,9 @@ def read(source: Source) -> Iterator[Item]:
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "modelId" not in row:  # CloudWatch puts a log's text into its own record
-        row = mapping(row.get("message", row.get("@message")))
+        row = mapping_field(row.get("message", row.get("@message")))
     operation = str(row.get("operation") or "")
-    asked, said = mapping(row.get("input")), mapping(row.get("output"))
+    asked, said = mapping_field(row.get("input")), mapping_field(row.get("output"))
     if "modelId" not in row:
         yield Skipped("a record that is no invocation", line=line)
     elif operation not in _OPERATIONS and not _is_chat_reply(said):
@@ -62,20 +62,20 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 def _is_chat_reply(said: Mapping[str, Any]) -> bool:
     """Whether a reply is that of OpenAI's chat API, which Bedrock serves too."""
-    told = decoded(said.get("outputBodyJson"))
+    told = decode_field(said.get("outputBodyJson"))
     first = told[0] if isinstance(told, list) and told else told
-    return "choices" in mapping(first)
+    return "choices" in mapping_field(first)
 
 
 def _build_call(
     file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int
 ) -> Call:
-    told = decoded(said.get("outputBodyJson"))
+    told = decode_field(said.get("outputBodyJson"))
     api, stream = _OPERATIONS.get(
         str(row["operation"]), (rebuild.OPENAI_CHAT, isinstance(told, list))
     )
     model, region = str(row["modelId"]), str(row.get("region") or "us-east-1")
-    body = decoded(asked["inputBodyJson"])
+    body = decode_field(asked["inputBodyJson"])
     base = f"https://bedrock-runtime.{region}.amazonaws.com"
     if api == rebuild.OPENAI_CHAT:
         base += "/openai/v1"
@@ -86,7 +86,7 @@ def _build_call(
     url = rebuild.url_of(api, "bedrock", assumed, model=model, stream=stream, base=base)
     if api == rebuild.OPENAI_CHAT:
         assumed.append(f"url {url}")
-    start, own = seconds(row.get("timestamp")), str(row.get("requestId") or "")
+    start, own = attribute_seconds(row.get("timestamp")), str(row.get("requestId") or "")
     failed = str(row.get("errorCode") or "")
     if failed:
         reply, assumed = rebuild.failed(failed, failed)
@@ -94,7 +94,7 @@ def _build_call(
     else:
         reply = _build_reply(api, told, missing, assumed, stream=stream)
     usage = {name: int(asked.get(key) or said.get(key) or 0) for name, key in _USAGE.items()}
-    identity = mapping(row.get("identity")).get("arn")
+    identity = mapping_field(row.get("identity")).get("arn")
     about = {
         "account": row.get("accountId"),
         "identity": identity,

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import envelopes, observed, rebuild
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
 
@@ -51,7 +51,7 @@ class _Rows:
         self.parts: dict[str, tuple[dict[str, Any], int]] = {}
 
     def row(self, row: dict[str, Any], line: int) -> Iterator[Item]:
-        body = mapping(row.get("jsonBody") or row.get("rawBody"))
+        body = mapping_field(row.get("jsonBody") or row.get("rawBody"))
         own = str(row.get("id") or "")
         if own and ("_is_merge" in row or own in self.parts):
             if own in self.parts:
@@ -60,8 +60,8 @@ class _Rows:
             self.parts[own] = (_merge_parts(before, row), at)
         elif "span_attributes" in row or {"name", "type"} <= row.keys():
             yield _build_span(self.file, row, line)
-        elif listed(body.get("rows")):  # a request of an SDK, with its rows
-            for inner in listed(body["rows"]):
+        elif listed_field(body.get("rows")):  # a request of an SDK, with its rows
+            for inner in listed_field(body["rows"]):
                 yield from each(partial(self.row, inner, line), line)
         else:
             what = (
@@ -89,18 +89,19 @@ def _read_span(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
 
 def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
     told, metrics, about = (
-        mapping(row.get("span_attributes")),
-        mapping(row.get("metrics")),
-        mapping(row.get("metadata")),
+        mapping_field(row.get("span_attributes")),
+        mapping_field(row.get("metrics")),
+        mapping_field(row.get("metadata")),
     )
-    above = listed(row.get("span_parents"))
+    above = listed_field(row.get("span_parents"))
     failed = row.get("error")
     kind: Any = _KINDS.get(str(told.get("type") or row.get("type")), "span")
-    start = seconds(metrics.get("start")) or seconds(row.get("created"))
+    start = attribute_seconds(metrics.get("start")) or attribute_seconds(row.get("created"))
     seen = ObservedStep(
         str(row.get("span_id") or row.get("id") or ""), kind, str(told.get("name") or row.get("name") or ""),
-        str(row.get("root_span_id") or ""), str(above[0]) if above else "", start, seconds(metrics.get("end")),
-        decoded(row.get("input")), decoded(row.get("output")), str(failed or ""),
+        str(row.get("root_span_id") or ""), str(above[0]) if above else "", start,
+        attribute_seconds(metrics.get("end")),
+        decode_field(row.get("input")), decode_field(row.get("output")), str(failed or ""),
         model=str(about.get("model") or ""), provider=str(about.get("provider") or ""),
         usage=usage_of(metrics), line=line,
     )  # fmt: skip
@@ -108,14 +109,14 @@ def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
         return made
     if kind == "model" and not isinstance(seen.asked, dict):
         seen.asked = {"messages": seen.asked}
-    return observed.item(seen, "braintrust", file)
+    return observed.item_of_step(seen, "braintrust", file)
 
 
 def _build_model_call(
     seen: ObservedStep, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str
 ) -> Call | None:
     settings, mixed = envelopes.parameters(about, without=_OWN)
-    body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
+    body = envelopes.envelope_request(seen.asked, settings, seen.provider, seen.assumed)
     if body is None or (seen.said is None and not seen.error):
         return None
     api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
@@ -133,8 +134,8 @@ def _build_model_call(
         seen.missing.append("attachments: the file refers to Braintrust's store")
         seen.grade = "M"
     if seen.said is not None:
-        seen.said = envelopes.reply_of(api, seen.said, seen.model, seen.usage, about)
+        seen.said = envelopes.envelope_reply(api, seen.said, seen.model, seen.usage, about)
         seen.assumed.append("reply envelope: the platform keeps its choices, output or content")
         seen.sent = True
-    made = observed.item(seen, "braintrust", file)
+    made = observed.item_of_step(seen, "braintrust", file)
     return made if isinstance(made, Call) else None

@@ -10,15 +10,15 @@ from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import (
     LOST,
-    decoded,
+    decoded_headers,
     document,
-    exchange,
     has_key,
-    headers_of,
-    moment,
+    parse_moment,
+    read_headers,
+    recorded_exchange,
     status_of,
 )
-from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Grade, Item, Skipped, each
 
@@ -38,40 +38,40 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    told = mapping(document(source))
-    for number, row in enumerate(listed(told.get("interactions"))):
+    told = mapping_field(document(source))
+    for number, row in enumerate(listed_field(told.get("interactions"))):
         yield from each(partial(_read_interaction, source, number, row))
     for name, what in (
         ("grpc_interactions", "a gRPC call"),
         ("ws_interactions", "a WebSocket conversation"),
     ):
-        if count := len(listed(told.get(name))):
+        if count := len(listed_field(told.get(name))):
             yield Skipped(f"{what}: not imported", count)
 
 
 def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    asked, said = mapping(row.get("request")), mapping(row.get("response"))
+    asked, said = mapping_field(row.get("request")), mapping_field(row.get("response"))
     missing = [LOST]
-    headers = headers_of(said.get("headers"))
+    headers = read_headers(said.get("headers"))
     body = _read_body(asked.get("body"), "request bytes", missing)
     data = _read_body(said.get("body"), "reply bytes", missing)
     request = Request(
         str(asked.get("method") or "GET"),
         str(asked.get("uri") or ""),
-        headers_of(asked.get("headers")),
+        read_headers(asked.get("headers")),
         body,
     )
-    told: Headers = decoded(headers, data)
+    told: Headers = decoded_headers(headers, data)
     reply = Reply(status_of(said.get("status")), told, (data,) if data else ())
     grade: Grade = "J" if len(missing) > 1 else "W"
-    start = moment(row.get("recorded_at"))
-    yield exchange(
+    start = parse_moment(row.get("recorded_at"))
+    yield recorded_exchange(
         source, number, "cassetter", request, reply, grade=grade, missing=missing, start=start
     )
 
 
 def _read_body(told: Any, what: str, missing: list[str]) -> bytes:
-    body = mapping(told)
+    body = mapping_field(told)
     kind, content = str(body.get("type") or "none"), body.get("content")
     if kind == "none":
         return b""

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import transcript
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import usage_of
-from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
 from tape_jupyter.importers.transcript import Spoken, Transcript
@@ -62,12 +62,12 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    message, time = mapping(row["message"]), seconds(row.get("timestamp"))
+    message, time = mapping_field(row["message"]), attribute_seconds(row.get("timestamp"))
     if row["type"] == "user":
-        for block in listed(message.get("content")):
+        for block in listed_field(message.get("content")):
             if isinstance(block, Mapping) and block.get("type") == "tool_result":
                 own = str(block.get("tool_use_id") or "")
-                result = transcript.text_of(block.get("content"))
+                result = transcript.tool_answer_text(block.get("content"))
                 error = str(result or "error") if block.get("is_error") else ""
                 yield from talk.close()
                 yield talk.used(own, result, time, line, error=error)
@@ -76,7 +76,7 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
         yield Skipped("an answer that the agent wrote itself", line=line)
     else:
         key = str(message.get("id") or row.get("requestId") or row.get("uuid") or line)
-        items, spoken = transcript.told(talk.speak(key, line, time))
+        items, spoken = transcript.spoken_items(talk.speak(key, line, time))
         yield from items
         _add_answer_parts(talk, spoken, row, message, line)
 
@@ -97,7 +97,7 @@ def _add_answer_parts(
     }
     spoken.usage = usage_of(message.get("usage")) or spoken.usage  # each line repeats it
     if row.get("isApiErrorMessage"):
-        spoken.error = str(transcript.text_of(blocks))
+        spoken.error = str(transcript.tool_answer_text(blocks))
     for block in blocks:
         if isinstance(block, Mapping) and block.get("type") == "tool_use":
             use = str(block.get("id") or "")
@@ -105,7 +105,7 @@ def _add_answer_parts(
                 use,
                 str(block.get("name") or ""),
                 block.get("input"),
-                seconds(row.get("timestamp")),
+                attribute_seconds(row.get("timestamp")),
                 line,
             )
 

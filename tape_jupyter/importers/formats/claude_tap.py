@@ -8,8 +8,14 @@ from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import captured, rebuild
-from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.attributes import attribute_seconds
+from tape_jupyter.importers.recorded import (
+    LOST,
+    decoded_headers,
+    read_headers,
+    recorded_exchange,
+    status_of,
+)
 from tape_jupyter.importers.rows import read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Skipped
@@ -43,11 +49,11 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
         b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
     )
     url = str(row.get("upstream_base_url") or "").rstrip("/") + str(asked["path"])
-    request = Request(method, url, headers_of(asked.get("headers")), data)
+    request = Request(method, url, read_headers(asked.get("headers")), data)
     took = float(row.get("duration_ms") or 0.0) / 1000
-    end = seconds(row.get("timestamp"))
+    end = attribute_seconds(row.get("timestamp"))
     reply = _build_reply(said, missing, socket=socket)
-    made = exchange(
+    made = recorded_exchange(
         source, line, "claude-tap", request, reply, grade="J", missing=missing, assumed=assumed,
         start=max(end - took, 0.0), line=line,
     )  # fmt: skip
@@ -57,7 +63,7 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 
 def _build_reply(said: Mapping[str, Any], missing: list[str], *, socket: bool) -> Reply:
-    status, headers = status_of(said.get("status")), headers_of(said.get("headers"))
+    status, headers = status_of(said.get("status")), read_headers(said.get("headers"))
     if socket:
         missing.append("reply bytes")
         return rebuild.streamed(rebuild.OPENAI_RESPONSES, said.get("ws_events") or ())
@@ -72,4 +78,4 @@ def _build_reply(said: Mapping[str, Any], missing: list[str], *, socket: bool) -
         missing.append("reply bytes")
     if said.get("completed") is False:
         missing.append("the rest of the reply: it broke off")
-    return Reply(status, decoded(headers, data), (data,) if data else ())
+    return Reply(status, decoded_headers(headers, data), (data,) if data else ())

@@ -8,8 +8,15 @@ from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import captured
-from tape_jupyter.importers.attributes import seconds
-from tape_jupyter.importers.recorded import LOST, data_of, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.attributes import attribute_seconds
+from tape_jupyter.importers.recorded import (
+    LOST,
+    data_of,
+    decoded_headers,
+    read_headers,
+    recorded_exchange,
+    status_of,
+)
 from tape_jupyter.importers.rows import read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -35,22 +42,22 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
         note = str(row.get("note") or "")
         yield Skipped(f"a request without a reply{': ' + note[:60] if note else ''}", line=line)
     else:
-        start = seconds(asked.get("timestamp"))
+        start = attribute_seconds(asked.get("timestamp"))
         request = Request(
             str(asked.get("method") or "POST").upper(),
             str(asked["url"]),
-            headers_of(asked.get("headers")),
+            read_headers(asked.get("headers")),
             data_of(asked.get("body")),
         )
         missing = [LOST, "request bytes"]
         reply = _build_reply(said, start, missing)
-        yield exchange(
+        yield recorded_exchange(
             source, line, "claude-trace", request, reply, grade="J", missing=missing, start=start, line=line
         )  # fmt: skip
 
 
 def _build_reply(said: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
-    status, headers = status_of(said.get("status_code")), headers_of(said.get("headers"))
+    status, headers = status_of(said.get("status_code")), read_headers(said.get("headers"))
     if isinstance(said.get("events"), list) and said["events"]:
         missing[0] = "reply bytes"
         return captured.stream_of(said["events"], status, headers, start)
@@ -59,4 +66,4 @@ def _build_reply(said: Mapping[str, Any], start: float, missing: list[str]) -> R
     else:
         data = data_of(said.get("body"))
         missing.append("reply bytes")
-    return Reply(status, decoded(headers, data), (data,) if data else ())
+    return Reply(status, decoded_headers(headers, data), (data,) if data else ())

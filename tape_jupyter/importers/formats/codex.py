@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import transcript
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import usage_of
-from tape_jupyter.importers.rows import decoded, mapping
+from tape_jupyter.importers.rows import decode_field, mapping_field
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
 from tape_jupyter.importers.transcript import Spoken, Transcript
@@ -56,7 +56,9 @@ def read(source: Source) -> Iterator[Item]:
 def _has_messages(source: Source) -> bool:
     """Whether the model's answers are items of their own; else only events tell of them."""
     payloads = (
-        mapping(row.get("payload")) or row for _, row in source.lines() if isinstance(row, dict)
+        mapping_field(row.get("payload")) or row
+        for _, row in source.lines()
+        if isinstance(row, dict)
     )
     return any(
         each.get("type") == "message" and each.get("role") == "assistant" for each in payloads
@@ -76,7 +78,7 @@ class _State:
     def row(self, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         payload = row.get("payload")
         told: Mapping[str, Any] = payload if isinstance(payload, Mapping) else row
-        kind, time = str(row.get("type") or ""), seconds(row.get("timestamp"))
+        kind, time = str(row.get("type") or ""), attribute_seconds(row.get("timestamp"))
         if kind == "session_meta" and not self.named:
             self.named = True
             about = {
@@ -115,7 +117,7 @@ class _State:
             yield from self._add_answer_part(item, time, line)
             return
         if kind == "token_count":
-            usage = usage_of(mapping(mapping(told.get("info")).get("last_token_usage")))
+            usage = usage_of(mapping_field(mapping_field(told.get("info")).get("last_token_usage")))
             yield from self._end_turn(usage)
         yield Skipped(f"an event of kind {kind[:40] or 'none'}: no call", line=line)
 
@@ -126,8 +128,8 @@ class _State:
         elif kind in _RESULTS:
             yield from self._end_turn()
             result = told.get("output", told.get("tools"))
-            result = transcript.text_of(
-                decoded(result) if isinstance(result, str) and result[:1] == "{" else result
+            result = transcript.tool_answer_text(
+                decode_field(result) if isinstance(result, str) and result[:1] == "{" else result
             )
             if isinstance(result, Mapping) and isinstance(result.get("output"), str):
                 result = result["output"]
@@ -139,12 +141,12 @@ class _State:
             yield Skipped(f"an item of kind {kind[:40] or 'none'}: no call", line=line)
 
     def _add_answer_part(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
-        items, spoken = transcript.told(self.talk.speak(f"answer {self.turn}", line, time))
+        items, spoken = transcript.spoken_items(self.talk.speak(f"answer {self.turn}", line, time))
         yield from items
         spoken.model = self.model
         spoken.parts.append(told)
         if told.get("type") in _USES:
-            given = decoded(told.get("arguments", told.get("input", told.get("action"))))
+            given = decode_field(told.get("arguments", told.get("input", told.get("action"))))
             name = str(told.get("name") or told.get("type"))
             self.talk.use(str(told.get("call_id") or told.get("id") or ""), name, given, time, line)
 

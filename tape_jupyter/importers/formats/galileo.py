@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.recorded import status_of
-from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
 
@@ -49,9 +49,9 @@ def _read_span(
     if kind not in (*_KINDS, *_OUTER) or depth > _DEEPEST:
         yield Skipped(f"a span of kind {kind[:40] or 'none'}: no call", line=line)
         return
-    metrics = mapping(row.get("metrics"))
+    metrics = mapping_field(row.get("metrics"))
     own = str(row.get("id") or unnamed or f"line {line}")
-    start = seconds(row.get("created_at"))
+    start = attribute_seconds(row.get("created_at"))
     end = (
         start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
         if start
@@ -61,9 +61,9 @@ def _read_span(
     status = status_of(row.get("status_code"))
     model = str(row.get("model") or "")
     seen = ObservedStep(
-        own, place, str(row.get("name") or ""), trace, parent, start, end, decoded(row.get("input")),
-        decoded(row.get("output")), f"status {status}" if status >= 400 else "", model=model,
-        tools=listed(row.get("tools")), usage=usage_of(metrics), line=line,
+        own, place, str(row.get("name") or ""), trace, parent, start, end, decode_field(row.get("input")),
+        decode_field(row.get("output")), f"status {status}" if status >= 400 else "", model=model,
+        tools=listed_field(row.get("tools")), usage=usage_of(metrics), line=line,
         settings={"temperature": row["temperature"]} if row.get("temperature") is not None else {},
     )  # fmt: skip
     if place == "model":
@@ -72,8 +72,8 @@ def _read_span(
         stop = row.get("finish_reason")
         if stop and isinstance(seen.said, dict):
             seen.said = {**seen.said, "finish_reason": stop}
-    yield observed.item(seen, "galileo", file)
-    for number, inner in enumerate(listed(row.get("spans"))):
+    yield observed.item_of_step(seen, "galileo", file)
+    for number, inner in enumerate(listed_field(row.get("spans"))):
         yield from each(
             partial(_read_span, file, inner, trace, own, line, depth + 1, f"{own}/{number}"), line
         )

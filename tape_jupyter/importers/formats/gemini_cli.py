@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import rebuild, transcript
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import usage_of
-from tape_jupyter.importers.rows import listed, mapping, read_rows, rows
+from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows, source_rows
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Run, Skipped, each
 from tape_jupyter.importers.transcript import Spoken, Transcript
@@ -36,7 +36,7 @@ def read(source: Source) -> Iterator[Item]:
         return
     talk = Transcript(source.name, "gemini-cli", "gemini", _build_request, _build_reply)
     messages: dict[str, tuple[dict[str, Any], int]] = {}
-    for path, row, line in rows(source, "messages"):
+    for path, row, line in source_rows(source, "messages"):
         if isinstance(row, Broken) or not isinstance(row, dict):
             if isinstance(row, Broken) or not path or path[-1] == "[]":
                 text = row.text if isinstance(row, Broken) else str(row)
@@ -46,7 +46,7 @@ def read(source: Source) -> Iterator[Item]:
         elif path == () and row.keys() >= _OWN:
             yield Run("", f"session {str(row['sessionId'])[:40]}")
         elif "$set" in row or path[:1] == ("meta",):
-            listing = listed(mapping(row.get("$set")).get("messages"))
+            listing = listed_field(mapping_field(row.get("$set")).get("messages"))
             messages.update(
                 {
                     str(m.get("id") or n): (m, line)
@@ -63,8 +63,8 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    kind, time = str(row.get("type") or ""), seconds(row.get("timestamp"))
-    parts = listed(row.get("parts")) or listed(row.get("content"))
+    kind, time = str(row.get("type") or ""), attribute_seconds(row.get("timestamp"))
+    parts = listed_field(row.get("parts")) or listed_field(row.get("content"))
     if not parts and row.get("content"):
         parts = [{"text": str(row["content"])}]
     if kind == "user":
@@ -73,10 +73,10 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
     if kind not in ("gemini", "model", "assistant"):
         yield Skipped(f"a message of kind {kind[:40] or 'none'}: no call", line=line)
         return
-    items, spoken = transcript.told(talk.speak(str(row.get("id") or line), line, time))
+    items, spoken = transcript.spoken_items(talk.speak(str(row.get("id") or line), line, time))
     yield from items
-    calls = [each for each in listed(row.get("toolCalls")) if isinstance(each, Mapping)]
-    thoughts = [each for each in listed(row.get("thoughts")) if isinstance(each, Mapping)]
+    calls = [each for each in listed_field(row.get("toolCalls")) if isinstance(each, Mapping)]
+    thoughts = [each for each in listed_field(row.get("thoughts")) if isinstance(each, Mapping)]
     spoken.parts += [
         {"text": str(each.get("description") or ""), "thought": True} for each in thoughts
     ]
@@ -96,10 +96,10 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
 def _build_tool_call(
     talk: Transcript, use: Mapping[str, Any], own: str, time: float, line: int, answers: list[Any]
 ) -> Item:
-    found = [each for each in listed(use.get("result")) if isinstance(each, Mapping)]
+    found = [each for each in listed_field(use.get("result")) if isinstance(each, Mapping)]
     answers += found
     result = (
-        mapping(found[0].get("functionResponse")).get("response")
+        mapping_field(found[0].get("functionResponse")).get("response")
         if found
         else use.get("resultDisplay")
     )
@@ -112,7 +112,9 @@ def _build_tool_call(
         else ""
     )
     talk.use(own, str(use.get("name") or ""), use.get("args"), time, line)
-    made = talk.used(own, result, seconds(use.get("timestamp")) or time, line, error=error)
+    made = talk.used(
+        own, result, attribute_seconds(use.get("timestamp")) or time, line, error=error
+    )
     if result is None and isinstance(made, Call):
         made.missing.append("result")
     return made
@@ -147,7 +149,7 @@ def _read_recorded_reply(file: str, row: dict[str, Any], line: int) -> Iterator[
     model = str(first.get("modelVersion") or "gemini") if isinstance(first, Mapping) else "gemini"
     assumed: list[str] = []
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model, stream=stream)
-    reply = rebuild.streamed(rebuild.GEMINI, listed(said)) if stream else rebuild.reply(said)
+    reply = rebuild.streamed(rebuild.GEMINI, listed_field(said)) if stream else rebuild.reply(said)
     yield Call(
         f"{line}", "model", rebuild.request(url, {"contents": []}), reply, "T",
         Origin("gemini-cli", file, str(line), line), name=method, provider="gemini", model=model,

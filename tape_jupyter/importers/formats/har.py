@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tape_jupyter.core.call import Headers, Reply, Request
-from tape_jupyter.importers.recorded import document, has_key, moment
-from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.recorded import document, has_key, parse_moment
+from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import Source, Value
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 from tape_jupyter.importers.trace import each as each_record
@@ -58,9 +58,9 @@ def _read_entry(source: Source, number: int, each: Value) -> Iterator[Item]:
     missing, assumed = ["chunk borders and pace"], list[str]()
     body = _read_request_body(asked.get("postData"), missing, assumed)
     request = Request(str(asked["method"]).upper(), str(asked["url"]), _read_headers(asked), body)
-    start = moment(each.value.get("startedDateTime"))
+    start = parse_moment(each.value.get("startedDateTime"))
     seconds = max(float(each.value.get("time") or 0.0), 0.0) / 1000
-    own = mapping(each.value.get("_tape"))
+    own = mapping_field(each.value.get("_tape"))
     status = int(said.get("status") or 0)
     if not 100 <= status <= 999:
         yield Skipped(
@@ -96,7 +96,7 @@ def _restore_reads(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> 
     """The reply in the reads that it came in, with their times, where our own fields tell them and
     fit its body.
     """
-    reads, waits = listed(own.get("reads")), listed(own.get("waits"))
+    reads, waits = listed_field(own.get("reads")), listed_field(own.get("waits"))
     sizes = [size for size in reads if isinstance(size, int) and size > 0]
     if len(sizes) != len(reads) or sum(sizes) != len(reply.body):
         return reply

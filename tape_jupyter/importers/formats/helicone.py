@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep
 from tape_jupyter.importers.recorded import status_of
-from tape_jupyter.importers.rows import decoded, mapping, read_rows
+from tape_jupyter.importers.rows import decode_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped, Span
 
@@ -46,7 +46,7 @@ def _read_row(
         )
         yield Skipped(f"a request {reason}", line=line, text=where.partition("?")[0])
         return
-    tags = mapping(row.get("request_properties") or row.get("properties"))
+    tags = mapping_field(row.get("request_properties") or row.get("properties"))
     trace, path = str(tags.get(_SESSION) or ""), str(tags.get(_PATH) or "")
     parent = ""
     for name in (part for part in path.split("/") if part):
@@ -54,8 +54,11 @@ def _read_row(
         if (trace, parent) not in told:
             told.add((trace, parent))
             yield Span(parent, name, above, trace)
-    start = seconds(row.get("request_created_at"))
-    end = seconds(row.get("response_created_at")) or start + float(row.get("delay_ms") or 0) / 1000
+    start = attribute_seconds(row.get("request_created_at"))
+    end = (
+        attribute_seconds(row.get("response_created_at"))
+        or start + float(row.get("delay_ms") or 0) / 1000
+    )
     seen = ObservedStep(
         own, "model", str(row.get("model") or ""), trace, parent, start, end, asked, said,
         model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
@@ -73,12 +76,12 @@ def _read_row(
     elif said is None or said == "":
         yield Skipped("a request without its reply", line=line)
         return
-    yield observed.item(seen, "helicone", file)
+    yield observed.item_of_step(seen, "helicone", file)
 
 
 def _read_body(told: Any) -> Any:
     """A body; None where only Helicone's word stands in its place, that it lies behind a URL."""
-    found = decoded(told)
+    found = decode_field(told)
     return None if isinstance(found, dict) and found.keys() == {"helicone_message"} else found
 
 

@@ -12,10 +12,10 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers.recorded import (
     LOST,
     data_of,
-    decoded,
-    exchange,
-    headers_of,
-    moment,
+    decoded_headers,
+    parse_moment,
+    read_headers,
+    recorded_exchange,
     status_of,
 )
 from tape_jupyter.importers.source import Source
@@ -44,7 +44,7 @@ def read(source: Source) -> Iterator[Item]:
         yield Skipped(
             "a delay that was made up (globalActions)", len(told["data"]["globalActions"]["delays"])
         )
-    start = moment((told.get("meta") or {}).get("timeExported"))
+    start = parse_moment((told.get("meta") or {}).get("timeExported"))
     for number, pair in enumerate(told["data"].get("pairs") or ()):
         yield from each(partial(_read_pair, source, number, pair, start))
 
@@ -88,12 +88,12 @@ def _build_exchange(source: Source, number: int, pair: Mapping[str, Any], start:
         missing.append("reply body: it is in another file, which is not opened")
     reply = Reply(
         status_of(said.get("status")),
-        decoded(headers_of(said.get("headers")), data),
+        decoded_headers(read_headers(said.get("headers")), data),
         (data,) if data else (),
     )
-    request = Request(method.upper(), url, headers_of(headers), data_of(body))
+    request = Request(method.upper(), url, read_headers(headers), data_of(body))
     grade: Grade = "W" if not {"request body", "path"} & set(missing) else "P"
-    return exchange(
+    return recorded_exchange(
         source,
         number,
         "hoverfly",

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, cast
 
 from tape_jupyter.importers import observed
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import listed, mapping
+from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import RECORD_CAP, Broken, Source, TraceError
 from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
 
@@ -124,10 +124,10 @@ class _Pool:
 
 
 def _read_sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
-    data = mapping(told.get("events_data"))
+    data = mapping_field(told.get("events_data"))
     pool = _Pool(
-        mapping(told.get("attachments")), listed(data.get("messages") or told.get("message_pool")),
-        listed(data.get("calls") or told.get("call_pool")),
+        mapping_field(told.get("attachments")), listed_field(data.get("messages") or told.get("message_pool")),
+        listed_field(data.get("calls") or told.get("call_pool")),
     )  # fmt: skip
     trace = f"{told.get('id', '')}_epoch_{told.get('epoch', 1)}"
     about = {
@@ -140,7 +140,7 @@ def _read_sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item
         f"sample {told.get('id', '')}, epoch {told.get('epoch', 1)}",
         {k: v for k, v in about.items() if v},
     )
-    events = listed(told.get("events"))
+    events = listed_field(told.get("events"))
     if events:
         yield from _read_events(_Log(file, trace, pool, line), events, "")
     else:
@@ -151,7 +151,9 @@ def _read_sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item
 
 def _read_scores(told: Any) -> dict[str, Any]:
     return {
-        name: each.get("value") for name, each in mapping(told).items() if isinstance(each, Mapping)
+        name: each.get("value")
+        for name, each in mapping_field(told).items()
+        if isinstance(each, Mapping)
     }
 
 
@@ -193,12 +195,16 @@ def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[It
             str(event.get("name") or ""),
             outer,
             log.trace,
-            seconds(event.get("timestamp")),
+            attribute_seconds(event.get("timestamp")),
         )
     elif (kind == "step" and event.get("action") == "begin") or kind == "subtask":
         own = log.own(event)
         yield Span(
-            own, str(event.get("name") or kind), above, log.trace, seconds(event.get("timestamp"))
+            own,
+            str(event.get("name") or kind),
+            above,
+            log.trace,
+            attribute_seconds(event.get("timestamp")),
         )
         if kind == "step":
             log.opened.append(own)
@@ -216,7 +222,10 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     provider, _, model = str(event.get("model") or "").rpartition("/")
     if event.get("cache") == "read":
         return Skipped(_CACHED, line=log.line)
-    start, end = seconds(event.get("timestamp")), seconds(event.get("completed"))
+    start, end = (
+        attribute_seconds(event.get("timestamp")),
+        attribute_seconds(event.get("completed")),
+    )
     output = pool.whole(event.get("output") or {})
     seen = ObservedStep(
         log.own(event), "model", str(event.get("model") or ""), log.trace, parent, start,
@@ -234,16 +243,16 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
             True,
         )
         seen.error = seen.error or str(call.get("error") or "")
-        return observed.item(seen, "inspect_ai", log.file)
+        return observed.item_of_step(seen, "inspect_ai", log.file)
     asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
     seen.asked, seen.said = pool.whole(asked), output.get("choices")
-    seen.settings = {**mapping(event.get("config")), "tool_choice": event.get("tool_choice")}
-    seen.tools = pool.whole(listed(event.get("tools")))
+    seen.settings = {**mapping_field(event.get("config")), "tool_choice": event.get("tool_choice")}
+    seen.tools = pool.whole(listed_field(event.get("tools")))
     if not seen.tools:
         seen.settings = {
             name: value for name, value in seen.settings.items() if name != "tool_choice"
         }
-    return observed.item(seen, "inspect_ai", log.file)
+    return observed.item_of_step(seen, "inspect_ai", log.file)
 
 
 def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -> dict[str, Any]:
@@ -265,18 +274,18 @@ def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str)
         else ""
     )
     seen = ObservedStep(
-        own, "tool", str(event.get("function") or ""), log.trace, parent, seconds(event.get("timestamp")),
-        seconds(event.get("completed")), log.pool.whole(event.get("arguments") or {}),
+        own, "tool", str(event.get("function") or ""), log.trace, parent, attribute_seconds(event.get("timestamp")),
+        attribute_seconds(event.get("completed")), log.pool.whole(event.get("arguments") or {}),
         log.pool.whole(event.get("result")), error, line=log.line,
         thrown={"timeout": "TimeoutError"}.get(str(cast("Any", failed or {}).get("type")), "") if error else "",
     )  # fmt: skip
-    return observed.item(seen, "inspect_ai", log.file)
+    return observed.item_of_step(seen, "inspect_ai", log.file)
 
 
 def _read_messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
     """A sample without events has its messages: the tool calls are told by them."""
     uses: dict[str, Mapping[str, Any]] = {}
-    for number, message in enumerate(log.pool.whole(listed(told.get("messages")))):
+    for number, message in enumerate(log.pool.whole(listed_field(told.get("messages")))):
         if not isinstance(message, Mapping):
             yield Skipped("a message that is no JSON object", line=log.line)
         elif message.get("role") == "tool":
@@ -292,6 +301,8 @@ def _read_messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
                 getattr(made, "missing", []).append("arguments")
             yield made
         else:
-            calls = (use for use in listed(message.get("tool_calls")) if isinstance(use, Mapping))
+            calls = (
+                use for use in listed_field(message.get("tool_calls")) if isinstance(use, Mapping)
+            )
             uses |= {str(use.get("id")): {"arguments": use.get("arguments")} for use in calls}
             yield Skipped("a message of a sample that was logged without its events", line=log.line)

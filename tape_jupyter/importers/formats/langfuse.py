@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import conventions, observed
-from tape_jupyter.importers.attributes import Traced, seconds
+from tape_jupyter.importers.attributes import Traced, attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped
 
@@ -60,40 +60,41 @@ def _to_snake_case(name: str) -> str:
 
 
 def _read_observation(file: str, told: Mapping[str, Any], line: int) -> Item:
-    about = mapping(told.get("metadata"))
-    attributes = mapping(about.get("attributes"))
+    about = mapping_field(told.get("metadata"))
+    attributes = mapping_field(about.get("attributes"))
     failed = str(told.get("status_message") or "error") if told.get("level") == "ERROR" else ""
-    start, end = seconds(told.get("start_time")), seconds(told.get("end_time"))
+    start, end = attribute_seconds(told.get("start_time")), attribute_seconds(told.get("end_time"))
     own, trace, parent = (
         str(told.get(name) or "") for name in ("id", "trace_id", "parent_observation_id")
     )
     name = str(told.get("name") or "")
-    scope = str(mapping(about.get("scope")).get("name") or "")
+    scope = str(mapping_field(about.get("scope")).get("name") or "")
     if attributes:  # what OpenTelemetry sent says more than what the platform made of it
         span = Traced(
             own, trace, parent, name, start, end, attributes, error=failed, scope=scope, line=line
         )
-        made = conventions.item(span, file)
+        made = conventions.item_of_span(span, file)
         if isinstance(made, Call) and not _PARTS & set(made.missing):
             return made
     kind: Any = _KINDS.get(str(told["type"]), "span")
     if kind == "model" and told.get("input") is None and told.get("output") is None:
         kind = "span"
     seen = ObservedStep(
-        own, kind, name, trace, parent, start, end, decoded(told.get("input")), decoded(told.get("output")), failed,
+        own, kind, name, trace, parent, start, end, decode_field(told.get("input")),
+        decode_field(told.get("output")), failed,
         model=_find_first(attributes.get("gen_ai.request.model"), about.get("ls_model_name"), told.get("model")),
         provider=_find_first(*(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")),
-        settings=mapping(told.get("model_parameters")), tools=_find_tools(told, about, attributes),
-        usage=usage_of(mapping(told.get("usage_details") or told.get("usage"))),
+        settings=mapping_field(told.get("model_parameters")), tools=_find_tools(told, about, attributes),
+        usage=usage_of(mapping_field(told.get("usage_details") or told.get("usage"))),
         stream=bool(told.get("completion_start_time")), line=line,
     )  # fmt: skip
     seen.provider = seen.provider or _guess_provider(seen.model)
-    system = decoded(attributes.get("gen_ai.system_instructions"))
+    system = decode_field(attributes.get("gen_ai.system_instructions"))
     if kind == "model" and system and isinstance(seen.asked, list):
         seen.asked = {"messages": seen.asked, "system": system}
     if _MEDIA in str(told.get("input")) + str(told.get("output")):
         seen.missing.append("media: the file refers to Langfuse's store")
-    return observed.item(seen, "langfuse", file)
+    return observed.item_of_step(seen, "langfuse", file)
 
 
 _PROVIDERS = (
@@ -118,8 +119,8 @@ def _find_tools(
         attributes.get("gen_ai.tool.definitions"),
         told.get("tool_definitions"),
     )
-    found = next((listed(each) for each in places if listed(each)), [])
-    return [tool for tool in map(decoded, found) if isinstance(tool, Mapping)]
+    found = next((listed_field(each) for each in places if listed_field(each)), [])
+    return [tool for tool in map(decode_field, found) if isinstance(tool, Mapping)]
 
 
 def _guess_provider(model: str) -> str:

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import conventions, observed
-from tape_jupyter.importers.attributes import Traced, seconds
+from tape_jupyter.importers.attributes import Traced, attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import listed, mapping, rows
+from tape_jupyter.importers.rows import listed_field, mapping_field, source_rows
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
 
@@ -38,7 +38,7 @@ def read(source: Source) -> Iterator[Item]:
     """
     parts: dict[str, tuple[dict[str, Any], int]] = {}
     last = ""
-    for path, row, line in rows(source, "post", "patch", "runs", "data"):
+    for path, row, line in source_rows(source, "post", "patch", "runs", "data"):
         if len(path) == 1 and path[0] not in ("[]", "broken"):
             continue  # what an export says of itself
         if not isinstance(row, dict):
@@ -73,12 +73,12 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    extra = mapping(row.get("extra"))
-    about = mapping(extra.get("metadata"))
+    extra = mapping_field(row.get("extra"))
+    about = mapping_field(extra.get("metadata"))
     own, order = str(row.get("id") or ""), str(row.get("dotted_order") or "")
     above = order.split(".")[-2] if "." in order else ""
     parent = str(row.get("parent_run_id") or above.partition("Z")[2])
-    start, end = seconds(row.get("start_time")), seconds(row.get("end_time"))
+    start, end = attribute_seconds(row.get("start_time")), attribute_seconds(row.get("end_time"))
     trace, name, failed = (
         str(row.get("trace_id") or ""),
         str(row.get("name") or ""),
@@ -86,7 +86,7 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     )
     if any(key.startswith(("gen_ai.", "openinference.")) for key in about):
         span = Traced(own, trace, parent, name, start, end, about, error=failed, line=line)
-        made = conventions.item(span, file)
+        made = conventions.item_of_span(span, file)
         if isinstance(made, Call) and "reply" not in made.missing:
             yield made
             return
@@ -94,17 +94,17 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     missing = [f"{side}: they lie in S3, which the file names" for side in ("inputs", "outputs")
                if row.get(f"{side}_s3_urls") and not row.get(side)]  # fmt: skip
     seen = ObservedStep(
-        own, kind, name, trace, parent, start, end, mapping(row.get("inputs")) or row.get("inputs"),
-        mapping(row.get("outputs")) or row.get("outputs"), _strip_traceback(failed), _find_error_type(failed),
+        own, kind, name, trace, parent, start, end, mapping_field(row.get("inputs")) or row.get("inputs"),
+        mapping_field(row.get("outputs")) or row.get("outputs"), _strip_traceback(failed), _find_error_type(failed),
         str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _guess_provider(row)), line=line,
-        usage=usage_of(about.get("usage_metadata") or mapping(row.get("outputs")).get("usage_metadata") or row),
+        usage=usage_of(about.get("usage_metadata") or mapping_field(row.get("outputs")).get("usage_metadata") or row),
         missing=missing, stream=bool(row.get("first_token_time")),
     )  # fmt: skip
     if kind == "model":
         _fill_model_step(seen, extra, row)
     elif kind == "tool" and isinstance(seen.said, dict) and seen.said.keys() == {"output"}:
         seen.said = seen.said["output"]  # how the SDK keeps what is no object
-    yield observed.item(seen, "langsmith", file)
+    yield observed.item_of_step(seen, "langsmith", file)
 
 
 def _guess_provider(row: Mapping[str, Any]) -> str:
@@ -127,21 +127,24 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
     LangChain's messages.
     """
     if not isinstance(seen.asked, dict) or not observed.is_request(seen.asked):
-        parameters = mapping(extra.get("invocation_params")) or mapping(
-            mapping(extra.get("metadata")).get("ls_invocation_params")
+        parameters = mapping_field(extra.get("invocation_params")) or mapping_field(
+            mapping_field(extra.get("metadata")).get("ls_invocation_params")
         )
-        about = mapping(extra.get("metadata"))
+        about = mapping_field(extra.get("metadata"))
         kept = {
             name: about[f"ls_{name}"]
             for name in ("temperature", "max_tokens", "stop")
             if about.get(f"ls_{name}")
         }
         seen.settings = {**kept, **parameters}
-        seen.tools = listed(parameters.get("tools") or parameters.get("functions"))
+        seen.tools = listed_field(parameters.get("tools") or parameters.get("functions"))
         seen.model = seen.model or str(
             parameters.get("model") or parameters.get("model_name") or ""
         )
-        tokens = any(mapping(each).get("name") == "new_token" for each in listed(row.get("events")))
+        tokens = any(
+            mapping_field(each).get("name") == "new_token"
+            for each in listed_field(row.get("events"))
+        )
         seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
         seen.usage = seen.usage or usage_of(_find_token_counts(seen.said))
         if (
@@ -158,7 +161,7 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
         body = {**body, "messages": body["messages"][1:], "system": first.get("content")}
         seen.assumed.append("system, which LangSmith keeps as the first message")
     seen.asked = body
-    events = [_read_chunk(each) for each in listed(row.get("events"))]
+    events = [_read_chunk(each) for each in listed_field(row.get("events"))]
     chunks = [each for each in events if each is not None]
     if body.get("stream") and chunks and len(chunks) > 1:
         seen.chunks = [chunk for chunk, _ in chunks]
@@ -169,13 +172,15 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
 
 def _find_token_counts(said: Any) -> Any:
     """The counts of tokens in LangChain's result."""
-    generations = mapping(said).get("generations")
+    generations = mapping_field(said).get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
-    message = mapping(mapping(generations).get("message"))
-    output = mapping(mapping(said).get("llm_output"))
+    message = mapping_field(mapping_field(generations).get("message"))
+    output = mapping_field(mapping_field(said).get("llm_output"))
     told = (message.get("kwargs") or message, output)
-    return next((each[name] for each in told for name in _COUNTS if mapping(each).get(name)), None)
+    return next(
+        (each[name] for each in told for name in _COUNTS if mapping_field(each).get(name)), None
+    )
 
 
 def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
@@ -186,7 +191,7 @@ def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
         else None
     )
     token = kwargs.get("token") if isinstance(kwargs, dict) else None
-    return (token, seconds(event.get("time"))) if isinstance(token, dict) else None
+    return (token, attribute_seconds(event.get("time"))) if isinstance(token, dict) else None
 
 
 def _restore_reply(said: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.importers import observed, recorders
 from tape_jupyter.importers.observed import ObservedStep
-from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
 
@@ -34,11 +34,13 @@ def read(source: Source) -> Iterator[Item]:
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     kind = str(row.get("type") or "")
-    failed, thrown = recorders.error_of(row.get("error"))
+    failed, thrown = recorders.error_words(row.get("error"))
     if kind == "llm_call":
-        asked = mapping(row.get("request"))
-        body = mapping(asked.get("body"))
-        provider = str(row.get("provider") or "") or recorders.provider_of(asked.get("operation"))
+        asked = mapping_field(row.get("request"))
+        body = mapping_field(asked.get("body"))
+        provider = str(row.get("provider") or "") or recorders.named_provider(
+            asked.get("operation")
+        )
         seen = ObservedStep(
             str(line), "model", str(asked.get("operation") or ""), asked=body, said=row.get("response"), error=failed,
             thrown=thrown, model=str(body.get("model") or ""), provider=provider, sent=bool(body), line=line,
@@ -51,4 +53,4 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     else:
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
         return
-    yield observed.item(seen, "llm-cassette", file)
+    yield observed.item_of_step(seen, "llm-cassette", file)

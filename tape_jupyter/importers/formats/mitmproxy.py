@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.importers.recorded import exchange, headers_of, status_of
+from tape_jupyter.importers.recorded import read_headers, recorded_exchange, status_of
 from tape_jupyter.importers.source import RECORD_CAP, Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
 
@@ -56,7 +56,7 @@ def _read_flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
     missing = ["chunk borders"]
     content = said.get("content")
     if content is None or (
-        not content and "event-stream" in str(headers_of(said.get("headers"))).lower()
+        not content and "event-stream" in str(read_headers(said.get("headers"))).lower()
     ):
         missing.append("reply body: it was streamed through")
     if asked.get("content") is None:
@@ -66,16 +66,18 @@ def _read_flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
     start, end = float(asked.get("timestamp_start") or 0), float(said.get("timestamp_end") or 0)
     waits = (round(max(end - start, 0.0), 4),) if body and start and end else ()
     reply = Reply(
-        status_of(said.get("status_code")), headers_of(said.get("headers")), (body,) if body else (), waits,
+        status_of(said.get("status_code")), read_headers(said.get("headers")), (body,) if body else (), waits,
         version=_to_text(said.get("http_version") or "HTTP/1.1"), reason=_to_text(said.get("reason") or ""),
     )  # fmt: skip
     request = Request(
         _to_text(asked["method"]).upper(),
         url,
-        headers_of(asked.get("headers")),
+        read_headers(asked.get("headers")),
         asked.get("content") or b"",
     )
-    made = exchange(source, number, "mitmproxy", request, reply, missing=missing, start=start)
+    made = recorded_exchange(
+        source, number, "mitmproxy", request, reply, missing=missing, start=start
+    )
     if isinstance(made, Call):
         made.end, made.origin.id = end, _to_text(flow.get("id") or number)
     yield made
@@ -88,7 +90,7 @@ def _build_url(asked: Mapping[str, Any]) -> str:
     alone.
     """
     named = next(
-        (value for name, value in headers_of(asked.get("headers")) if name.lower() == "host"), ""
+        (value for name, value in read_headers(asked.get("headers")) if name.lower() == "host"), ""
     )
     host = _to_text(asked.get("authority") or named or asked["host"])
     scheme, port = _to_text(asked.get("scheme") or "https"), asked.get("port")

@@ -12,7 +12,7 @@ from typing import Any
 from tape_jupyter.importers import attributes, conventions, observed
 from tape_jupyter.importers.attributes import Traced
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import decoded, listed, mapping, rows
+from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, source_rows
 from tape_jupyter.importers.source import Broken, Source, load
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped, each
 
@@ -36,7 +36,7 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    for path, row, line in rows(source, "traces", "spans"):
+    for path, row, line in source_rows(source, "traces", "spans"):
         if isinstance(row, Broken):
             yield Skipped(
                 f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text
@@ -52,15 +52,15 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    row = {**row, **mapping(row.get("trace"))}  # a row of `search_traces`
-    info, data = mapping(row.get("info")), mapping(row.get("data"))
-    spans = listed(data.get("spans") or row.get("spans"))
+    row = {**row, **mapping_field(row.get("trace"))}  # a row of `search_traces`
+    info, data = mapping_field(row.get("info")), mapping_field(row.get("data"))
+    spans = listed_field(data.get("spans") or row.get("spans"))
     if not spans and not info:
         yield Skipped("a record that is no trace", line=line)
         return
     trace = ""
     for span in spans:
-        if told := mapping(span):
+        if told := mapping_field(span):
             made = _build_span(file, told, line)
             trace = made.trace
             yield made
@@ -68,8 +68,8 @@ def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
             yield Skipped("a span that is no JSON object", line=line)
     if info and trace:
         tags, about = (
-            mapping(info.get("tags")),
-            mapping(info.get("trace_metadata") or info.get("request_metadata")),
+            mapping_field(info.get("tags")),
+            mapping_field(info.get("trace_metadata") or info.get("request_metadata")),
         )
         named = {
             name.rpartition(".")[2]: about[name]
@@ -92,10 +92,10 @@ def _build_span(file: str, told: Mapping[str, Any], line: int) -> Any:
         str(span.attributes.get("mlflow.spanType") or told.get("span_type")).upper(), "span"
     )
     if "mlflow.spanInputs" not in span.attributes:
-        made = conventions.item(span, file)
+        made = conventions.item_of_span(span, file)
         if isinstance(made, Call) or kind == "span":
             return made
-    return observed.item(_build_step(span, kind), "mlflow", file)
+    return observed.item_of_step(_build_step(span, kind), "mlflow", file)
 
 
 def _build_step(span: Traced, kind: Any) -> ObservedStep:
@@ -116,7 +116,7 @@ def _build_step(span: Traced, kind: Any) -> ObservedStep:
         tools=_to_list(told.get("mlflow.chat.tools")), line=span.line,
     )  # fmt: skip
     if kind == "model" and chunks:
-        values = [decoded(each.attributes.get("mlflow.chunk.value")) for each in chunks]
+        values = [decode_field(each.attributes.get("mlflow.chunk.value")) for each in chunks]
         if all(isinstance(each, Mapping) for each in values):
             seen.chunks = [_strip_nulls(each) for each in values]
             seen.waits = [max(each.time - span.start, 0.0) for each in chunks] if span.start else ()

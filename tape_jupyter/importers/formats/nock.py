@@ -7,7 +7,13 @@ from typing import Any
 
 from tape_jupyter.core.call import Headers, Reply, Request
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.recorded import LOST, decoded, exchange, headers_of, status_of
+from tape_jupyter.importers.recorded import (
+    LOST,
+    decoded_headers,
+    read_headers,
+    recorded_exchange,
+    status_of,
+)
 from tape_jupyter.importers.rows import read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Grade, Item, Skipped
@@ -39,7 +45,7 @@ def read(source: Source) -> Iterator[Item]:
 
 def _build_exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
     missing, asked = [LOST], each.get("body")
-    coded = any("encoding" in name.lower() for name, _ in headers_of(each.get("reqheaders")))
+    coded = any("encoding" in name.lower() for name, _ in read_headers(each.get("reqheaders")))
     body = b""
     if isinstance(asked, list) and coded and asked and all(_is_hex(part) for part in asked):
         body = b"".join(bytes.fromhex(part) for part in asked)
@@ -55,12 +61,12 @@ def _build_exchange(source: Source, number: int, each: Mapping[str, Any]) -> Ite
     request = Request(
         str(each.get("method") or "GET").upper(),
         scope + str(each.get("path", "/")),
-        headers_of(each.get("reqheaders")),
+        read_headers(each.get("reqheaders")),
         body,
     )
-    headers = decoded(_read_headers(each), b"".join(chunks))
+    headers = decoded_headers(_read_headers(each), b"".join(chunks))
     grade: Grade = "J" if {"request bytes", "reply bytes"} & set(missing) else "W"
-    return exchange(
+    return recorded_exchange(
         source,
         number,
         "nock",
@@ -74,7 +80,7 @@ def _build_exchange(source: Source, number: int, each: Mapping[str, Any]) -> Ite
 def _read_headers(each: Mapping[str, Any]) -> Headers:
     raw = each.get("rawHeaders") or each.get("headers") or []
     if isinstance(raw, Mapping):
-        return headers_of(raw)
+        return read_headers(raw)
     return tuple((str(name), str(value)) for name, value in zip(raw[::2], raw[1::2], strict=False))
 
 

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import batch, rebuild
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.recorded import status_of
-from tape_jupyter.importers.rows import decoded, mapping, read_rows, rows
+from tape_jupyter.importers.rows import decode_field, mapping_field, read_rows, source_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 
@@ -37,11 +37,12 @@ def read(source: Source) -> Iterator[Item]:
         return
     wanted = {
         str(row["custom_id"])
-        for _, row, _ in rows(source)
+        for _, row, _ in source_rows(source)
         if isinstance(row, dict) and "custom_id" in row
     }
     yield from read_rows(
-        source, partial(_read_row, source.name, batch.asked(source, _read_requests, wanted))
+        source,
+        partial(_read_row, source.name, batch.requests_of_results(source, _read_requests, wanted)),
     )
 
 
@@ -67,10 +68,10 @@ def _read_row(
         return
     own, said, failed = (
         str(row["custom_id"]),
-        mapping(row.get("response")),
-        mapping(row.get("error")),
+        mapping_field(row.get("response")),
+        mapping_field(row.get("error")),
     )
-    body = decoded(said.get("body"))
+    body = decode_field(said.get("body"))
     missing, assumed = (
         ["request headers", "reply headers", "request bytes", "reply bytes"],
         list[str](),
@@ -79,7 +80,11 @@ def _read_row(
     if own in asks:
         _, path, asked = asks[own]
     else:
-        grade, asked, path = "T", batch.echoed(mapping(body)), _guess_path(mapping(body))
+        grade, asked, path = (
+            "T",
+            batch.echoed(mapping_field(body)),
+            _guess_path(mapping_field(body)),
+        )
         missing.append("request body: no file beside it has the requests")
     url = path if "://" in path else _HOST + path
     assumed.append(f"host {_HOST}: a batch names none")
@@ -95,8 +100,8 @@ def _read_row(
     request = rebuild.request(url, asked)
     yield Call(
         own, "model", request, reply, grade, Origin("openai-batch", file, own, line), provider="openai", name=own,
-        model=str(mapping(body).get("model") or asked.get("model") or ""), missing=missing, assumed=assumed,
-        start=seconds(mapping(body).get("created") or mapping(body).get("created_at")),
+        model=str(mapping_field(body).get("model") or asked.get("model") or ""), missing=missing, assumed=assumed,
+        start=attribute_seconds(mapping_field(body).get("created") or mapping_field(body).get("created_at")),
         error=str(failed.get("message") or ""), about={name: value for name, value in about.items() if value},
     )  # fmt: skip
 

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped
 
@@ -34,7 +34,7 @@ def read(source: Source) -> Iterator[Item]:
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "spec" in row:
-        spec = mapping(row["spec"])
+        spec = mapping_field(row["spec"])
         yield Run(
             str(spec.get("run_id") or ""),
             str(spec.get("eval_name") or spec.get("base_eval") or "evals"),
@@ -49,31 +49,32 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 
 def _build_hosted_call(file: str, row: Mapping[str, Any], line: int) -> Item:
-    sample = mapping(row.get("sample"))
-    failed = mapping(sample.get("error"))
+    sample = mapping_field(row.get("sample"))
+    failed = mapping_field(sample.get("error"))
     results = [
         {name: each.get(name) for name in ("name", "passed", "score")}
         for each in row.get("results") or ()
     ]
     seen = ObservedStep(
         str(row.get("id") or ""), "model", str(row.get("datasource_item_id") or ""), str(row.get("run_id") or ""),
-        start=seconds(row.get("created_at")), asked={"messages": sample.get("input")}, said=sample.get("output"),
+        start=attribute_seconds(row.get("created_at")), asked={"messages": sample.get("input")},
+        said=sample.get("output"),
         error=str(failed.get("message") or "") if failed.get("message") else "", thrown=str(failed.get("code") or ""),
         model=str(sample.get("model") or ""), provider="openai", usage=usage_of(sample.get("usage")), grade="P",
         settings={name: sample[name] for name in _SETTINGS if sample.get(name) is not None}, line=line,
         missing=["tools"], about={"results": results} if results else {},
     )  # fmt: skip
-    return observed.item(seen, "openai-evals", file)
+    return observed.item_of_step(seen, "openai-evals", file)
 
 
 def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
-    data = mapping(row.get("data"))
+    data = mapping_field(row.get("data"))
     said = data.get("sampled")
     seen = ObservedStep(
         str(row.get("event_id") or ""), "model", str(row.get("sample_id") or ""), str(row.get("run_id") or ""),
-        start=seconds(str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")),
+        start=attribute_seconds(str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")),
         asked={"messages": data.get("prompt")}, said=said[0] if isinstance(said, list) and len(said) == 1 else said,
         model=str(data.get("model") or ""), provider="openai", usage=usage_of(data.get("usage")), line=line,
         missing=["parameters"] + ([] if data.get("model") else ["model"]),
     )  # fmt: skip
-    return observed.item(seen, "openai-evals", file)
+    return observed.item_of_step(seen, "openai-evals", file)

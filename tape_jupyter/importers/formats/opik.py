@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import envelopes, observed, rebuild
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
 
@@ -32,8 +32,10 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    trace = mapping(row.get("trace")) or (row if "type" not in row or "trace_id" not in row else {})
-    spans = listed(row.get("spans"))
+    trace = mapping_field(row.get("trace")) or (
+        row if "type" not in row or "trace_id" not in row else {}
+    )
+    spans = listed_field(row.get("spans"))
     if trace and "id" in trace:
         own = str(trace["id"])
         about = {
@@ -46,7 +48,7 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
             str(trace.get("name") or ""),
             {name: value for name, value in about.items() if value},
         )
-        for span in spans or listed(trace.get("spans")):
+        for span in spans or listed_field(trace.get("spans")):
             yield from each(partial(_read_span, file, span, own, "", line, 0), line)
         if not spans and not trace.get("spans"):
             yield Skipped("a trace without its spans", line=line)
@@ -61,14 +63,15 @@ def _read_span(
 ) -> Iterator[Item]:
     own, about, failed = (
         str(told.get("id") or ""),
-        mapping(told.get("metadata")),
-        mapping(told.get("error_info")),
+        mapping_field(told.get("metadata")),
+        mapping_field(told.get("error_info")),
     )
     kind: Any = _KINDS.get(str(told.get("type")), "span")
     seen = ObservedStep(
         own, kind, str(told.get("name") or ""), str(told.get("trace_id") or trace),
-        str(told.get("parent_span_id") or parent), seconds(told.get("start_time")), seconds(told.get("end_time")),
-        decoded(told.get("input")), decoded(told.get("output")),
+        str(told.get("parent_span_id") or parent), attribute_seconds(told.get("start_time")),
+        attribute_seconds(told.get("end_time")),
+        decode_field(told.get("input")), decode_field(told.get("output")),
         str(failed.get("message") or failed.get("traceback") or ""),
         str(failed.get("exception_type") or ""), str(told.get("model") or about.get("model") or ""),
         _choose_provider(str(told.get("provider") or ""), str(about.get("created_from") or "")),
@@ -78,11 +81,11 @@ def _read_span(
         seen.error = seen.thrown or "error"
     if kind == "model":
         _fill_model_step(seen, about)
-    yield observed.item(seen, "opik", file)
+    yield observed.item_of_step(seen, "opik", file)
     if depth > _DEEPEST:
-        yield Skipped("spans that are nested too deep", len(listed(told.get("spans"))), line)
+        yield Skipped("spans that are nested too deep", len(listed_field(told.get("spans"))), line)
         return
-    for inner in listed(told.get("spans")):
+    for inner in listed_field(told.get("spans")):
         yield from _read_span(file, inner, seen.trace, own, line, depth + 1)
 
 
@@ -93,7 +96,7 @@ def _choose_provider(told: str, made_by: str) -> str:
 
 def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:
     settings, _ = envelopes.parameters(about, without=_OWN)
-    body = envelopes.request_of(seen.asked, settings, seen.provider, seen.assumed)
+    body = envelopes.envelope_request(seen.asked, settings, seen.provider, seen.assumed)
     if body is None or not observed.is_request(body):
         return
     if about.get("object") == "response":
@@ -103,5 +106,5 @@ def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:
     seen.asked, seen.grade = body, "P"
     api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
     if seen.said is not None:
-        seen.said = envelopes.reply_of(api, seen.said, seen.model, seen.usage, about)
+        seen.said = envelopes.envelope_reply(api, seen.said, seen.model, seen.usage, about)
         seen.assumed.append("reply envelope: the platform keeps it in pieces")

@@ -110,7 +110,7 @@ class JoinedFiles:
         for span in _find_spans(value, self._scope, line):
             count += 1
             if not span.id or not conventions.wants_content(span):
-                made = conventions.item(span, self._source.name)
+                made = conventions.item_of_span(span, self._source.name)
                 if isinstance(made, Call):
                     self._told.add((span.trace, span.id))
                 yield made
@@ -146,7 +146,7 @@ class JoinedFiles:
 
     @staticmethod
     def _read_waiting_span(span: Traced, source: Source, events: list[SpanEvent]) -> Iterator[Item]:
-        made = conventions.item(span, source.name, events)
+        made = conventions.item_of_span(span, source.name, events)
         if isinstance(made, Span):
             source.counted(f"model calls {conventions.why_empty(span)}: they are spans")
         yield made

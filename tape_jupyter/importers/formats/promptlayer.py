@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import messages, observed
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import listed, mapping, read_rows
+from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
 
@@ -25,24 +25,25 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    blueprint = mapping(row.get("prompt_blueprint"))
-    template = mapping(blueprint.get("prompt_template"))
-    told = [each for each in listed(template.get("messages")) if isinstance(each, Mapping)]
+    blueprint = mapping_field(row.get("prompt_blueprint"))
+    template = mapping_field(blueprint.get("prompt_template"))
+    told = [each for each in listed_field(template.get("messages")) if isinstance(each, Mapping)]
     if not told and isinstance(template.get("content"), list):  # a completion
         told = [{"role": "user", "content": template["content"]}]
     if not told:
         yield Skipped("a request without its messages", line=line)
         return
     said = told.pop() if told[-1].get("role") == "assistant" else None
-    model = mapping(mapping(blueprint.get("metadata")).get("model"))
-    tools = [*listed(template.get("tools")), *listed(template.get("functions"))]
+    model = mapping_field(mapping_field(blueprint.get("metadata")).get("model"))
+    tools = [*listed_field(template.get("tools")), *listed_field(template.get("functions"))]
     seen = ObservedStep(
         str(row.get("id") or row.get("request_id") or line), "model", str(row.get("prompt_name") or ""),
-        str(row.get("trace_id") or ""), "", seconds(row.get("request_start_time")),
-        seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)},
+        str(row.get("trace_id") or ""), "", attribute_seconds(row.get("request_start_time")),
+        attribute_seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)},
         messages.said_messages(said) if said else row.get("response"),
         str(row.get("error_message") or ""), model=str(model.get("name") or row.get("model") or ""),
-        provider=str(model.get("provider") or row.get("provider") or ""), settings=mapping(model.get("parameters")),
+        provider=str(model.get("provider") or row.get("provider") or ""),
+        settings=mapping_field(model.get("parameters")),
         tools=tools, usage=usage_of(row), grade="P", line=line,
     )  # fmt: skip
-    yield observed.item(seen, "promptlayer", file)
+    yield observed.item_of_step(seen, "promptlayer", file)

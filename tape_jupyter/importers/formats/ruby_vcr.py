@@ -9,12 +9,12 @@ from typing import Any
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers.recorded import (
     data_of,
-    decoded,
+    decoded_headers,
     document,
-    exchange,
     has_key,
-    headers_of,
-    moment,
+    parse_moment,
+    read_headers,
+    recorded_exchange,
     status_of,
 )
 from tape_jupyter.importers.source import Source
@@ -48,14 +48,19 @@ def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> It
     request = Request(
         str(asked["method"]).upper(),
         str(asked["uri"]),
-        headers_of(asked.get("headers")),
+        read_headers(asked.get("headers")),
         data_of(asked.get("body")),
     )
-    headers = decoded(headers_of(said.get("headers")), body)
+    headers = decoded_headers(read_headers(said.get("headers")), body)
     status = said.get("status", said.get("status_code"))
     reply = Reply(status_of(status), headers, (body,) if body else ())
-    yield exchange(
-        source, number, _find_system(source), request, reply, start=moment(row.get("recorded_at"))
+    yield recorded_exchange(
+        source,
+        number,
+        _find_system(source),
+        request,
+        reply,
+        start=parse_moment(row.get("recorded_at")),
     )
 
 

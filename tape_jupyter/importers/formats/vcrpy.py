@@ -16,11 +16,11 @@ from tape_jupyter.importers import rebuild
 from tape_jupyter.importers.recorded import (
     LOST,
     data_of,
-    decoded,
+    decoded_headers,
     document,
-    exchange,
     has_key,
-    headers_of,
+    read_headers,
+    recorded_exchange,
     status_of,
 )
 from tape_jupyter.importers.source import Source, needs
@@ -86,20 +86,20 @@ def _unpack_msgpack(source: Source) -> Any:
 def _read_interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator[Item]:
     missing = [LOST]
     request = Request(
-        str(asked.get("method") or "GET").upper(), str(asked.get("uri") or ""), headers_of(asked.get("headers")),
+        str(asked.get("method") or "GET").upper(), str(asked.get("uri") or ""), read_headers(asked.get("headers")),
         _read_body(asked, "body", missing, "request bytes"),
     )  # fmt: skip
     body = _read_body(said, "body", missing, "reply bytes")
     if "content" in said and "body" not in said:  # of vcrpy before 6, for httpx
         body = data_of(said["content"])
-    headers = decoded(headers_of(said.get("headers")), body)
+    headers = decoded_headers(read_headers(said.get("headers")), body)
     status = said.get("status", said.get("status_code"))
     reason = str((status.get("message") if isinstance(status, Mapping) else "") or "")
     reply = Reply(
         status_of(status), _correct_length(headers, body), (body,) if body else (), reason=reason
     )
     parsed = "request bytes" in missing or "reply bytes" in missing
-    yield exchange(
+    yield recorded_exchange(
         source, number, "vcrpy", request, reply, grade="J" if parsed else "W", missing=missing
     )
 

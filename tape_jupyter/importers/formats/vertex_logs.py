@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.gemini import camel
 from tape_jupyter.importers.recorded import status_of
-from tape_jupyter.importers.rows import decoded, listed, mapping, read_rows
+from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Skipped
 
@@ -34,8 +34,8 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    asked = mapping(row.get("full_request")) or _read_first(row.get("request_payload"))
-    said = decoded(row.get("full_response")) or _read_payload(row.get("response_payload"))
+    asked = mapping_field(row.get("full_request")) or _read_first(row.get("request_payload"))
+    said = decode_field(row.get("full_response")) or _read_payload(row.get("response_payload"))
     method = str(row.get("api_method") or "GenerateContent").rpartition(".")[2]
     method = method[:1].upper() + method[1:]
     if not asked or not said:
@@ -47,12 +47,12 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 
 def _read_payload(told: Any) -> Any:
-    found = [decoded(each) for each in listed(told)]
+    found = [decode_field(each) for each in listed_field(told)]
     return found if len(found) > 1 else found[0] if found else None
 
 
 def _read_first(told: Any) -> dict[str, Any]:
-    return mapping(next(iter(listed(told)), None))
+    return mapping_field(next(iter(listed_field(told)), None))
 
 
 def _build_call(
@@ -74,9 +74,9 @@ def _build_call(
     if path != name:
         assumed.append("project and region of the url")
     url = f"https://{host}/v1/{path}:{_VERBS[method]}"
-    own, end = str(row.get("request_id") or line), seconds(row.get("logging_time"))
-    took = float(mapping(row.get("metadata")).get("request_latency") or 0.0) / 1000
-    failed = mapping(said.get("error")) if isinstance(said, dict) else {}
+    own, end = str(row.get("request_id") or line), attribute_seconds(row.get("logging_time"))
+    took = float(mapping_field(row.get("metadata")).get("request_latency") or 0.0) / 1000
+    failed = mapping_field(said.get("error")) if isinstance(said, dict) else {}
     if failed or not method.startswith("Stream"):
         reply = rebuild.reply(said, status_of(failed.get("code")), took)
     elif isinstance(said, list):

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed
-from tape_jupyter.importers.attributes import seconds
+from tape_jupyter.importers.attributes import attribute_seconds
 from tape_jupyter.importers.observed import ObservedStep, usage_of
-from tape_jupyter.importers.rows import mapping, read_rows
+from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
 
@@ -38,29 +38,30 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         return
     op = str(row["op_name"])
     name = op.rpartition("/op/")[2].rpartition(":")[0] or op.rpartition("/op/")[2]
-    inputs, failed = mapping(row.get("inputs")), str(row.get("exception") or "")
+    inputs, failed = mapping_field(row.get("inputs")), str(row.get("exception") or "")
     inputs = {key: value for key, value in inputs.items() if key != "self"}
-    kind, provider = _classify_call(name, inputs, mapping(row.get("attributes")))
-    summary = mapping(mapping(row.get("summary")).get("usage"))
+    kind, provider = _classify_call(name, inputs, mapping_field(row.get("attributes")))
+    summary = mapping_field(mapping_field(row.get("summary")).get("usage"))
     model = str(inputs.get("model") or next(iter(summary), ""))
     lines = failed.strip().splitlines()
     thrown, _, said = lines[-1].partition(": ") if lines else ("", "", "")
     seen = ObservedStep(
         str(row["id"]), kind, str(row.get("display_name") or name), str(row.get("trace_id") or ""),
-        str(row.get("parent_id") or ""), seconds(row.get("started_at")), seconds(row.get("ended_at")), inputs,
+        str(row.get("parent_id") or ""), attribute_seconds(row.get("started_at")),
+        attribute_seconds(row.get("ended_at")), inputs,
         row.get("output"), said or failed, thrown if thrown.isidentifier() else "", model, provider,
         usage=usage_of(next(iter(summary.values()), None)), line=line,
     )  # fmt: skip
     if kind != "span" and _REFERENCE in str(inputs) + str(row.get("output")):
         seen.missing.append("objects: the file refers to Weave's store")
         seen.grade = "P"
-    yield observed.item(seen, "weave", file)
+    yield observed.item_of_step(seen, "weave", file)
 
 
 def _classify_call(
     name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[Any, str]:
-    told = str(attributes.get("kind") or mapping(attributes.get("weave")).get("kind") or "")
+    told = str(attributes.get("kind") or mapping_field(attributes.get("weave")).get("kind") or "")
     for start, provider in _SDKS.items():
         if name.startswith(start) and (
             "messages" in inputs or "contents" in inputs or "input" in inputs

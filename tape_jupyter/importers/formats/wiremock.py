@@ -11,8 +11,15 @@ from urllib.parse import urlencode
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import rebuild
-from tape_jupyter.importers.recorded import LOST, data_of, decoded, exchange, headers_of, status_of
-from tape_jupyter.importers.rows import mapping, rows
+from tape_jupyter.importers.recorded import (
+    LOST,
+    data_of,
+    decoded_headers,
+    read_headers,
+    recorded_exchange,
+    status_of,
+)
+from tape_jupyter.importers.rows import mapping_field, source_rows
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Grade, Item, Skipped, each
 
@@ -48,7 +55,7 @@ def read(source: Source) -> Iterator[Item]:
         return
     found = [
         (row, line)
-        for path, row, line in rows(source, "mappings")
+        for path, row, line in source_rows(source, "mappings")
         if path in ((), ("[]",), ("mappings", "[]"))
     ]
     for number, (row, line) in enumerate(_sort_mappings(found)):
@@ -65,7 +72,9 @@ def _sort_mappings(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     """
     told = [row if isinstance(row, Mapping) else {} for row, _ in found]
     if any("insertionIndex" in row for row in told):
-        return sorted(found, key=lambda each: int(mapping(each[0]).get("insertionIndex") or 0))
+        return sorted(
+            found, key=lambda each: int(mapping_field(each[0]).get("insertionIndex") or 0)
+        )
     steps = {
         (row.get("scenarioName"), row.get("requiredScenarioState")): row.get("newScenarioState")
         for row in told
@@ -81,7 +90,11 @@ def _sort_mappings(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     return sorted(
         found,
         key=lambda each: order.get(
-            (mapping(each[0]).get("scenarioName"), mapping(each[0]).get("requiredScenarioState")), 0
+            (
+                mapping_field(each[0]).get("scenarioName"),
+                mapping_field(each[0]).get("requiredScenarioState"),
+            ),
+            0,
         ),
     )
 
@@ -114,12 +127,12 @@ def _build_exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item
     data = _read_reply_body(source, said, missing)
     reply = Reply(
         status_of(said.get("status")),
-        decoded(headers_of(said.get("headers")), data),
+        decoded_headers(read_headers(said.get("headers")), data),
         (data,) if data else (),
     )
     request = Request(method, url, headers, body)
     grade: Grade = "W" if "request body" not in missing else "P"
-    return exchange(
+    return recorded_exchange(
         source, number, "wiremock", request, reply, grade=grade, missing=missing, assumed=assumed
     )
 
@@ -129,7 +142,7 @@ def _build_query(told: Any, missing: list[str]) -> str:
     kept: list[tuple[str, str]] = []
     for name, matcher in told.items() if isinstance(told, Mapping) else ():
         several = matcher.get("hasExactly") if isinstance(matcher, Mapping) else None
-        values = [mapping(one).get("equalTo") for one in several or [matcher]]
+        values = [mapping_field(one).get("equalTo") for one in several or [matcher]]
         kept += [(str(name), str(value)) for value in values if value is not None]
         if None in values and "parts of the query" not in missing:
             missing.append("parts of the query")

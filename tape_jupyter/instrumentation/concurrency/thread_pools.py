@@ -16,7 +16,7 @@ from typing import Any
 
 from tape_jupyter.core.context import ORIGIN
 from tape_jupyter.errors import RefusedInPool, TapeRefusal
-from tape_jupyter.instrumentation.concurrency.threads import Strand, name_of, strand
+from tape_jupyter.instrumentation.concurrency.threads import Strand, function_name, strand
 from tape_jupyter.instrumentation.patching import swap, undoing
 
 
@@ -43,7 +43,7 @@ class _Tap:
     def _make_item_strand(
         self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()
     ) -> Strand | None:
-        own = strand(name_of(func, args)) if isinstance(pool, self.threads) else None
+        own = strand(function_name(func, args)) if isinstance(pool, self.threads) else None
         if own is not None and (clock := own.clock) is not None:
             clock.threads.update((*pool._pool, pool._task_handler, pool._result_handler))  # noqa: SLF001
         return own

@@ -79,7 +79,7 @@ def _note_work(work: Any, runs: Any) -> None:
         _WORK[work] = body, code
 
 
-def settle() -> Origin | None:
+def settle_origin() -> Origin | None:
     """Correct ORIGIN where a work item runs in a context copied from its submitter; gives what it
     is.
 
@@ -190,12 +190,12 @@ def strand(name: str = "", *, sort: str = "") -> Strand | None:
     """A new strand of the code that runs now, which runs a function of that name; None outside
     taped cells.
     """
-    settle()
+    settle_origin()
     origin = ORIGIN.get()
     return None if origin is None else Strand(origin, name, sort)
 
 
-def name_of(function: Any, args: tuple[Any, ...] = ()) -> str:
+def function_name(function: Any, args: tuple[Any, ...] = ()) -> str:
     """The name of the function that really runs, where `function` is called with `args`; "" for
     what has none.
 
@@ -225,7 +225,9 @@ def _find_thread_name(thread: threading.Thread) -> str:
     """What a thread runs: its target, a timer's function, else what its class is for."""
     runs = getattr(thread, "_target", None) or getattr(thread, "function", None)
     return (
-        name_of(runs, getattr(thread, "_args", ())) if runs is not None else type(thread).__name__
+        function_name(runs, getattr(thread, "_args", ()))
+        if runs is not None
+        else type(thread).__name__
     )
 
 
@@ -278,7 +280,7 @@ def _wrap_submit(original: Callable[..., Any]) -> Callable[..., Any]:
     def submit_taped(
         pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        own = strand(name_of(fn, args))
+        own = strand(function_name(fn, args))
         if own is None:
             return original(pool, fn, *args, **kwargs)
 
@@ -323,7 +325,7 @@ def _wrap_wait(original: Callable[..., bool]) -> Callable[..., bool]:
 def _wrap_create_task(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
-        settle()
+        settle_origin()
         origin = ORIGIN.get()
         if origin is None or _is_finalizer(coro):
             return original(loop, coro, **kwargs)

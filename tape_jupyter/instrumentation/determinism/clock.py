@@ -50,7 +50,7 @@ def patch() -> Callable[[], None]:
     def undo() -> None:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
         take_off()
-        _replace_in_definitions(back)  # patching.sweep() has the namespaces
+        _replace_in_definitions(back)  # patching.sweep_patches() has the namespaces
 
     return undo
 
@@ -166,7 +166,7 @@ def _wrap_read(name: str, original: Callable[[], Any]) -> Any:
     kind, scale = _READS[name]
 
     def read() -> Any:
-        told = clock_callers.read(kind)
+        told = clock_callers.read_clock(kind)
         return original() if told is None else told * scale
 
     return _build_stand_in(original, read)
@@ -176,7 +176,7 @@ def _wrap_text_of_moment(name: str, original: Callable[..., str]) -> Any:
     """`ctime()` and `asctime()` without a moment read the clock in C."""
 
     def format_moment(*args: Any) -> str:
-        told = None if args and args[0] is not None else clock_callers.read("wall")
+        told = None if args and args[0] is not None else clock_callers.read_clock("wall")
         if told is None:
             return original(*args)
         return original(told / 1e9) if name == "ctime" else original(time.localtime(told / 1e9))

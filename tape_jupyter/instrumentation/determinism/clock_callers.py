@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from tape_jupyter.core.context import ORIGIN, SENDING, Origin, is_body
-from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 
 PLUMBING = frozenset({
     "IPython", "_pytest", "asyncio", "comm", "concurrent", "debugpy", "genai_prices", "http", "httpcore", "httpcore2",
@@ -61,7 +61,7 @@ def clock_here() -> Any | None:
 
 def strand_here() -> str:
     """The strand (Origin.lineage) that this code runs in."""
-    origin = settle()
+    origin = settle_origin()
     return "" if origin is None else origin.lineage
 
 
@@ -85,7 +85,7 @@ def module_of(depth: int) -> Any:
     return frame.f_globals.get("__name__")
 
 
-def read(kind: str) -> int | None:
+def read_clock(kind: str) -> int | None:
     """Nanoseconds on the tape's clock of that kind (pins.clock.Kind) for the code that called the
     caller of this; None where its time is real.
     """
@@ -99,6 +99,6 @@ def read(kind: str) -> int | None:
     clock = _find_clock(origin)
     if clock is None or not clock.holds:
         return None
-    origin = settle()
+    origin = settle_origin()
     told: int = clock.read(kind, "" if origin is None else origin.lineage, module)
     return told

@@ -23,7 +23,7 @@ from typing import Any
 
 from tape_jupyter.core.context import ORIGIN, PARENT, SENDING
 from tape_jupyter.core.seeded_random import Chance
-from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.patching import StandIn, swap, undoing
 
 _THROUGH = frozenset({
@@ -109,7 +109,7 @@ _REMEMBERED: Mapping[str, Mapping[str, int | None]] = {
 """By module, what it remembers of the newest time-based id, and what that was before the first."""
 
 
-def fresh() -> None:
+def forget_time_ids() -> None:
     """Forget what this process remembers of earlier time-based ids: they would make the next ones
     differ.
     """
@@ -121,11 +121,11 @@ def fresh() -> None:
 # ---- who draws
 
 
-def held() -> Chance | None:
+def held_chance() -> Chance | None:
     """The chance of the cell that this code belongs to; None where chance is real."""
     if SENDING.get():
         return None
-    origin = settle()
+    origin = settle_origin()
     chance: Chance | None = getattr(origin.cell, "chance", None) if origin is not None else None
     return None if chance is None or chance.forked else chance
 
@@ -144,7 +144,7 @@ class Draw:
 
 def drawing() -> Draw | None:
     """The draw that is being made; None where it is real."""
-    chance, origin = held(), ORIGIN.get()
+    chance, origin = held_chance(), ORIGIN.get()
     if chance is None or origin is None:
         return None
     drawer, frame, secret = _find_drawer(sys._getframe(2))  # noqa: SLF001  # the only name it has

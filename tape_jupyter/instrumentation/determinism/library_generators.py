@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-from tape_jupyter.instrumentation.determinism.entropy import held
+from tape_jupyter.instrumentation.determinism.entropy import held_chance
 
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Called once the module has run."""
-    chance = held()
+    chance = held_chance()
     if chance is not None:
         chance.arrived(module.__name__)
     return _do_nothing

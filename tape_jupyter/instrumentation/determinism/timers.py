@@ -51,7 +51,7 @@ def patch() -> Callable[[], None]:
     )
 
 
-def begin(clock: Any) -> None:
+def count_files(clock: Any) -> None:
     """Tell `clock` how many files the loop that runs here listens to before the cell begins."""
     loop: Any = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
     selector = _find_selector(loop)
@@ -60,7 +60,7 @@ def begin(clock: Any) -> None:
         clock.files[loop._thread_id] = len(selector.get_map() or ())  # noqa: SLF001
 
 
-def watch(loop: Any, clock: Any) -> bool:
+def watch_loop(loop: Any, clock: Any) -> bool:
     """Let a loop ask `clock` before it blocks, until the clock's cell is over; false where this
     loop cannot.
     """
@@ -242,7 +242,7 @@ def _wrap_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
             return original(loop)
         if clock.sleeps and str(clock_callers.module_of(1)).startswith((*_FOR_OTHERS, "anyio")):
             return float(clock.loop_time())
-        told = clock_callers.read("monotonic")
+        told = clock_callers.read_clock("monotonic")
         return original(loop) if told is None else told * 1e-9
 
     return loop_time

@@ -38,7 +38,7 @@ class Dispatch:
         self.uses = 0
 
     def time_ns(self) -> int:
-        told = clock_callers.read("wall")
+        told = clock_callers.read_clock("wall")
         return self._original() if told is None else told
 
     def _start(self) -> None:
@@ -51,7 +51,7 @@ class Dispatch:
 _dispatch: list[Dispatch] = []
 
 
-def hook() -> Callable[[], None]:
+def hold_wall_clock() -> Callable[[], None]:
     """Hold the wall clock from now on; gives what lets go again. Raises RuntimeError where it
     cannot be held.
     """

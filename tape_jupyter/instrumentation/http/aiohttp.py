@@ -25,8 +25,8 @@ from tape_jupyter.instrumentation.http.aiohttp_recorded import LiveReply
 from tape_jupyter.instrumentation.http.aiohttp_replayed import (
     Nowhere,
     PlayedReply,
-    connection,
-    play,
+    feed_reader,
+    replayed_connection,
 )
 from tape_jupyter.instrumentation.http.replayed_response import (
     await_head,
@@ -35,8 +35,8 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     thawed,
     was_cancelled,
 )
-from tape_jupyter.instrumentation.patching import live, sending, swap, undoing
-from tape_jupyter.instrumentation.stepping_hook import asked, instead
+from tape_jupyter.instrumentation.patching import sending, sending_live, swap, undoing
+from tape_jupyter.instrumentation.stepping_hook import begin_call, instead
 from tape_jupyter.instrumentation.websocket import aiohttp
 from tape_jupyter.instrumentation.websocket.aiohttp import PlayedWebSocket
 from tape_jupyter.secrets.spooling import Upload
@@ -78,15 +78,17 @@ class _Tap:
         @functools.wraps(original)
         async def connect_taped(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
             tape = (
-                None if SENDING.get() else instrumentation.here(lambda: _build_visible_request(req))
+                None
+                if SENDING.get()
+                else instrumentation.tape_here(lambda: _build_visible_request(req))
             )
             if tape is None:
                 return await original(connector, req, *args, **options)
             body = await self._drain_body(req, tape)
             url = aiohttp.address(req) if aiohttp.is_websocket(req) else str(req.url)
-            threads.settle()
-            decision = await asked(
-                tape, uploads.request(req.method, url, tuple(req.headers.items()), body)
+            threads.settle_origin()
+            decision = await begin_call(
+                tape, uploads.upload_request(req.method, url, tuple(req.headers.items()), body)
             )
             if decision is None:
                 return await original(connector, req, *args, **options)
@@ -98,7 +100,7 @@ class _Tap:
                 self._change_request(req, other)
             call = LiveReply(decision)
             try:
-                with live():
+                with sending_live():
                     made = await original(connector, req, *args, **options)
             except BaseException as error:
                 decision.fail(self._convert_error(error, req))
@@ -119,7 +121,7 @@ class _Tap:
         else:
             call = PlayedReply(decision, protocol, functools.partial(self.error, req=req))
             protocol.connection_made(Nowhere((req.url.host, req.url.port)))
-        made = connection(connector, Connection, protocol, req.connection_key)
+        made = replayed_connection(connector, Connection, protocol, req.connection_key)
         setattr(made, _CALL, call)
         return made
 
@@ -176,7 +178,7 @@ class _Tap:
         sink = _Sink(
             Upload(None)
             if req.compress
-            else uploads.begun(tape, lambda: _build_visible_request(req))
+            else uploads.begin_upload(tape, lambda: _build_visible_request(req))
         )
         try:
             await body.write(sink)
@@ -244,7 +246,7 @@ def _wrap_send(original: Door) -> Door:
                 return await original(req, conn)
         if isinstance(call, (PlayedReply, PlayedWebSocket)):
             with (
-                live()
+                sending_live()
             ):  # the task that writes is not the program's, as it was not when it wrote to somebody
                 return await original(req, conn)
         return await original(req, conn)
@@ -264,7 +266,7 @@ def _wrap_start(original: Door) -> Door:
         if isinstance(call, PlayedReply):
             await call.head(expected=response._continue is not None)  # noqa: SLF001
             started = await original(response, conn)
-            play(response.content, call)
+            feed_reader(response.content, call)
             return started
         return await original(response, conn)
 
@@ -277,9 +279,9 @@ def _wrap_ws_connect(original: Door) -> Door:
         ws = await original(session, *args, **options)
         call = vars(ws._conn).get(_CALL)  # noqa: SLF001
         if isinstance(call, LiveReply):
-            aiohttp.hear(ws, call.capture)
+            aiohttp.capture_websocket(ws, call.capture)
         elif isinstance(call, PlayedWebSocket):
-            aiohttp.play(ws, call)
+            aiohttp.play_websocket(ws, call)
         return ws
 
     return ws_connect

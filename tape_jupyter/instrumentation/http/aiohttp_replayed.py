@@ -185,12 +185,12 @@ def _derive_class(mixin: type, kind: type) -> type:
     return _kinds[mixin, kind]
 
 
-def connection(connector: Any, kind: type, protocol: Any, key: Any) -> Any:
+def replayed_connection(connector: Any, kind: type, protocol: Any, key: Any) -> Any:
     """A connection of aiohttp's class `kind` that no pool will have."""
     return _derive_class(_Connection, kind)(connector, key, protocol, asyncio.get_running_loop())
 
 
-def play(reader: Any, played: PlayedReply) -> None:
+def feed_reader(reader: Any, played: PlayedReply) -> None:
     """From now on the response's reader is fed by `played`."""
     if hasattr(reader, "_protocol") and not isinstance(reader, _Reader):
         reader._protocol = played  # noqa: SLF001

@@ -28,7 +28,7 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     raw_head,
     tell_closed,
 )
-from tape_jupyter.instrumentation.patching import live
+from tape_jupyter.instrumentation.patching import sending_live
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -171,7 +171,9 @@ _LONGEST = 65_536
 """Bytes of a line, its end included, that `http.client` reads at most."""
 
 
-def listen(response: http.client.HTTPResponse, capture: Capture, *, in_parts: bool = False) -> None:
+def capture_response(
+    response: http.client.HTTPResponse, capture: Capture, *, in_parts: bool = False
+) -> None:
     """Tell `capture` the body of a live response as it is read. The head has been told already.
 
     `in_parts`: an HTTP chunk that needs several reads is that many recorded chunks, for a program
@@ -210,7 +212,7 @@ class _Heard(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
         try:
-            with live():
+            with sending_live():
                 data: bytes = self._source.read1(len(view))
         except BaseException as error:
             self._fail_capture(error)
@@ -280,18 +282,18 @@ class _Heard(io.RawIOBase):
         return bool(rest)
 
 
-def recorded(
+def replayed_http_response(
     reply: Reply, method: str, thaw: Callable[[Reply], BaseException], gate: Gate | None = None
 ) -> http.client.HTTPResponse:
     """A response that reads the recorded bytes. `thaw` gives the error to raise where the recording
     has one.
     """
-    response = http.client.HTTPResponse(connection(reply, thaw, gate), method=method)
+    response = http.client.HTTPResponse(replayed_socket(reply, thaw, gate), method=method)
     response.begin()
     return response
 
 
-def connection(
+def replayed_socket(
     reply: Reply, thaw: Callable[[Reply], BaseException], gate: Gate | None = None
 ) -> Any:
     """As much of a socket as HTTPResponse asks for: it gives the recorded bytes. The head has

@@ -25,7 +25,7 @@ from tape_jupyter.core.large_body import LIMIT, LargeBody
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http import http11, stub_connection, uploads
 from tape_jupyter.instrumentation.http.replayed_response import pass_head, thawed
-from tape_jupyter.instrumentation.patching import is_swapped, live, sending, swap, undoing
+from tape_jupyter.instrumentation.patching import is_swapped, sending, sending_live, swap, undoing
 from tape_jupyter.instrumentation.stepping_hook import instead
 
 UNSENT = "while_sending"
@@ -94,11 +94,11 @@ def _wrap_connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
             SENDING.get()
             or not hasattr(conn, "_send_output")
             or _OPENING in vars(conn)
-            or instrumentation.here() is None
+            or instrumentation.tape_here() is None
         ):
             original(conn)
-        elif instrumentation.answers():
-            stub_connection.stand_in(conn)
+        elif instrumentation.may_answer():
+            stub_connection.stand_in_socket(conn)
         else:
             _connect_live(conn, original)
 
@@ -108,7 +108,7 @@ def _wrap_connect(original: Callable[[Any], None]) -> Callable[[Any], None]:
 def _connect_live(conn: Any, original: Callable[[Any], None]) -> None:
     """A recording cell opens the connection that its requests will take."""
     try:
-        with live():
+        with sending_live():
             original(conn)
     except Exception as error:
         instrumentation.note(
@@ -124,7 +124,7 @@ def _wrap_send_output(original: Callable[..., None]) -> Callable[..., None]:
         tape = (
             None
             if SENDING.get()
-            else instrumentation.here(lambda: _build_visible_request(conn, message_body))
+            else instrumentation.tape_here(lambda: _build_visible_request(conn, message_body))
         )
         if tape is None:
             return original(conn, message_body, encode_chunked)
@@ -143,7 +143,7 @@ def _wrap_send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
         if (
             SENDING.get()
             or _OPENING in vars(conn)
-            or (call is None and instrumentation.here() is None)
+            or (call is None and instrumentation.tape_here() is None)
         ):
             stub_connection.open_now(conn)
             original(conn, data)
@@ -249,7 +249,7 @@ class _Call:
         )
 
     def _build_request(self, body: bytes | LargeBody) -> Request:
-        return uploads.request(self.method.upper(), self.url, self.headers, body)
+        return uploads.upload_request(self.method.upper(), self.url, self.headers, body)
 
     def add(self, data: bytes | None) -> None:
         """Bytes of body that the program sends; None for no body. With the last ones the tape is
@@ -263,7 +263,7 @@ class _Call:
 
     def _ask_tape(self) -> None:
         self.asked = True
-        threads.settle()
+        threads.settle_origin()
         request = self._build_request(b"".join(self._body) if self._large is None else self._large)
         try:
             self.decision = decision = self.tape.begin(request)
@@ -293,7 +293,7 @@ class _Call:
             with _mark_opening(self.conn):
                 return send()
         try:
-            with live():
+            with sending_live():
                 return send()
         except BaseException as error:
             with suppress(AttributeError):
@@ -320,7 +320,7 @@ class _Call:
         if reply.status is None and _has_failed_sending(reply):
             pass_head(decision)
             raise thawed(reply.error)
-        stub_connection.stand_in(self.conn)
+        stub_connection.stand_in_socket(self.conn)
 
     def send_more(self, send: Callable[[], None]) -> None:
         """Bytes past those that the head declared."""
@@ -344,7 +344,7 @@ class _Call:
         self.decision.head(
             response.status, tuple(response.msg.items()), version, response.reason or ""
         )
-        http11.listen(response, self.decision, in_parts=True)
+        http11.capture_response(response, self.decision, in_parts=True)
         return response
 
     def _play_response(self, decision: Play, receive: Callable[[], Any]) -> Any:
@@ -356,7 +356,9 @@ class _Call:
         if reply.status is None:
             raise thawed(reply.error)
         kept = self.conn.sock
-        self.conn.sock = http11.connection(reply, lambda told: thawed(told.error), decision.gate)
+        self.conn.sock = http11.replayed_socket(
+            reply, lambda told: thawed(told.error), decision.gate
+        )
         try:
             return receive()
         finally:

@@ -35,7 +35,7 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     thawed,
 )
 from tape_jupyter.instrumentation.patching import sending, swap, undoing
-from tape_jupyter.instrumentation.stepping_hook import asked, instead
+from tape_jupyter.instrumentation.stepping_hook import begin_call, instead
 
 _AS_HTTPX = (
     (ConnectionRefusedError, "ConnectError"),
@@ -75,7 +75,7 @@ class _Tap:
             tape = (
                 None
                 if SENDING.get()
-                else instrumentation.here(lambda: _build_visible_request(request))
+                else instrumentation.tape_here(lambda: _build_visible_request(request))
             )
             if tape is None:
                 return original(transport, request)
@@ -86,7 +86,7 @@ class _Tap:
             body = (
                 uploads.drained(tape, seen, request.stream)
                 if held is None
-                else uploads.held(tape, seen, held)
+                else uploads.keep_body(tape, seen, held)
             )
             decision = tape.begin(_build_settled_request(request, body))
             if decision is None:
@@ -116,12 +116,12 @@ class _Tap:
             tape = (
                 None
                 if SENDING.get()
-                else instrumentation.here(lambda: _build_visible_request(request))
+                else instrumentation.tape_here(lambda: _build_visible_request(request))
             )
             if tape is None:
                 return await original(transport, request)
             body = await _drain_body(tape, request)
-            decision = await asked(tape, _build_settled_request(request, body))
+            decision = await begin_call(tape, _build_settled_request(request, body))
             if decision is None:
                 with self._replace_stream(request, body):
                     return await original(transport, request)
@@ -212,15 +212,15 @@ async def _drain_body(tape: Tape, request: Any) -> bytes | LargeBody:
     """The whole body of a request that an async client sends."""
     seen, held = functools.partial(_build_visible_request, request), _get_body_in_memory(request)
     if held is not None:
-        return uploads.held(tape, seen, held)
-    upload = uploads.begun(tape, seen)
+        return uploads.keep_body(tape, seen, held)
+    upload = uploads.begin_upload(tape, seen)
     async for part in request.stream:
         upload.add(part)
     return upload.whole()
 
 
 def _build_settled_request(request: Any, body: bytes | LargeBody) -> Request:
-    threads.settle()
+    threads.settle_origin()
     return _build_request(request, body)
 
 
@@ -230,7 +230,7 @@ def _build_visible_request(request: Any) -> Request:
 
 
 def _build_request(request: Any, body: bytes | LargeBody) -> Request:
-    return uploads.request(
+    return uploads.upload_request(
         request.method.upper(), str(request.url), _decode_headers(request.headers.raw), body
     )
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from tape_jupyter.core.call import Capture, Gate, Headers, Play, Reply, Value
 from tape_jupyter.errors import CassetteError, UnmatchedCall
-from tape_jupyter.instrumentation.patching import live
+from tape_jupyter.instrumentation.patching import sending_live
 
 PATIENCE = 60.0
 """Seconds that a replayed reply waits for the cancellation that ended the recorded one."""
@@ -86,7 +86,7 @@ async def await_cancel(error: Mapping[str, Any] | None) -> None:
     group does it.
     """
     if was_cancelled(error):
-        with live():  # in real time
+        with sending_live():  # in real time
             await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)
 
 

@@ -31,7 +31,7 @@ class Unplugged:
     def __getattr__(self, name: str) -> Any:
         if not hasattr(_find_socket_class(secure=self._secure), name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return functools.partial(refuse, name, *self._address)
+        return functools.partial(refuse_connection, name, *self._address)
 
     def settimeout(self, seconds: float | None) -> None:
         self._timeout = seconds
@@ -99,13 +99,13 @@ class Stream:
         return told.get(info)
 
     def read(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse("read", *self._build_socket().getpeername())
+        refuse_connection("read", *self._build_socket().getpeername())
 
     def write(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse("write", *self._build_socket().getpeername())
+        refuse_connection("write", *self._build_socket().getpeername())
 
     def start_tls(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse("start_tls", *self._build_socket().getpeername())
+        refuse_connection("start_tls", *self._build_socket().getpeername())
 
     def close(self) -> None:
         """Nothing is open."""
@@ -114,7 +114,7 @@ class Stream:
         """Nothing is open."""
 
 
-def refuse(name: str, host: str, port: int, *_asked: Any, **_options: Any) -> NoReturn:
+def refuse_connection(name: str, host: str, port: int, *_asked: Any, **_options: Any) -> NoReturn:
     """Raise the TapeError for what cannot be had of a connection that is not there."""
     raise TapeError(
         f"replay: {name}() on the connection to {host}:{port} was refused: the reply comes off the tape and nobody is "
@@ -139,7 +139,7 @@ _plugged: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """The connections whose socket is none, by their `id`."""
 
 
-def stand_in(conn: Any) -> None:
+def stand_in_socket(conn: Any) -> None:
     """A connection that has no socket gets one that leads nowhere."""
     if conn.sock is None:
         conn.sock = Unplugged(

@@ -12,7 +12,7 @@ from tape_jupyter.secrets.spooling import Spool, Upload
 _BLOCK = 256 * 1024
 
 
-def begun(tape: Tape, seen: Callable[[], Request]) -> Upload:
+def begin_upload(tape: Tape, seen: Callable[[], Request]) -> Upload:
     """Takes the parts of a body. `seen` is what can be seen of the request without it."""
 
     def open_spool() -> Spool | None:
@@ -24,18 +24,18 @@ def begun(tape: Tape, seen: Callable[[], Request]) -> Upload:
 
 def drained(tape: Tape, seen: Callable[[], Request], parts: Iterable[bytes]) -> bytes | LargeBody:
     """All of the parts."""
-    upload = begun(tape, seen)
+    upload = begin_upload(tape, seen)
     for part in parts:
         upload.add(part)
     return upload.whole()
 
 
-def held(tape: Tape, seen: Callable[[], Request], body: bytes) -> bytes | LargeBody:
+def keep_body(tape: Tape, seen: Callable[[], Request], body: bytes) -> bytes | LargeBody:
     """A body that the program has in memory: a large one is put into a file to be kept."""
     return drained(tape, seen, (body,)) if len(body) > LIMIT else body
 
 
-def request(method: str, url: str, headers: Any, body: bytes | LargeBody) -> Request:
+def upload_request(method: str, url: str, headers: Any, body: bytes | LargeBody) -> Request:
     """The request with its body, held or large."""
     if isinstance(body, LargeBody):
         return Request(method, url, headers, large=body)

@@ -42,7 +42,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
 def _wrap_prepare_proxy(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
     @functools.wraps(original)
     def prepare_proxy(pool: Any, conn: Any) -> None:
-        if SENDING.get() or instrumentation.here() is None:
+        if SENDING.get() or instrumentation.tape_here() is None:
             return original(pool, conn)
         setattr(conn, _TUNNEL, functools.partial(original, pool, conn))
         return None
@@ -75,13 +75,13 @@ def _wrap_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         tape = (
             None
             if SENDING.get()
-            else instrumentation.here(lambda: called().request(_get_body_in_memory(body)))
+            else instrumentation.tape_here(lambda: called().request(_get_body_in_memory(body)))
         )
         if tape is None:
             return original(pool, conn, method, url, body, headers, **options)
         call = called()
         read = call.read(body, tape)
-        threads.settle()
+        threads.settle_origin()
         decision = tape.begin(call.request(read))
         sent: Any = read
         if isinstance(read, LargeBody):
@@ -124,7 +124,9 @@ class _Call:
         """
         if body is None or isinstance(body, (bytes, str)):
             held = _get_body_in_memory(body)
-            return None if held is None else uploads.held(tape, lambda: self.request(b""), held)
+            return (
+                None if held is None else uploads.keep_body(tape, lambda: self.request(b""), held)
+            )
         framed = {name.lower() for name, _ in self.headers} & {
             "content-length",
             "transfer-encoding",
@@ -144,7 +146,7 @@ class _Call:
         return other.body, dict(other.headers)
 
     def request(self, body: bytes | LargeBody | None) -> Request:
-        return uploads.request(
+        return uploads.upload_request(
             self.method.upper(), self._build_absolute_url(), self.headers, body or b""
         )
 
@@ -189,7 +191,7 @@ class _Call:
             capture.chunk(response.data)
             capture.finish()
         else:
-            http11.listen(source, capture)
+            http11.capture_response(source, capture)
         return self._preload_body(response) if preload else response
 
     def _preload_body(self, response: Any) -> Any:
@@ -213,8 +215,8 @@ class _Call:
             raise error
         from urllib3 import HTTPHeaderDict, HTTPResponse
 
-        stub_connection.stand_in(self.conn)
-        source = http11.recorded(reply, self.method, self._build_error, gate)
+        stub_connection.stand_in_socket(self.conn)
+        source = http11.replayed_http_response(reply, self.method, self._build_error, gate)
         response = HTTPResponse(
             body=source,
             headers=HTTPHeaderDict(source.msg.items()),

@@ -23,7 +23,7 @@ from tape_jupyter.core.context import SENDING
 from tape_jupyter.effects.scope import Scope
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.tool_results import Exchange
-from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import await_cancel, await_head, thawed
 from tape_jupyter.instrumentation.mcp.connections import connection_of
 from tape_jupyter.instrumentation.mcp.notifications import (
@@ -34,10 +34,15 @@ from tape_jupyter.instrumentation.mcp.notifications import (
     patch_session,
     placed,
 )
-from tape_jupyter.instrumentation.mcp.transports import body_of_tool, hold, is_direct, is_near
-from tape_jupyter.instrumentation.patching import live, sending
-from tape_jupyter.instrumentation.stepping_hook import asked
-from tape_jupyter.instrumentation.tools.generators import strand_of
+from tape_jupyter.instrumentation.mcp.transports import (
+    body_of_tool,
+    is_cancelled_failure,
+    is_direct,
+    is_near,
+)
+from tape_jupyter.instrumentation.patching import sending, sending_live
+from tape_jupyter.instrumentation.stepping_hook import begin_call
+from tape_jupyter.instrumentation.tools.generators import body_strand
 from tape_jupyter.instrumentation.tools.output import listening
 
 _DISPATCHER = "_dispatcher"
@@ -59,7 +64,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     return undo
 
 
-def call_of(method: str, params: Mapping[str, Any] | None) -> FunctionCall:
+def call_of_request(method: str, params: Mapping[str, Any] | None) -> FunctionCall:
     """The call that a request is. What the SDK adds on its own account (`_meta`, its version) is no
     part of it.
     """
@@ -137,9 +142,9 @@ class _Taped(Heard):
         tape = instrumentation.current()
         if tape is None or SENDING.get() or self.session._task_group is None:  # noqa: SLF001
             return await self._send_request(method, params, opts)
-        settle()
+        settle_origin()
         call, options = self._build_call(method, params), dict(opts or {})
-        decision = await asked(tape, call)
+        decision = await begin_call(tape, call)
         self.recording = not (decision is None or isinstance(decision, Play))
         if isinstance(decision, Play):
             if method == "initialize":
@@ -155,7 +160,7 @@ class _Taped(Heard):
 
     def _build_call(self, method: str, params: Any) -> FunctionCall:
         """The request; of a server in this process with what its tool can reach."""
-        call = call_of(method, params)
+        call = call_of_request(method, params)
         body = body_of_tool(self.session, self.real, call.name) if method == "tools/call" else None
         return call if body is None else replace(call, scope=Scope(body, call.arguments, far=True))
 
@@ -173,8 +178,8 @@ class _Taped(Heard):
         tape = instrumentation.current()
         decision = None
         if tape is not None and not SENDING.get():
-            settle()
-            decision = await asked(tape, call_of(method, params))
+            settle_origin()
+            decision = await begin_call(tape, call_of_request(method, params))
         if isinstance(decision, Play):
             return None
         if decision is None:
@@ -190,7 +195,7 @@ class _Taped(Heard):
         if connection is not None and not connection.awake:
             self._handshake.append((method, params, opts))
             return
-        with live():
+        with sending_live():
             await self.real.notify(method, params, opts)
 
     async def _wake_connection(self) -> None:
@@ -209,7 +214,7 @@ class _Taped(Heard):
     ) -> dict[str, Any]:
         self.under_way.append(request)
         try:
-            with live():
+            with sending_live():
                 await self._wake_connection()
             options = request.options(direct=is_direct(self.real))
             with self._mark_sending(request):
@@ -219,7 +224,8 @@ class _Taped(Heard):
             raise
         except BaseException as error:
             if not (
-                isinstance(error, asyncio.CancelledError) and hold(self.real, request.fail, error)
+                isinstance(error, asyncio.CancelledError)
+                and is_cancelled_failure(self.real, request.fail, error)
             ):
                 request.fail(error)
             raise
@@ -234,13 +240,13 @@ class _Taped(Heard):
             with placed(request.strand, request.parent), listening(request.capture):
                 yield
         else:
-            with live():
+            with sending_live():
                 yield
 
     async def _play_result(self, play: Play, name: str, options: dict[str, Any]) -> Any:
         import anyio.lowlevel
 
-        reply, gate, strand = cast("Value", play.reply), play.gate, strand_of(name)
+        reply, gate, strand = cast("Value", play.reply), play.gate, body_strand(name)
         error = thawed(reply.error) if reply.error is not None else None
         kept = registry.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
         exchange = kept if isinstance(kept, Exchange) else Exchange(kept)

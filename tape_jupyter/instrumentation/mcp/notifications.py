@@ -23,8 +23,8 @@ from tape_jupyter.core.context import SENDING, Origin
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.values.tool_results import Exchange
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.instrumentation.patching import live, swap, undoing
-from tape_jupyter.instrumentation.tools.generators import body_of, parent_of, strand_of
+from tape_jupyter.instrumentation.patching import sending_live, swap, undoing
+from tape_jupyter.instrumentation.tools.generators import body_strand, on_strand, parent_of
 
 TAPED = "__tape_session__"
 """Where a session keeps its `Heard`."""
@@ -54,7 +54,7 @@ def placed(strand: Origin | None, parent: str) -> Iterator[None]:
     before = SENDING.get()
     SENDING.set(False)
     try:
-        with body_of(strand, parent):
+        with on_strand(strand, parent):
             yield
     finally:  # not Token.reset, as in body_of
         SENDING.set(before)
@@ -72,7 +72,7 @@ class McpRequest:
         self, capture: Capture, name: str, given: dict[str, Any], early: list[dict[str, Any]]
     ) -> None:
         self.capture, self.given, self._listener_of = capture, given, early
-        self.started, self.strand = perf_counter(), strand_of(name)
+        self.started, self.strand = perf_counter(), body_strand(name)
         self.parent = parent_of(capture)
         self.on_progress: Callable[..., Awaitable[None]] | None = None
 
@@ -198,7 +198,7 @@ class Heard:
                     _log.exception("a callback of an MCP session raised")
 
         if callback is not None:
-            with live():  # a task that takes no number
+            with sending_live():  # a task that takes no number
                 self.session._task_group.start_soon(run_callback)  # noqa: SLF001
 
     async def _repeat_request(self, event: dict[str, Any], strand: Origin | None) -> None:

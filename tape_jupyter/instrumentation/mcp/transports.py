@@ -20,7 +20,7 @@ from typing import Any, cast
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Capture, FunctionCall, Play, Value
 from tape_jupyter.core.context import SENDING
-from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import await_head, thawed
 from tape_jupyter.instrumentation.mcp.connections import (
     Connection,
@@ -29,8 +29,8 @@ from tape_jupyter.instrumentation.mcp.connections import (
     sleeping_dispatcher,
     sleeping_streams,
 )
-from tape_jupyter.instrumentation.patching import live, sending, swap, undoing
-from tape_jupyter.instrumentation.stepping_hook import asked
+from tape_jupyter.instrumentation.patching import sending, sending_live, swap, undoing
+from tape_jupyter.instrumentation.stepping_hook import begin_call
 
 Undo = Callable[[], None]
 
@@ -175,8 +175,8 @@ async def _ask_tape(told: dict[str, Any]) -> Play | Capture | None:
     tape = instrumentation.current()
     if tape is None or SENDING.get():
         return None
-    settle()
-    return await asked(tape, FunctionCall(CONNECT, told))
+    settle_origin()
+    return await begin_call(tape, FunctionCall(CONNECT, told))
 
 
 async def _pass_opening(play: Play) -> None:
@@ -207,7 +207,7 @@ class _Silent:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> bool | None:
-        with live():
+        with sending_live():
             return await self._inner.__aexit__(kind, error, at)
 
 
@@ -285,7 +285,9 @@ def is_near(dispatcher: Any) -> bool:
     return known.server is not None if known else is_direct(dispatcher)
 
 
-def hold(dispatcher: Any, fail: Callable[[BaseException], None], error: BaseException) -> bool:
+def is_cancelled_failure(
+    dispatcher: Any, fail: Callable[[BaseException], None], error: BaseException
+) -> bool:
     """Whether a cancelled request is its transport's failure: then the transport tells it at its
     end.
     """

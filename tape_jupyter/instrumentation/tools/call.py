@@ -23,10 +23,10 @@ from tape_jupyter.core.context import CALLED_AS
 from tape_jupyter.effects.scope import Scope
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.generators import is_steps
-from tape_jupyter.encoding.values.mutations import is_changeable, put_back
+from tape_jupyter.encoding.values.mutations import is_changeable, redo_changes
 from tape_jupyter.encoding.values.tracebacks import put_frames
 from tape_jupyter.errors import TapeRefusal, UnmatchedCall
-from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import (
     await_cancel,
     await_head,
@@ -34,7 +34,7 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     pass_head,
     was_cancelled,
 )
-from tape_jupyter.instrumentation.stepping_hook import asked, instead
+from tape_jupyter.instrumentation.stepping_hook import begin_call, instead
 from tape_jupyter.instrumentation.tools import generators
 from tape_jupyter.instrumentation.tools.code_swap import is_generator_function
 from tape_jupyter.instrumentation.tools.discovery import is_method, without_plumbing
@@ -96,24 +96,24 @@ class TapedFunction:
             and self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
         )
 
-    def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolCall:
+    def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TapedToolCall:
         tape = instrumentation.current()
         if tape is None or (made := self._build_call(args, kwargs)) is None:
             return _UNTAPED
         return self._build_tool_call(tape.begin(made), made, args)
 
-    async def ask_async(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ToolCall:
+    async def ask_async(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TapedToolCall:
         """`ask`, for a door that can await."""
         tape = instrumentation.current()
         if tape is None or (made := self._build_call(args, kwargs)) is None:
             return _UNTAPED
-        return self._build_tool_call(await asked(tape, made), made, args)
+        return self._build_tool_call(await begin_call(tape, made), made, args)
 
     def _build_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall | None:
         """The call; None where the arguments do not fit: the body raises that again, in its own
         words.
         """
-        settle()
+        settle_origin()
         try:
             bound = self._bind_arguments(args, kwargs)
         except TypeError:
@@ -134,9 +134,9 @@ class TapedFunction:
 
     def _build_tool_call(
         self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]
-    ) -> ToolCall:
+    ) -> TapedToolCall:
         own = (*self.given[0], *args)[:1] if self.drop_first else ()
-        return ToolCall(made.name, decision, made.arguments, own)
+        return TapedToolCall(made.name, decision, made.arguments, own)
 
     def sent(
         self, decision: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -156,7 +156,7 @@ class TapedFunction:
         if isinstance(call.decision, Play):
             return call.play(call.decision)
         args, kwargs = self.sent(call.decision, args, kwargs)
-        with running(call.decision, call.name):
+        with running_body(call.decision, call.name):
             result = self.body(*args, **kwargs)
         return call.settle(result, call.decision)
 
@@ -167,7 +167,7 @@ class TapedFunction:
         if isinstance(call.decision, Play):
             return await call.play_async(call.decision)
         args, kwargs = self.sent(call.decision, args, kwargs)
-        with running(call.decision, call.name):
+        with running_body(call.decision, call.name):
             result = await self.body(*args, **kwargs)
             await await_turn(call.decision)
         return call.tell(result, call.decision)
@@ -180,11 +180,11 @@ class TapedFunction:
         if call.decision is None:
             return generators.through(self.body(*args, **kwargs))
         args, kwargs = self.sent(call.decision, args, kwargs)
-        return generators.live(self.body(*args, **kwargs), call.decision, call.name)
+        return generators.record_generator(self.body(*args, **kwargs), call.decision, call.name)
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class TapedToolCall:
     """One call: what the tape decided, its arguments by name, and (own object,) where it is a
     method's.
     """
@@ -201,7 +201,7 @@ class ToolCall:
         if inspect.iscoroutine(result):
             return self._await_result(result, capture)
         if generators.is_generator(result):
-            return generators.generator(generators.live(result, capture, self.name))
+            return generators.generator(generators.record_generator(result, capture, self.name))
         return self.tell(result, capture)
 
     def tell(self, result: Any, capture: Capture) -> Any:
@@ -211,7 +211,7 @@ class ToolCall:
 
     async def _await_result(self, coroutine: Awaitable[Any], capture: Capture) -> Any:
         """A plain function gave a coroutine: the call ends when that does."""
-        with running(capture, self.name):
+        with running_body(capture, self.name):
             result = _make_lasting(await coroutine)
             await await_turn(capture)
         capture.value(registry.Awaited(self._build_reference(result)))
@@ -267,12 +267,12 @@ class ToolCall:
         return self._play_generator(replace(reply, value=steps.structure(), error=None), play)
 
     def _play_generator(self, reply: Value, play: Play) -> Any:
-        ended = functools.partial(put_back, reply.effects, self.arguments)
+        ended = functools.partial(redo_changes, reply.effects, self.arguments)
         return played(registry.thaw(reply.value), self.name, play.gate, ended, play.effects)
 
     def _play_value(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
-        put_back(reply.effects, self.arguments)
+        redo_changes(reply.effects, self.arguments)
         if play.effects is not None:
             play.effects.happen()
         if reply.error is not None:
@@ -295,7 +295,7 @@ class ToolCall:
         return self.arguments[value.name]
 
 
-_UNTAPED = ToolCall("", None, {})
+_UNTAPED = TapedToolCall("", None, {})
 
 
 def _can_freeze(value: Any) -> bool:
@@ -328,10 +328,10 @@ def _is_in_task() -> bool:
 
 
 @contextmanager
-def running(capture: Capture, name: str) -> Iterator[None]:
+def running_body(capture: Capture, name: str) -> Iterator[None]:
     """The body runs: on its own strand, as the parent of what it calls; what it raises is told."""
     with (
-        generators.body_of(generators.strand_of(name), generators.parent_of(capture)),
+        generators.on_strand(generators.body_strand(name), generators.parent_of(capture)),
         listening(capture),
     ):
         try:
@@ -347,7 +347,7 @@ def running(capture: Capture, name: str) -> Iterator[None]:
             raise
 
 
-def taped(
+def taped_function(
     function: Callable[..., Any],
     body: Callable[..., Any],
     name: str | None,

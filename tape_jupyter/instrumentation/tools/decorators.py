@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from tape_jupyter.core.context import CALLED_AS, SPAN
 from tape_jupyter.instrumentation.tools import wrappers
-from tape_jupyter.instrumentation.tools.call import Kind, TapedFunction, door, taped
+from tape_jupyter.instrumentation.tools.call import Kind, TapedFunction, door, taped_function
 from tape_jupyter.instrumentation.tools.code_swap import clone, is_generator_function, trampoline
 from tape_jupyter.instrumentation.tools.discovery import MARK, find_functions, unwrap
 from tape_jupyter.instrumentation.tools.generators import through
@@ -245,7 +245,7 @@ def _tape_function(function: Any, name: str, kind: Kind) -> _Swap | str:
         if code is None:
             return "its parameters have names that no source could spell"
         swap = vars(function)[_SWAP] = _Swap(
-            function.__code__, code, taped(function, clone(function), name, kind)
+            function.__code__, code, taped_function(function, clone(function), name, kind)
         )
         function.__code__ = code
     return swap

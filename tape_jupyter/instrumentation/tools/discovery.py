@@ -77,7 +77,7 @@ def find_functions(
         if not functions and not _is_tool(value):
             continue
         known = found.setdefault(name, [])
-        known += [f for f in functions if is_users(f, namespace) and f not in known]
+        known += [f for f in functions if is_users_function(f, namespace) and f not in known]
     found |= _find_methods(namespace, wanted - found.keys())
     _drop_ambiguous(found)
     return {name: tuple(functions) for name, functions in found.items() if functions}
@@ -371,7 +371,7 @@ def _is_users_object(value: Any) -> bool:
     return not is_library_class(type(value))
 
 
-def is_users(function: FunctionType, namespace: Mapping[str, Any]) -> bool:
+def is_users_function(function: FunctionType, namespace: Mapping[str, Any]) -> bool:
     """Whether the user wrote it: in the notebook, or in a file that is not an installed library's."""
     if function.__module__ == "__main__" or function.__globals__ is namespace:
         return True
@@ -429,10 +429,10 @@ _CONFIG = frozenset(
 
 def without_plumbing(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that were asked for."""
-    return {name: value for name, value in arguments.items() if not is_plumbing(value)}
+    return {name: value for name, value in arguments.items() if not is_frameworks(value)}
 
 
-def is_plumbing(value: Any) -> bool:
+def is_frameworks(value: Any) -> bool:
     """Whether a framework handed this in on its own account."""
     kind = type(value)
     if kind is dict:

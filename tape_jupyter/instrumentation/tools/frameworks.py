@@ -25,7 +25,7 @@ from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.instrumentation.patching import swap, undoing
 from tape_jupyter.instrumentation.tools.code_swap import swap_code
 from tape_jupyter.instrumentation.tools.decorators import taped_as
-from tape_jupyter.instrumentation.tools.discovery import is_users, unwrap
+from tape_jupyter.instrumentation.tools.discovery import is_users_function, unwrap
 
 Undo = Callable[[], None]
 Found = tuple[str, list[FunctionType]]
@@ -130,7 +130,7 @@ _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
 def _find_users_functions(*holders: Any) -> list[FunctionType]:
     """The user's functions that these lead to."""
     found = [function for holder in holders for function in unwrap(holder)]
-    return [function for function in dict.fromkeys(found) if is_users(function, {})]
+    return [function for function in dict.fromkeys(found) if is_users_function(function, {})]
 
 
 def _find_library_bodies(tool: Any) -> list[FunctionType]:
@@ -138,7 +138,11 @@ def _find_library_bodies(tool: Any) -> list[FunctionType]:
     was given.
     """
     bodies = [getattr(type(tool), name, None) for name in ("_run", "_arun")]
-    plain = [body for body in bodies if isinstance(body, FunctionType) and not is_users(body, {})]
+    plain = [
+        body
+        for body in bodies
+        if isinstance(body, FunctionType) and not is_users_function(body, {})
+    ]
     return [body for body in plain if not body.__module__.startswith("langchain_core.tools")]
 
 

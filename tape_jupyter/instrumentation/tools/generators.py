@@ -72,7 +72,7 @@ async def relay_async(source: AsyncSource) -> AsyncGenerator[Any, Any]:
 
 
 @contextmanager
-def body_of(strand: Origin | None, parent: str) -> Iterator[None]:
+def on_strand(strand: Origin | None, parent: str) -> Iterator[None]:
     """Inside, a taped body (or a callback of the program's) runs on that strand, with that call as
     its parent.
     """
@@ -88,7 +88,7 @@ def body_of(strand: Origin | None, parent: str) -> Iterator[None]:
         PARENT.set(before[1])
 
 
-def strand_of(name: str) -> Origin | None:
+def body_strand(name: str) -> Origin | None:
     """What a body spawns must not disturb the numbering of its caller, which replays without it."""
     strand = ORIGIN.get()
     return strand and Origin(strand.cell, f"{strand.lineage}/{name}", counted=strand.counted)
@@ -164,7 +164,7 @@ class _Telling:
             GeneratorSteps(is_async),
             perf_counter(),
         )
-        self.strand, self.parent = strand_of(name), parent_of(capture)
+        self.strand, self.parent = body_strand(name), parent_of(capture)
         self.thrown: BaseException | None = None
         capture.progress(self.steps)
 
@@ -179,7 +179,7 @@ class _Telling:
     @contextmanager
     def stepping(self) -> Iterator[None]:
         self.capture.stepping()
-        with body_of(self.strand, self.parent), listening(self.capture):
+        with on_strand(self.strand, self.parent), listening(self.capture):
             try:
                 yield
             except (GeneratorExit, TapeRefusal) as error:
@@ -296,7 +296,7 @@ def through(body: Any) -> Any:
     return AsyncThrough(body) if isinstance(body, AsyncGeneratorType) else Through(body)
 
 
-def live(body: Any, capture: Capture, name: str) -> Any:
+def record_generator(body: Any, capture: Capture, name: str) -> Any:
     """The source of a generator object that runs and is recorded."""
     if isinstance(body, AsyncGeneratorType):
         return AsyncLive(body, capture, name)

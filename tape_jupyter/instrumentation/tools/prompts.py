@@ -103,10 +103,10 @@ def _ask_person(
         EOFError,
         NotImplementedError,
     ):  # nobody is there to be asked (IPython's StdinNotImplementedError)
-        if (stand_in := instrumentation.untyped(call)) is None:
+        if (stand_in := instrumentation.untyped_stand_in(call)) is None:
             raise
         return stand_in
-    return answer or instrumentation.untyped(call) or answer
+    return answer or instrumentation.untyped_stand_in(call) or answer
 
 
 def _is_plumbing(frame: FrameType | None) -> bool:

@@ -23,7 +23,7 @@ from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Capture, FunctionCall, Play, Tape, Value
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.tool_results import Retrieved
-from tape_jupyter.instrumentation.concurrency.threads import settle
+from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import (
     await_cancel,
     await_head,
@@ -32,8 +32,8 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     thawed,
 )
 from tape_jupyter.instrumentation.patching import swap, undoing
-from tape_jupyter.instrumentation.stepping_hook import asked
-from tape_jupyter.instrumentation.tools.call import running
+from tape_jupyter.instrumentation.stepping_hook import begin_call
+from tape_jupyter.instrumentation.tools.call import running_body
 
 Undo = Callable[[], None]
 Found = list[tuple[Any, float]]
@@ -94,7 +94,7 @@ class _Library:
         if isinstance(decision, Play):
             pass_head(decision)
             return go(self.stand_in(retriever, decision))
-        with running(decision, name), self.heard(retriever) as found:
+        with running_body(decision, name), self.heard(retriever) as found:
             documents = go(retriever)
         return _record_documents(decision, retriever, documents, found)
 
@@ -107,14 +107,14 @@ class _Library:
         more: dict[str, Any],
     ) -> Any:
         tape, call = _build_call(name, retriever, query, more)
-        decision = None if tape is None else await asked(tape, call)
+        decision = None if tape is None else await begin_call(tape, call)
         if decision is None:
             return await go(retriever)
         if isinstance(decision, Play):
             await await_cancel(decision.reply.error)
             await await_head(decision)
             return await go(self.stand_in(retriever, decision))
-        with running(decision, name), self.heard(retriever) as found:
+        with running_body(decision, name), self.heard(retriever) as found:
             documents = await go(retriever)
             await await_turn(decision)
         return _record_documents(decision, retriever, documents, found)
@@ -127,7 +127,7 @@ def _build_call(
     tape = instrumentation.current()
     if tape is None:
         return None, FunctionCall(name, {}, "retrieval")
-    settle()
+    settle_origin()
     settings = {key.strip("_"): getattr(retriever, key, None) for key in _SETTINGS}
     told = {key: value for key, value in settings.items() if value not in (None, {}, [])}
     return tape, FunctionCall(name, {"query": query, **told, **more}, "retrieval")

@@ -20,7 +20,7 @@ from typing import Any
 
 from tape_jupyter.core.libraries import is_library_class
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.instrumentation.tools.call import Kind, door, taped
+from tape_jupyter.instrumentation.tools.call import Kind, door, taped_function
 from tape_jupyter.instrumentation.tools.code_swap import clone, is_generator_function, trampoline
 from tape_jupyter.instrumentation.tools.discovery import MARK
 
@@ -77,7 +77,7 @@ def _wrap_function(
 ) -> Callable[..., Any]:
     if hasattr(function, MARK):
         return function
-    record = taped(function, function, name, kind)
+    record = taped_function(function, function, name, kind)
     wrapper: Any = _build_generator_wrapper(function) or _build_forwarder(function, record)
     setattr(wrapper, MARK, record)
     return wrapper  # type: ignore[no-any-return]  # a function

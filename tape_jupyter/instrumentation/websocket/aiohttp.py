@@ -19,7 +19,7 @@ from tape_jupyter.core.call import Capture, Play, Reply
 from tape_jupyter.core.websocket import NO_CODE, WebSocketFrame
 from tape_jupyter.encoding.http.websocket import line_of
 from tape_jupyter.instrumentation.http.replayed_response import class_name, thawed
-from tape_jupyter.instrumentation.patching import live
+from tape_jupyter.instrumentation.patching import sending_live
 from tape_jupyter.instrumentation.websocket.capture import Sent
 from tape_jupyter.instrumentation.websocket.replay_transport import PlayedTransport
 
@@ -85,13 +85,13 @@ def heartbeat(original: Callable[[Any], None]) -> Callable[[Any], None]:
     def send_heartbeat(ws: Any) -> None:
         if instrumentation.current() is None:
             return original(ws)
-        with live():
+        with sending_live():
             return original(ws)
 
     return send_heartbeat
 
 
-def hear(ws: Any, capture: Capture) -> None:
+def capture_websocket(ws: Any, capture: Capture) -> None:
     """Tell `capture` what is said over a live WebSocket."""
     ws._reader = reader = _Heard(ws._reader, capture)  # noqa: SLF001
     _wrap_send_frame(
@@ -100,7 +100,7 @@ def hear(ws: Any, capture: Capture) -> None:
     )
 
 
-def play(ws: Any, played: PlayedWebSocket) -> None:
+def play_websocket(ws: Any, played: PlayedWebSocket) -> None:
     """Let the recorded server hear what the program says, and the program read what is due."""
     ws._reader = reader = _Spoken(ws._reader, played)  # noqa: SLF001
     transport = played.transport

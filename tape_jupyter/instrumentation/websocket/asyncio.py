@@ -20,12 +20,12 @@ from tape_jupyter.core.context import SENDING
 from tape_jupyter.instrumentation import stepping_hook
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http.replayed_response import await_cancel, thawed
-from tape_jupyter.instrumentation.patching import live, sending, swap
+from tape_jupyter.instrumentation.patching import sending, sending_live, swap
 from tape_jupyter.instrumentation.websocket.capture import (
     PLAYED,
-    hear,
+    capture_protocol,
+    check_client,
     hear_sent,
-    known,
     loss,
     mark,
     pinging,
@@ -39,7 +39,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap each attempt of `module.connect` (websockets.asyncio.client). Gives the undo; raises if
     it is unknown.
     """
-    known(module)
+    check_client(module)
 
     def wrap_attempt(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         @functools.wraps(original)
@@ -47,8 +47,8 @@ def patch(module: ModuleType) -> Callable[[], None]:
             tape = instrumentation.current()
             if tape is None or SENDING.get():
                 return await original(connect)
-            threads.settle()
-            decision = await stepping_hook.asked(tape, _build_request(connect))
+            threads.settle_origin()
+            decision = await stepping_hook.begin_call(tape, _build_request(connect))
             if decision is None:
                 return await original(connect)
             if isinstance(decision, Play):
@@ -92,7 +92,7 @@ async def _record_connection(capture: Capture, connect: Any, original: Callable[
     with sending(capture):
         connection = await original(connect)
     ends: list[BaseException | None] = []
-    hear(
+    capture_protocol(
         connection.protocol,
         capture,
         lambda: next((end for end in ends if end is not None), loss(connection)),
@@ -111,7 +111,7 @@ async def _record_connection(capture: Capture, connect: Any, original: Callable[
 
     @functools.wraps(keep)
     def start_keepalive() -> None:
-        with live():  # its task takes no number among the program's
+        with sending_live():  # its task takes no number among the program's
             keep()
 
     connection.connection_lost, connection.handshake = connection_lost, handshake_taped

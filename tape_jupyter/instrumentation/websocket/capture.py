@@ -31,7 +31,7 @@ _WAY = "_tape_way"
 Tell = Callable[[WebSocketFrame], None]
 
 
-def known(module: ModuleType) -> None:
+def check_client(module: ModuleType) -> None:
     """Raises AttributeError where a client of `websockets` has not what its taps hold on to."""
     connection = module.ClientConnection
     for name in ("ping", "recv", "recv_streaming", "send"):
@@ -55,7 +55,7 @@ def mark(protocol: Any, way: str) -> None:
     setattr(protocol, _WAY, way)
 
 
-def way_of(protocol: Any) -> str:
+def marked_way(protocol: Any) -> str:
     """What it is marked as; "" for a connection that was made untaped."""
     return str(getattr(protocol, _WAY, ""))
 
@@ -91,7 +91,9 @@ class Assembler:
         return WebSocketFrame(self._by, self._kind, b"".join(parts), parts=lengths, whole=whole)
 
 
-def hear(protocol: Any, capture: Capture, lost: Callable[[], BaseException | None]) -> None:
+def capture_protocol(
+    protocol: Any, capture: Capture, lost: Callable[[], BaseException | None]
+) -> None:
     """Tell `capture` all that passes through a live protocol, from the handshake's answer to the
     end.
 

@@ -23,7 +23,7 @@ from tape_jupyter.encoding.http.websocket import line_of
 from tape_jupyter.instrumentation import stepping_hook
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http.replayed_response import await_cancel, thawed
-from tape_jupyter.instrumentation.patching import live, sending, swap
+from tape_jupyter.instrumentation.patching import sending, sending_live, swap
 from tape_jupyter.instrumentation.websocket.capture import (
     HEARD,
     PLAYED,
@@ -73,8 +73,8 @@ class _Attempt(functools.partial[Any]):
         asked = factory.keywords
         asked["extra_headers"] = repeatable(asked["extra_headers"])
         added = request_headers(asked["extra_headers"], asked["user_agent_header"])
-        threads.settle()
-        decision = await stepping_hook.asked(tape, Request("GET", uri, added))
+        threads.settle_origin()
+        decision = await stepping_hook.begin_call(tape, Request("GET", uri, added))
         if decision is None:
             return await make()
         if isinstance(decision, Play):
@@ -167,7 +167,7 @@ async def _play_connection(play: Play, factory: functools.partial[Any]) -> Any:
     async def handshake_played(*args: Any, **kwargs: Any) -> None:
         protocol.ping_interval = None  # a recorded server needs no pings to stay
         with (
-            live()
+            sending_live()
         ):  # the client's tasks take no number among the program's, as they took none when recorded
             await shake(*args, **kwargs)
         protocol.ping_interval = interval

@@ -22,7 +22,7 @@ from tape_jupyter.instrumentation.websocket.capture import (
     HEARD,
     PLAYED,
     TEXT,
-    way_of,
+    marked_way,
 )
 
 _DATA = (CONTINUED, TEXT, BINARY)
@@ -59,7 +59,7 @@ def _wrap_write_frame(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _announce_message(protocol: Any, host: str, port: int) -> None:
-    way = way_of(protocol)
+    way = marked_way(protocol)
     if way != PLAYED:
         sys.audit(
             EVENT,

@@ -18,7 +18,7 @@ from tape_jupyter.core.call import Play
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.core.websocket import DueFrame, WebSocketFrame
 from tape_jupyter.errors import TapeRefusal
-from tape_jupyter.instrumentation.patching import live
+from tape_jupyter.instrumentation.patching import sending_live
 from tape_jupyter.instrumentation.websocket.server_bytes import Peer, pong, wire
 
 
@@ -206,7 +206,7 @@ def _open_readable() -> socket.socket:
     """For a client that selects before it reads (websockets since 17.3): its reading does the
     waiting here.
     """
-    with live():  # where socketpair is made of TCP, the guard lets it through
+    with sending_live():  # where socketpair is made of TCP, the guard lets it through
         ours, theirs = socket.socketpair()
     theirs.close()
     return ours

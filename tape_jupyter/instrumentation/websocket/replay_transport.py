@@ -14,7 +14,7 @@ from typing import Any
 from tape_jupyter.core.call import Play
 from tape_jupyter.core.websocket import WebSocketFrame
 from tape_jupyter.errors import TapeRefusal
-from tape_jupyter.instrumentation.patching import live
+from tape_jupyter.instrumentation.patching import sending_live
 from tape_jupyter.instrumentation.websocket.server_bytes import Peer, pong, wire
 
 
@@ -138,7 +138,7 @@ class PlayedTransport(Peer, asyncio.Transport):
             self._loop.call_soon(act)
             return
         self._busy = True
-        with live():  # a task of ours takes no number among the program's
+        with sending_live():  # a task of ours takes no number among the program's
             self._passing = self._loop.create_task(self._pass_gate(seconds, last, act))
 
     async def _pass_gate(self, seconds: float, last: bool, act: Callable[[], None]) -> None:

@@ -21,13 +21,13 @@ from tape_jupyter.core.call import Capture, Play, Reply, Request
 from tape_jupyter.core.context import SENDING
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http.replayed_response import thawed
-from tape_jupyter.instrumentation.patching import live, sending, swap
+from tape_jupyter.instrumentation.patching import sending, sending_live, swap
 from tape_jupyter.instrumentation.tools.code_swap import clone, trampoline
 from tape_jupyter.instrumentation.websocket.capture import (
     PLAYED,
-    hear,
+    capture_protocol,
+    check_client,
     hear_sent,
-    known,
     loss,
     mark,
     pinging,
@@ -64,7 +64,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap each attempt of `module.connect` (websockets.sync.client). Returns the undo; raises where
     it is not known.
     """
-    known(module)
+    check_client(module)
     if hasattr(module, "reconnect"):
         vars(module.reconnect("ws://localhost"))[
             "create_connection"
@@ -126,7 +126,7 @@ class _Door:
 def _open_attempt(attempt: _Attempt) -> Any:
     tape = instrumentation.current()
     assert tape is not None
-    threads.settle()
+    threads.settle_origin()
     added = request_headers(
         attempt.options["additional_headers"], attempt.options.get("user_agent_header")
     )
@@ -142,7 +142,7 @@ def _record_connection(capture: Capture, attempt: _Attempt) -> Any:
     made: list[Any] = []
 
     def make_recorded(socket: Any, protocol: Any, **more: Any) -> Any:
-        hear(protocol, capture, lambda: loss(made[0]) if made else None)
+        capture_protocol(protocol, capture, lambda: loss(made[0]) if made else None)
         connection = attempt.make(socket, protocol, **more)
         made.append(connection)
         connection.ping = pinging(connection.ping)
@@ -157,7 +157,7 @@ def _make_uncounted(start: Callable[[], object]) -> Callable[[], None]:
     """`start`, whose thread takes no number among the program's."""
 
     def start_uncounted() -> None:
-        with live():
+        with sending_live():
             start()
 
     return start_uncounted
@@ -185,7 +185,9 @@ def _play_connection(play: Play, attempt: _Attempt) -> Any:
     changed |= {"sock": socket, "create_connection": make_played}
     if where.secure:
         changed["ssl"] = _NoTls()
-    with live():  # its thread takes no number among the program's, as it took none when recorded
+    with (
+        sending_live()
+    ):  # its thread takes no number among the program's, as it took none when recorded
         connection = attempt.open(changed)
     return _guard_connection(connection, socket)
 

@@ -46,26 +46,26 @@ def _build_parser() -> LineParser:
     return parser
 
 
-def plan(cells: CellRunner, root: Path, line: str) -> str:
+def print_plan(cells: CellRunner, root: Path, line: str) -> str:
     """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError,
     CassetteError.
     """
     words = _split_words(line)
     if len(words) > 1:
         raise TapeUsageError(f"usage: {PLAN_USAGE}")
-    take = take_of(root, *words)
+    take = find_take(root, *words)
     return "\n".join(
-        [*_describe_other_cassette(root, take), plan_text(rerunner.of(cells).plan(take))]
+        [*_describe_other_cassette(root, take), plan_text(rerunner.rerunner_of(cells).plan(take))]
     )
 
 
-def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) -> None:
+def run_rerun(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) -> None:
     """`%tape rerun ...`: begins, goes on, or ends a re-run once the cell that says so is over.
     `say` prints.
 
     Raises TapeUsageError, CassetteError, before anything has run.
     """
-    said, runner = _build_parser().parse_args(_split_words(line)), rerunner.of(cells)
+    said, runner = _build_parser().parse_args(_split_words(line)), rerunner.rerunner_of(cells)
     tell = _make_teller(runner, say)
     if said.cancel:
         return _run_after_cell(runner, lambda: runner.cancel(tell=tell), say)
@@ -73,9 +73,9 @@ def run(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) ->
         return _run_after_cell(runner, _build_resume_action(runner, said, tell), say)
     if said.write is not None or said.on_divergence == "skip":
         raise TapeUsageError("no re-run waits at a divergence")
-    take = take_of(root, *([said.take] if said.take else []))
+    take = find_take(root, *([said.take] if said.take else []))
     if said.adopt:
-        runner.adopt(files.name_of(take.path))
+        runner.adopt(files.take_name(take.path))
     made = runner.plan(take)
     fresh = said.fresh or made.hermetic is not None
     if said.fresh and said.cells:
@@ -166,20 +166,22 @@ def _shorten_text(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
-def take_of(root: Path, name: str = "") -> Cassette:
+def find_take(root: Path, name: str = "") -> Cassette:
     """A take by its name; without one the default take, else the newest. Raises TapeUsageError
     where there is none.
 
     Where the cassette has none, those beside it are looked through.
     """
-    own = name in files.names(root) if name else files.found(root)
-    of, name = files.meant([root] if own else paths.beside(root), name)
+    own = name in files.take_names(root) if name else files.find_takes(root)
+    of, name = files.choose_take([root] if own else paths.cassettes_beside(root), name)
     return Cassette.open(of).take(name)
 
 
 def _describe_other_cassette(root: Path, take: Cassette) -> list[str]:
     """That the take is not of the cassette that was used last."""
-    return [f"take {files.name_of(take.path)} is of {take.root.name}"] if take.root != root else []
+    return (
+        [f"take {files.take_name(take.path)} is of {take.root.name}"] if take.root != root else []
+    )
 
 
 def ticked(made: Plan, words: Iterable[str]) -> frozenset[int]:

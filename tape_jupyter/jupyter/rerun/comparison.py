@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.comparison import outputs
-from tape_jupyter.core.call import FunctionCall, Reply, header
+from tape_jupyter.core.call import FunctionCall, Reply, header_value
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.jupyter.rerun.outputs import Output
@@ -156,7 +156,7 @@ def _format_count(count: int, thing: str) -> str:
 
 def outputs_changed(before: Sequence[Output], after: Sequence[Output]) -> tuple[OutputChange, ...]:
     """The outputs that differ, each beside what stood in its place; () where a cell shows the same."""
-    if outputs.same(before, after):
+    if outputs.same_outputs(before, after):
         return ()
     old, new = list(_collect_parts(before)), list(_collect_parts(after))
     matched = SequenceMatcher(
@@ -179,9 +179,11 @@ def _collect_parts(shown: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
     """A cell's outputs as they are compared: neighbouring texts of a stream as one, the tape's own
     summary left out.
     """
-    for output in outputs.merged([dict(each) for each in shown if not outputs.is_summary(each)]):
+    for output in outputs.merge_streams(
+        [dict(each) for each in shown if not outputs.is_summary(each)]
+    ):
         if output["output_type"] == "stream":
-            yield "text", _cut_text(outputs.joined(output["text"]))
+            yield "text", _cut_text(outputs.join_lines(output["text"]))
         elif output["output_type"] == "error":
             yield "error", _cut_text(f"{output.get('ename')}: {output.get('evalue')}")
         elif data := output.get("data"):
@@ -191,11 +193,14 @@ def _collect_parts(shown: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
 def _build_part(data: Mapping[str, Any]) -> tuple[Kind, str]:
     for kind in _IMAGES:
         if kind in data:
-            return "image", f"data:{kind};base64,{outputs.joined(data[kind]).replace(chr(10), '')}"
-    html = outputs.joined(data.get("text/html", ""))
+            return (
+                "image",
+                f"data:{kind};base64,{outputs.join_lines(data[kind]).replace(chr(10), '')}",
+            )
+    html = outputs.join_lines(data.get("text/html", ""))
     if "<table" in html and (told := table_csv(html)):
         return "table", _cut_text(told)
-    return "text", _cut_text(outputs.joined(data.get("text/plain", html)))
+    return "text", _cut_text(outputs.join_lines(data.get("text/plain", html)))
 
 
 def _cut_text(text: str) -> str:
@@ -278,7 +283,7 @@ def _read_shape(value: Any) -> tuple[int, ...] | None:
 _short = _Short()
 
 
-def short(value: Any) -> str:
+def short_value(value: Any) -> str:
     """At most a line for a value; runs none of a person's code."""
     if type(value) in (
         str,
@@ -308,7 +313,7 @@ def shorts(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]
             and not name.startswith("_")
             and not isinstance(value, ModuleType | FunctionType | type)
         ):
-            told[name] = short(value) if value is not namespace else ""
+            told[name] = short_value(value) if value is not namespace else ""
     return told
 
 
@@ -424,7 +429,7 @@ def _yield_reply_gist(entry: Entry) -> Iterator[str]:
     except CassetteError:
         return
     if isinstance(reply, Reply):
-        data = decode(reply.readable, header(reply.headers, "content-encoding")) or b""
-        yield conversation.gist(conversation.said(reply.headers, data), 60)
+        data = decode(reply.readable, header_value(reply.headers, "content-encoding")) or b""
+        yield conversation.gist(conversation.reply_body_turns(reply.headers, data), 60)
     else:
-        yield short(reply.value if reply.error is None else reply.error)
+        yield short_value(reply.value if reply.error is None else reply.error)

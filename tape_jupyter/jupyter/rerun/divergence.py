@@ -14,7 +14,7 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.match_key import json_value
-from tape_jupyter.cassette.records import Head, moment
+from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.cassette.takes import edits, faults
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
 from tape_jupyter.encoding.http.body import decode
@@ -48,7 +48,7 @@ class Question:
     @classmethod
     def of(cls, divergence: Divergence) -> Question:
         is_tool = isinstance(divergence.call, FunctionCall)
-        return cls(divergence.match, is_tool, told(divergence), divergence.nearest)
+        return cls(divergence.match, is_tool, divergence_fields(divergence), divergence.nearest)
 
     def record(self) -> dict[str, Any]:
         """As JSON, to be told to another process."""
@@ -71,7 +71,7 @@ class Question:
         wire form.
         """
         if self.nearest is not None:
-            return edits.answer_of(self.nearest, edit_of(self.nearest, text))
+            return edits.answer_of(self.nearest, meant_edit(self.nearest, text))
         if self.is_tool:
             return edits.value_of(text)
         raise TapeUsageError(
@@ -80,7 +80,7 @@ class Question:
         )
 
 
-def write(take: Cassette, cell: str, divergence: Divergence, text: str) -> None:
+def commit_reply(take: Cassette, cell: str, divergence: Divergence, text: str) -> None:
     """Commit to the take what a person wrote as the reply of this call. Raises TapeUsageError,
     CassetteError.
 
@@ -90,7 +90,7 @@ def write(take: Cassette, cell: str, divergence: Divergence, text: str) -> None:
     reply = Question.of(divergence).answer(text)
     secrets = Secrets()
     secrets.learn_environment(os.environ)
-    at = moment(datetime.now(UTC))
+    at = moment_text(datetime.now(UTC))
     base = take.by_run.get(divergence.repeats, {})
     head_of: dict[str, Any] = {
         key: base[key] for key in ("cell", "source", "session", "title", "ignore") if key in base
@@ -101,7 +101,7 @@ def write(take: Cassette, cell: str, divergence: Divergence, text: str) -> None:
     )
     is_http = isinstance(divergence.call, Request) and isinstance(reply, Reply)
     # is_http
-    kit = registry.facts(divergence.call, reply).record() if is_http else {}  # type: ignore[arg-type]
+    kit = registry.call_facts(divergence.call, reply).record() if is_http else {}  # type: ignore[arg-type]
     name = divergence.call.name if isinstance(divergence.call, FunctionCall) else ""
     head = Head(
         divergence.id, run, divergence.match, divergence.kind, Where(run, divergence.lineage, (), ""), at, 0.0, kit,
@@ -124,7 +124,7 @@ def fault(divergence: Divergence, name: str, options: Mapping[str, Any]) -> Repl
     return edits.answer_of(divergence.nearest, {"form": "fault", "name": name, "options": options})
 
 
-def edit_of(template: Entry, text: str) -> Mapping[str, Any]:
+def meant_edit(template: Entry, text: str) -> Mapping[str, Any]:
     """What a text means as the reply of such a call: a tool's value, a message, else the reply's
     text.
     """
@@ -134,7 +134,7 @@ def edit_of(template: Entry, text: str) -> Mapping[str, Any]:
     return {"form": "message", "message": text} if is_message else {"form": "text", "text": text}
 
 
-def told(divergence: Divergence) -> dict[str, Any]:
+def divergence_fields(divergence: Divergence) -> dict[str, Any]:
     """The divergence as protocol.ts has it, but for its cell."""
     near = divergence.nearest
     return {
@@ -142,15 +142,15 @@ def told(divergence: Divergence) -> dict[str, Any]:
         "fields": [
             {"path": path, "recorded": old, "now": new} for path, old, new in divergence.fields
         ],
-        "asked": section(divergence.call),
-        "recorded": section(near.request()) if near is not None else None,
-        "cost": cost(near),
+        "asked": asked_section(divergence.call),
+        "recorded": asked_section(near.request()) if near is not None else None,
+        "cost": recorded_cost(near),
         "reply": _describe_recorded_reply(near),
         "choices": ["live", "write", "stale", "skip"] if near is not None else ["live", "skip"],
     }
 
 
-def section(call: Request | FunctionCall) -> dict[str, Any]:
+def asked_section(call: Request | FunctionCall) -> dict[str, Any]:
     """What is asked, as a person reads it; secrets are masked."""
     secrets = Secrets()
     secrets.learn_environment(os.environ)
@@ -172,7 +172,7 @@ def _format_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
 
 
-def cost(near: Entry | None) -> float | None:
+def recorded_cost(near: Entry | None) -> float | None:
     """What a recorded call took, US dollars; None where that is not known."""
     told = row_of_entry(near).cost if near is not None else None
     return float(told) if told is not None else None
@@ -188,7 +188,7 @@ def _describe_recorded_reply(near: Entry | None) -> dict[str, Any] | None:
         return None
     if isinstance(reply, Value):
         return {"text": _format_json(reply.value), "json": True}
-    message = editing.message_of(request, reply) if isinstance(request, Request) else None
+    message = editing.reply_message(request, reply) if isinstance(request, Request) else None
     if message is not None:
         return {"text": _format_json(message), "json": True}
     return {"text": reply.readable.decode("utf-8", "replace")[:MOST], "json": False}

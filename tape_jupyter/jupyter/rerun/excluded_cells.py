@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import title_of
-from tape_jupyter.cassette.records import moment
+from tape_jupyter.cassette.records import moment_text
 from tape_jupyter.dataflow.plan import Plan
 from tape_jupyter.secrets.registry import Secrets
 
@@ -52,7 +52,9 @@ def cells(take: Cassette) -> set[str]:
     return {name for name, outcome in found.items() if outcome == SKIPPED}
 
 
-def remember(take: Cassette, planned_: Iterable[Execution], skipped: Iterable[Execution]) -> None:
+def remember_excluded(
+    take: Cassette, planned_: Iterable[Execution], skipped: Iterable[Execution]
+) -> None:
     """Of the cells of a plan, which were left out: commits what differs from what the take says.
     Raises CassetteError.
 
@@ -82,6 +84,6 @@ def _write_outcome(take: Cassette, entry: Execution, outcome: str) -> None:
         **known,
         "title": title_of(entry.source),
     }
-    record = {**told, "at": moment(datetime.now(UTC)), "parent": _to_parent_name(entry)}
+    record = {**told, "at": moment_text(datetime.now(UTC)), "parent": _to_parent_name(entry)}
     run = take.start_run(record, {}, secrets)
     take.end_run(run, {"outcome": outcome, "calls": 0}, secrets)

@@ -42,11 +42,11 @@ class Orders:
         return f"{LOAD}\n{own}"
 
 
-def follow(shell: FreshShell, orders: Mapping[str, Any]) -> None:
+def follow_orders(shell: FreshShell, orders: Mapping[str, Any]) -> None:
     """Let the n-th cell from here on do as is ordered, and tell of it."""
     from tape_jupyter.jupyter import magics
 
-    cells = magics.loaded(shell)
+    cells = magics.loaded_runner(shell)
     assert cells is not None
     followed = _Followed(cells, Orders(**orders), shell.execution_count)
     cells.deck.session_options["decided"] = dict(followed.orders.decided)
@@ -110,5 +110,5 @@ class _Followed:
         if text is None:
             return rerun_divergence.Question.of(divergence).record()
         take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
-        rerun_divergence.write(take, cell.ask.cell_id or "", divergence, text)
+        rerun_divergence.commit_reply(take, cell.ask.cell_id or "", divergence, text)
         return {"written": divergence.match}

@@ -58,14 +58,14 @@ class HeadlessRerun:
         }
 
 
-def take_of(notebook: Path, name: str | None, cassette: str | None = None) -> tuple[Path, str]:
+def named_take(notebook: Path, name: str | None, cassette: str | None = None) -> tuple[Path, str]:
     """The cassette and the take of it: the named one, else the default, else the newest. Raises
     TapeUsageError.
     """
-    return files.meant(listing.cassettes_of(notebook, cassette), name or "")
+    return files.choose_take(listing.list_cassettes(notebook, cassette), name or "")
 
 
-def rerun(
+def rerun_headless(
     notebook: Path,
     root: Path,
     take: str,
@@ -83,8 +83,8 @@ def rerun(
         raise TapeUsageError(
             f"{output} is there already, and nothing is overwritten: name another file"
         )
-    saved = headless_run.read(notebook)
-    runs, made = headless_run.replayed(notebook, starting, told, timeout, env)
+    saved = headless_run.read_notebook(notebook)
+    runs, made = headless_run.replay_with_outputs(notebook, starting, told, timeout, env)
     if output is not None:
         _write_notebook(made, output)
     return HeadlessRerun(runs, _build_comparison(saved, made, runs, root, take), str(output or ""))
@@ -121,7 +121,7 @@ def _compare_cells(
     pairs = [
         (old, new)
         for old, new in zip(saved.cells, made.cells, strict=True)
-        if headless_run.runs(new)
+        if headless_run.has_code(new)
     ]
     return [
         CellChange(

@@ -67,12 +67,12 @@ class ProofCase:
     """By entry, as `turns_of` has them."""
 
 
-def begin(case: ProofCase, done: Callable[[RerunProof], None]) -> threading.Thread:
+def begin_proof(case: ProofCase, done: Callable[[RerunProof], None]) -> threading.Thread:
     """Start proving; `done` is called on a thread of its own."""
 
     def run_proof() -> None:
         with network_guard.unwatched():  # the fresh process has a wall of its own
-            told = prove(case)
+            told = prove_case(case)
         done(told)
 
     thread = threading.Thread(target=run_proof, name="tape proof", daemon=True)
@@ -80,7 +80,7 @@ def begin(case: ProofCase, done: Callable[[RerunProof], None]) -> threading.Thre
     return thread
 
 
-def prove(case: ProofCase) -> RerunProof:
+def prove_case(case: ProofCase) -> RerunProof:
     """Blocks until it is known. Never raises."""
     if why := process.impossible(case.history):
         return RerunProof("not provable", why)
@@ -90,8 +90,8 @@ def prove(case: ProofCase) -> RerunProof:
             "the notebook's path is not known, so a fresh kernel would not find the recording",
         )
     try:
-        replayed = process.replay(_build_job(case.history, case, case.take))
-        verdict = verify.verify(
+        replayed = process.replay_job(_build_job(case.history, case, case.take))
+        verdict = verify.verify_rerun(
             case.history, case.texts, replayed, lambda: _find_unsteady_entries(case), case.live
         )
     except Exception as error:
@@ -115,8 +115,8 @@ def _build_unsure_proof(doubts: Sequence[str], now: str) -> RerunProof:
 
 def _find_unsteady_entries(case: ProofCase) -> set[int]:
     """The entries that do not come out the same even on the recording itself."""
-    replayed = process.replay(_build_job(case.before, case, case.recording))
-    return set(verify.differing(case.before, case.texts_before, replayed))
+    replayed = process.replay_job(_build_job(case.before, case, case.recording))
+    return set(verify.differing_entries(case.before, case.texts_before, replayed))
 
 
 def _build_job(history: History, case: ProofCase, take: str) -> process.ReplayJob:
@@ -136,7 +136,7 @@ def _to_cell_id(history: History, index: int) -> str:
     return history[index].cell or str(index)
 
 
-def text_of(shown: Iterable[Output]) -> str:
+def shown_text(shown: Iterable[Output]) -> str:
     """What a cell shows, as dataflow/isolated/worker.py tells it: standard output, the text of each
     display, the error's line.
     """
@@ -161,13 +161,13 @@ def _ensure_newline(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def texts(
+def shown_texts(
     history: History, shown: Callable[[int], list[Output]], known: Callable[[int], bool]
 ) -> dict[int, str]:
     """What each cell shows, by its newest entry; those of which that is not known are left out."""
     newest = history.latest()
     return {
-        entry.index: text_of(shown(entry.index))
+        entry.index: shown_text(shown(entry.index))
         for entry in history
         if known(entry.index) and (not entry.cell or newest[entry.cell] is entry)
     }
@@ -245,7 +245,7 @@ class FreshRun:
         def run_process() -> None:
             with network_guard.unwatched():  # the fresh process has a wall of its own
                 try:
-                    replayed = process.replay(
+                    replayed = process.replay_job(
                         self._build_job(),
                         process.ReplayListener(
                             self._tell_progress, self._is_new_failure, self.leash
@@ -302,7 +302,7 @@ class FreshRun:
     @property
     def name(self) -> str:
         return (
-            files.name_of(self.take.path)
+            files.take_name(self.take.path)
             if self.take.base is not None
             else files.stem(self.take.root)
         )

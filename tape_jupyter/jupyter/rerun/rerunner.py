@@ -21,11 +21,11 @@ from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.dataflow.history import History
-from tape_jupyter.dataflow.plan import Plan, plan
+from tape_jupyter.dataflow.plan import Plan, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
 from tape_jupyter.dataflow.static.lookups import asks_for
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.jupyter.cell_runner import running
+from tape_jupyter.jupyter.cell_runner import running_count
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
 from tape_jupyter.jupyter.rerun.comparison import (
@@ -44,8 +44,14 @@ from tape_jupyter.jupyter.rerun.comparison import (
 )
 from tape_jupyter.jupyter.rerun.isolated import FreshHearer, FreshPage, FreshRun, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
-from tape_jupyter.jupyter.rerun.routes import CellRoute, Here, Message, Parents, State
-from tape_jupyter.jupyter.rerun.routes import route as best_route
+from tape_jupyter.jupyter.rerun.routes import (
+    CellRoute,
+    Here,
+    Message,
+    Parents,
+    State,
+    best_route,
+)
 from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.options import Word, is_quiet, parse_line
@@ -122,7 +128,7 @@ class RunningCell:
 
     @property
     def take(self) -> str:
-        return files.name_of(self.ask.take.path)
+        return files.take_name(self.ask.take.path)
 
 
 @dataclass(slots=True)
@@ -193,7 +199,7 @@ class Rerunner:
         self.shell.events.unregister("post_run_cell", self._handle_cell_end)
 
     def _handle_cell_start(self, _info: Any) -> None:
-        depth = running()
+        depth = running_count()
         if self._level and depth > self._level:
             return  # a cell that a cell runs (`%%capture`) is part of it
         self._level = depth
@@ -206,7 +212,7 @@ class Rerunner:
         """Comes without a beginning for a blank cell, and without a result for a cell that was
         cancelled.
         """
-        around = running()
+        around = running_count()
         if self._level and around >= self._level:
             return
         self._level = around
@@ -273,10 +279,10 @@ class Rerunner:
         """
         history = self._require_history()
         found = set(changed) if changed is not None else self.changed(take)
-        name = files.name_of(take.path) if take.base is not None else ""
+        name = files.take_name(take.path) if take.base is not None else ""
         lines = self.cells.deck.tracker.lines if self.cells.deck.tracker is not None else {}
         at = {index: lines.get(index) for index in found}
-        made = plan(
+        made = plan_rerun(
             history,
             at,
             learned=self.learned - found,
@@ -306,7 +312,7 @@ class Rerunner:
         )
         if not overridden:
             raise TapeUsageError(
-                f"take {files.name_of(take.path)} overrides nothing: there is nothing to re-run"
+                f"take {files.take_name(take.path)} overrides nothing: there is nothing to re-run"
             )
         found = {entry.index for entry in history if entry.run in overridden}
         if not found:
@@ -526,7 +532,9 @@ class Rerunner:
 
     def _ask_person(self, parked: ParkedRerun) -> None:
         entry = parked.entry
-        self._tell("diverged", diverged(parked, self.parents.cell_id(entry.index) or entry.cell))
+        self._tell(
+            "diverged", parked_divergence(parked, self.parents.cell_id(entry.index) or entry.cell)
+        )
 
     def resolve(
         self, divergence: str, choice: Choice, reply: str | None = None, *, tell: Tell | None = None
@@ -542,7 +550,9 @@ class Rerunner:
         assert self._ask is not None
         assert parked.divergence is not None
         if choice == "write" and reply is not None:
-            rerun_divergence.write(self._ask.take, parked.entry.cell, parked.divergence, reply)
+            rerun_divergence.commit_reply(
+                self._ask.take, parked.entry.cell, parked.divergence, reply
+            )
         elif choice in ("live", "stale"):
             self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
         self.parked, self._tell = None, tell or self._tell
@@ -640,7 +650,7 @@ class Rerunner:
         self._reset_state()
         tell("done", compared.record())
         if case is not None:
-            self.proving = isolated.begin(
+            self.proving = isolated.begin_proof(
                 case, lambda told: self._report_proof(compared, told, tell)
             )
 
@@ -652,7 +662,7 @@ class Rerunner:
             self._left_out
         )
         all_of_it = sorted({cell.entry for cell in planned} | out)
-        excluded_cells.remember(
+        excluded_cells.remember_excluded(
             self._ask.take, [history[i] for i in all_of_it], [history[i] for i in out]
         )
 
@@ -668,8 +678,10 @@ class Rerunner:
             return None
         history, shown = History(list(self._require_history())), self.displayed
         before = History([self._before.entries.get(entry.index, entry) for entry in history])
-        texts = isolated.texts(history, shown.of, shown.knows)
-        was = {i: isolated.text_of(told) for i, told in self._before.outputs.items() if i in texts}
+        texts = isolated.shown_texts(history, shown.of, shown.knows)
+        was = {
+            i: isolated.shown_text(told) for i, told in self._before.outputs.items() if i in texts
+        }
         root = self._ask.take.root
         notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
         live = machine.end()
@@ -748,9 +760,9 @@ class Rerunner:
 _known: list[Rerunner] = []
 
 
-def of(cells: CellRunner) -> Rerunner:
+def rerunner_of(cells: CellRunner) -> Rerunner:
     """The re-runs of a shell; made, and hooked into it, when first asked for."""
-    found = known(cells)
+    found = known_rerunner(cells)
     if found is None:
         found = Rerunner(cells)
         found.install()
@@ -759,19 +771,19 @@ def of(cells: CellRunner) -> Rerunner:
     return found
 
 
-def known(cells: CellRunner) -> Rerunner | None:
+def known_rerunner(cells: CellRunner) -> Rerunner | None:
     """The re-runs of a shell, where somebody asked for them before."""
     return next((each for each in _known if each.cells is cells), None)
 
 
-def forget(cells: CellRunner) -> None:
+def forget_rerunner(cells: CellRunner) -> None:
     """Take the hooks out."""
     for found in [each for each in _known if each.cells is cells]:
         found.uninstall()
         _known.remove(found)
 
 
-def diverged(parked: ParkedRerun, cell: str) -> dict[str, Any]:
+def parked_divergence(parked: ParkedRerun, cell: str) -> dict[str, Any]:
     """As protocol.ts has it."""
     return {
         **parked.question.told,
@@ -804,7 +816,7 @@ def _add_costs(made: Plan, take: Cassette, history: History) -> Plan:
 def _sum_costs(calls: Iterable[Entry]) -> float | None:
     """Of recorded calls together; None where the price of one is not known."""
     free = ("tool", "retrieval")
-    costs = [rerun_divergence.cost(c) for c in calls if c.head().get("kind") not in free]
+    costs = [rerun_divergence.recorded_cost(c) for c in calls if c.head().get("kind") not in free]
     known = [each for each in costs if each is not None]
     return sum(known) if len(known) == len(costs) else None
 

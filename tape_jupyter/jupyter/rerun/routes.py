@@ -228,11 +228,11 @@ class InBrowser:
         self._route.cancel()
 
 
-def route(parents: Parents, *, browser: bool = True) -> CellRoute:
+def best_route(parents: Parents, *, browser: bool = True) -> CellRoute:
     """The best way there is now. `browser`: the kernel will be idle, so that the front end can run
     cells.
     """
-    found = labextension.route() if browser else None
+    found = labextension.browser_route() if browser else None
     return InBrowser(found, parents) if found is not None else Here(parents)
 
 

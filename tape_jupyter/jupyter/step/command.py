@@ -80,11 +80,11 @@ class PreparedStep:
         if take := cell.ask.options.get("take"):
             stepper.options["take"] = take
         elif cell.cassette is not None and cell.cassette.base is not None:
-            stepper.options["take"] = files.name_of(cell.cassette.path)
+            stepper.options["take"] = files.take_name(cell.cassette.path)
         self.reach.attach(stepper)
         self.steps.current, self.steps.asked = (
             stepper,
-            rerunner.of(self.steps.cells).parents.asked(),
+            rerunner.rerunner_of(self.steps.cells).parents.asked(),
         )
         passes = CellPasses(self.steps.cells, stepper, cell)
         passes.start(transformed)
@@ -130,7 +130,9 @@ class Steps:
     def _find_widgets(self) -> list[Viewer]:
         from tape_jupyter.jupyter.viewer.server import Viewer
 
-        views = (view for view in watch.of(self.cells.deck).views if isinstance(view, Viewer))
+        views = (
+            view for view in watch.updates_of(self.cells.deck).views if isinstance(view, Viewer)
+        )
         return [view for view in views if view.is_widget]
 
     def _wait_for_answer(self) -> bool:
@@ -175,7 +177,7 @@ class Steps:
         """protocol.ts' StepShown: what the cell has shown so far, for a page that came while it
         ran. What is shown from now on follows the answer, on the same channel.
         """
-        stepper, displayed = self.require(), rerunner.of(self.cells).displayed
+        stepper, displayed = self.require(), rerunner.rerunner_of(self.cells).displayed
         for stream in (sys.stdout, sys.stderr):  # what waits to be sent goes before the answer
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
@@ -211,7 +213,7 @@ class Steps:
 _steps: list[Steps] = []
 
 
-def of(cells: CellRunner) -> Steps:
+def steps_of(cells: CellRunner) -> Steps:
     """The stepping of a shell's cells; made when first asked for."""
     found = next((each for each in _steps if each.cells is cells), None)
     if found is None:
@@ -220,7 +222,7 @@ def of(cells: CellRunner) -> Steps:
     return found
 
 
-def forget(cells: CellRunner) -> None:
+def forget_steps(cells: CellRunner) -> None:
     """The extension is unloaded."""
     cells.steps = None
     _steps[:] = [each for each in _steps if each.cells is not cells]

@@ -22,7 +22,7 @@ from tape_jupyter.core.call import Capture, Play
 from tape_jupyter.debugger.breakpoints import Breaks
 from tape_jupyter.debugger.call_site import KINDS
 from tape_jupyter.debugger.machine import Machine, ParkedStrand, Rewind
-from tape_jupyter.debugger.stack import Walked, stack, texts_of, variables, walk
+from tape_jupyter.debugger.stack import Walked, frame_variables, namespace_texts, stack, walk_stack
 from tape_jupyter.errors import BlockedConnection, SteppedAway, TapeUsageError
 from tape_jupyter.instrumentation import stepping_hook
 from tape_jupyter.jupyter.rerun import divergence
@@ -30,7 +30,7 @@ from tape_jupyter.jupyter.step import view as shown
 from tape_jupyter.replay.player import GoLive, Refuse
 from tape_jupyter.session.cell import HeldCall, TapedCell
 from tape_jupyter.session.interceptor import Written
-from tape_jupyter.session.mismatch import diverged, title
+from tape_jupyter.session.mismatch import find_divergence, title
 from tape_jupyter.session.partial_replay import STEPPED
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Stepper:
 
     def held(self, crossing: HeldCall) -> Waiter:
         decided = self._decide_answer(crossing)
-        site = shown.site_of(crossing, decided, with_text=bool(self.machine.breaks))
+        site = shown.held_site(crossing, decided, with_text=bool(self.machine.breaks))
         with self._lock:
             if self._is_left_behind(crossing):
                 raise SteppedAway("the step was left at this call")
@@ -204,7 +204,7 @@ class Stepper:
                     self.tell()
                 return False
             frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
-            waiter.frames = walk(frame)
+            waiter.frames = walk_stack(frame)
             if isinstance(waiter.decided, GoLive):
                 waiter.unchangeable = stepping_hook.why_unchangeable(waiter.held.call, frame)
             self._waiters[waiter.at.strand] = waiter
@@ -238,7 +238,7 @@ class Stepper:
 
     def _collect_texts(self, waiter: Waiter) -> dict[str, str]:
         """The notebook's variables, and those of the functions that the strand is in."""
-        texts = texts_of(waiter.held.cell.ask.namespace, self.scrub)
+        texts = namespace_texts(waiter.held.cell.ask.namespace, self.scrub)
         for frame, _ in waiter.frames:
             if (
                 frame.f_globals is not frame.f_locals
@@ -247,7 +247,7 @@ class Stepper:
                 name = frame.f_code.co_name
                 texts |= {
                     f"{name}: {key}": text
-                    for key, text in texts_of(frame.f_locals, self.scrub).items()
+                    for key, text in namespace_texts(frame.f_locals, self.scrub).items()
                 }
         return texts
 
@@ -349,14 +349,14 @@ class Stepper:
             self._switch_to_take(waiter)
             self._serve_written_reply(waiter, reply)
             return
-        answer = edits.accepted(
+        answer = edits.accept_edit(
             entry, self._build_edit(word, entry, message), accept=message.get("accept") is True
         )
         self._switch_to_take(waiter)
         book = self._require_cassette()
         take = book.put(entry, answer)
         self.edits += 1
-        self.options["take"] = files.name_of(take.path)
+        self.options["take"] = files.take_name(take.path)
         self.deck.changed()
         if take is not book:  # a take of the take: the cell goes on in that one, from its start
             self._rewind_cell(Rewind(waiter.at.place, through=True))
@@ -374,7 +374,7 @@ class Stepper:
                 "options": message.get("options") or {},
             }
         if word == "answer":
-            return divergence.edit_of(entry, str(message.get("text", "")))
+            return divergence.meant_edit(entry, str(message.get("text", "")))
         edit = message.get("edit")
         if not isinstance(edit, Mapping):
             raise TapeUsageError("an edit says what the reply is to be")
@@ -385,7 +385,7 @@ class Stepper:
         is nearest.
         """
         held = waiter.held
-        told = diverged(held.cell, held.call, held.match, held.lineage, self.deck.secrets)
+        told = find_divergence(held.cell, held.call, held.match, held.lineage, self.deck.secrets)
         if word == "fault":
             return divergence.fault(
                 told, str(message.get("name", "")), message.get("options") or {}
@@ -400,9 +400,9 @@ class Stepper:
         if not self.records or cell.cassette is None or cell.cassette.base is not None:
             return
         self.runs.add(cell.run)
-        take = self.deck.turn_aside(cell, files.fresh(cell.cassette.root, STEPPED))
+        take = self.deck.turn_aside(cell, files.unused_name(cell.cassette.root, STEPPED))
         self.runs.add(cell.run)
-        self.options["take"] = files.name_of(take.path)
+        self.options["take"] = files.take_name(take.path)
 
     def _serve_written_reply(self, waiter: Waiter, reply: Any) -> None:
         self.edits += 1
@@ -559,7 +559,7 @@ class Stepper:
             frames = self._require_waiter(strand).frames
             if not 0 <= index < len(frames):
                 raise TapeUsageError("there is no such frame any more")
-            return variables(frames[index][0], self.scrub)
+            return frame_variables(frames[index][0], self.scrub)
 
     def _require_waiter(self, strand: str) -> Waiter:
         found = self._waiters.get(strand)

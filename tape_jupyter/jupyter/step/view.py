@@ -42,7 +42,7 @@ def entry_of(decided: Any) -> Entry | None:
     return recorded if isinstance(recorded, Entry) else None
 
 
-def site_of(held: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
+def held_site(held: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
     """The call for whoever decides whether to stop there; `with_text` where a condition may look at
     what is asked.
     """
@@ -93,7 +93,7 @@ def call_record(
     asked = sent if sent is not None else held.call
     return {
         "place": at.place, "nth": at.nth, "span": site.span, "kind": site.kind, "title": site.title, "name": site.name,
-        "would": site.would, "request": request_section(asked, secrets), "reply": reply_section(decided, secrets),
+        "would": site.would, "request": asked_request(asked, secrets), "reply": reply_section(decided, secrets),
         "request_edit": editable_request(asked) if "request" in can else None, "unchangeable": unchangeable,
         "faults": _list_faults(held.call) if "fault" in can and not site.span else [],
         "edited": site.edited, "can": can,
@@ -111,7 +111,7 @@ def _list_faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
     ]
 
 
-def request_section(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
+def asked_request(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
     if isinstance(call, FunctionCall):
         return _build_section(
             _format_json(secrets.scrub_structure(_freeze_arguments(call))[0]), is_json=True
@@ -142,13 +142,13 @@ def _build_reply_section(
     if isinstance(reply, Value):
         told = reply.error if reply.error is not None else reply.value
         return _build_section(_format_json(secrets.scrub_structure(told)[0]), is_json=True)
-    message = editing.message_of(request, reply) if isinstance(request, Request) else None
+    message = editing.reply_message(request, reply) if isinstance(request, Request) else None
     if message is not None:
         return _build_section(_format_json(secrets.scrub_structure(message)[0]), is_json=True)
     if reply.error is not None:
         return _build_section(_format_json(reply.error), is_json=True)
     head = f"{reply.status} {reply.reason}".strip()
-    return _build_section(f"{head}\n{secrets.scrub(edits.text_of(reply))[0]}", is_json=False)
+    return _build_section(f"{head}\n{secrets.scrub(edits.body_text(reply))[0]}", is_json=False)
 
 
 # ---------------------------------------------------------------- a request that is changed before it goes out

@@ -33,20 +33,24 @@ def editable(viewer: Viewer, message: Message) -> Message:
 
 
 @answers("check")
-def check(viewer: Viewer, message: Message) -> Message:
-    return {"problems": edits.problems_of(_find_entry(viewer, message), edit_of(message))}
+def handle_check(viewer: Viewer, message: Message) -> Message:
+    return {"problems": edits.problems_of(_find_entry(viewer, message), message_edit(message))}
 
 
 @answers("override")
-def override(viewer: Viewer, message: Message) -> Message:
+def handle_override(viewer: Viewer, message: Message) -> Message:
     """Write an edit to a take, and show that take. Warnings need the person's tick (`accept`)."""
-    entry, edit, name = _find_entry(viewer, message), edit_of(message), _read_text(message, "take")
-    answer = edits.accepted(entry, edit, accept=message.get("accept") is True)
+    entry, edit, name = (
+        _find_entry(viewer, message),
+        message_edit(message),
+        _read_text(message, "take"),
+    )
+    answer = edits.accept_edit(entry, edit, accept=message.get("accept") is True)
     book = viewer.book
     if book is None:
         raise Forged("override")
     take = book.put(entry, answer, _choose_take_name(viewer, name))
-    made = files.name_of(take.path)
+    made = files.take_name(take.path)
     session = viewer.open(files.stem(take.root), made)
     return {"take": made, "session": session, "plan": None, "notes": list(answer.notes)}
 
@@ -61,10 +65,10 @@ def undone(viewer: Viewer, message: Message) -> Message:
 
 
 @answers("keep")
-def keep(viewer: Viewer, message: Message) -> Message:
+def handle_keep(viewer: Viewer, message: Message) -> Message:
     """A take is kept as it is: it lies in its file already."""
     root, name = _find_root(viewer), _read_text(message, "take")
-    files.require(root, name)
+    files.require_take(root, name)
     return viewer.open(files.stem(root), name)
 
 
@@ -77,7 +81,7 @@ def discard(viewer: Viewer, message: Message) -> Message:
 
 
 @answers("default")
-def default(viewer: Viewer, message: Message) -> Message:
+def handle_default(viewer: Viewer, message: Message) -> Message:
     """The take that replays where none is named; "" the recording itself."""
     root, name = _find_root(viewer), _read_text(message, "take")
     files.choose(root, name)
@@ -103,7 +107,7 @@ def _find_entry(viewer: Viewer, message: Message) -> Entry:
     return viewer.entry(_read_text(message, "span"))
 
 
-def edit_of(message: Message) -> dict[str, Any]:
+def message_edit(message: Message) -> dict[str, Any]:
     """The Edit of a message: a form that there is, with its fields, each of its type."""
     edit = message.get("edit")
     fields = _FORMS.get(str(edit.get("form"))) if isinstance(edit, dict) else None
@@ -129,7 +133,7 @@ def _find_base_take(root: Path, name: str) -> str:
     """What is shown when a take is gone: the take that it is of, "" for the recording."""
     path = files.path_of(root, name)
     base = files.base_file(path) if path.exists() else None
-    return files.name_of(base) if base is not None and base != root else ""
+    return files.take_name(base) if base is not None and base != root else ""
 
 
 def _propose_take_name(viewer: Viewer, entry: Entry) -> str:
@@ -138,9 +142,9 @@ def _propose_take_name(viewer: Viewer, entry: Entry) -> str:
     """
     root, book = _find_root(viewer), viewer.book
     if book is not None and book.base is not None and not _is_own(entry, book):
-        return files.name_of(book.path)
-    return files.fresh(
-        root, files.name_of(book.path) if book is not None and book.base is not None else _LIKE
+        return files.take_name(book.path)
+    return files.unused_name(
+        root, files.take_name(book.path) if book is not None and book.base is not None else _LIKE
     )
 
 
@@ -154,15 +158,15 @@ def _choose_take_name(viewer: Viewer, name: str) -> str:
     """
     book = viewer.book
     if not name or (
-        book is not None and book.base is not None and name == files.name_of(book.path)
+        book is not None and book.base is not None and name == files.take_name(book.path)
     ):
         return (
             ""
             if book is not None and book.base is not None
-            else files.fresh(_find_root(viewer), name or _LIKE)
+            else files.unused_name(_find_root(viewer), name or _LIKE)
         )
-    files.check_name(name)
-    if name in files.names(_find_root(viewer)):
+    files.check_take_name(name)
+    if name in files.take_names(_find_root(viewer)):
         raise TapeUsageError(
             f"a take {name!r} exists already; nothing is overwritten: give this one another name"
         )

@@ -80,7 +80,7 @@ class LiveUpdates:
         self._news.set()
 
     def _run_updates(self) -> None:
-        rows.load()  # a while; the first view should not wait for it
+        rows.load_prices()  # a while; the first view should not wait for it
         while self._may_go_on():
             self._news.wait()
             self._news.clear()
@@ -100,7 +100,7 @@ class LiveUpdates:
 _watches: list[tuple[TapeSession, LiveUpdates]] = []
 
 
-def of(deck: TapeSession) -> LiveUpdates:
+def updates_of(deck: TapeSession) -> LiveUpdates:
     """The watch of a deck; made when first asked for."""
     for known, watch in _watches:
         if known is deck:

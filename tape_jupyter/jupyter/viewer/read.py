@@ -11,9 +11,9 @@ from tape_jupyter.reports.static_assets import script
 from tape_jupyter.session import labels, saved_output
 from tape_jupyter.session.options import SESSION_MODES, parse_line
 from tape_jupyter.spans import details
-from tape_jupyter.spans.formatting import RAW_PAGE, text
+from tape_jupyter.spans.formatting import RAW_PAGE, sendable_text
 from tape_jupyter.spans.rows import LIMIT, PATIENCE, Spans
-from tape_jupyter.spans.search import search
+from tape_jupyter.spans.search import search_spans
 from tape_jupyter.spans.tree import Node
 
 SCRIPTS = ("editor", "cards")
@@ -29,7 +29,7 @@ def session(viewer: Viewer, _: Message) -> Message:
 
 
 @answers("spans")
-def spans(viewer: Viewer, message: Message) -> Message:
+def handle_spans(viewer: Viewer, message: Message) -> Message:
     """A page of rows."""
     return viewer.page(number(message, "from", 0), number(message, "limit", LIMIT))
 
@@ -47,22 +47,24 @@ def spans_of_calls(viewer: Viewer, message: Message) -> Message:
 
 
 @answers("detail")
-def detail(viewer: Viewer, message: Message) -> Message:
+def handle_detail(viewer: Viewer, message: Message) -> Message:
     shown, node = _find_node(viewer, word(message, "span"))
-    return details.detail(shown, node, labels.of_record)
+    return details.span_detail(shown, node, labels.recorded_tags)
 
 
 @answers("raw")
-def raw(viewer: Viewer, message: Message) -> Message:
+def handle_raw(viewer: Viewer, message: Message) -> Message:
     side = word(message, "side")
     if side not in ("request", "reply"):
         raise Forged(side)
     entry = _require_entry(*_find_node(viewer, word(message, "span")))
-    return details.raw(entry, side, number(message, "from", 0), number(message, "size", RAW_PAGE))
+    return details.raw_body(
+        entry, side, number(message, "from", 0), number(message, "size", RAW_PAGE)
+    )
 
 
 @answers("diff")
-def diff(viewer: Viewer, message: Message) -> Message:
+def handle_diff(viewer: Viewer, message: Message) -> Message:
     """Two calls as texts; `other` is a span, or "base": the call as it was recorded."""
     right = _require_entry(*_find_node(viewer, word(message, "span")))
     other = word(message, "other")
@@ -71,21 +73,25 @@ def diff(viewer: Viewer, message: Message) -> Message:
             raise TapeUsageError(
                 "this reply stands as it was recorded; there is nothing to compare it with"
             )
-        return details.diff(right.recorded, right)
-    return details.diff(_require_entry(*_find_node(viewer, other)), right)
+        return details.diff_calls(right.recorded, right)
+    return details.diff_calls(_require_entry(*_find_node(viewer, other)), right)
 
 
 @answers("candidates")
-def candidates(viewer: Viewer, message: Message) -> Message:
+def handle_candidates(viewer: Viewer, message: Message) -> Message:
     shown, node = _find_node(viewer, word(message, "span"))
-    return {"spans": details.candidates(shown, node)}
+    return {"spans": details.comparable_calls(shown, node)}
 
 
 @answers("find")
-def find(viewer: Viewer, message: Message) -> Message:
+def handle_find(viewer: Viewer, message: Message) -> Message:
     """Calls whose bodies hold words, a stretch of rows at a time."""
     words, start, shown = word(message, "words"), number(message, "from", 0), viewer.spans
-    return {"spans": [], "next": None, "total": 0} if shown is None else search(shown, words, start)
+    return (
+        {"spans": [], "next": None, "total": 0}
+        if shown is None
+        else search_spans(shown, words, start)
+    )
 
 
 @answers("source")
@@ -93,7 +99,7 @@ def source(viewer: Viewer, message: Message) -> Message:
     """The source of a cell, as it stands in the notebook (or ran in this session)."""
     cell, shown = word(message, "cell"), viewer.spans
     found = shown.sources.of_cell(cell) if shown is not None else None
-    return {"text": None if found is None else text(found)}
+    return {"text": None if found is None else sendable_text(found)}
 
 
 @answers("select")
@@ -121,7 +127,7 @@ def mode(viewer: Viewer, message: Message) -> Message:
 
 
 @answers("open")
-def open_(viewer: Viewer, message: Message) -> Message:
+def handle_open(viewer: Viewer, message: Message) -> Message:
     """{take, cassette?}: without one, the cassette that is shown."""
     shown = viewer.session()["cassette"] if "cassette" not in message else word(message, "cassette")
     return viewer.open(shown, word(message, "take"))
@@ -158,7 +164,7 @@ def number(message: Message, field: str, default: int) -> int:
 
 def _find_node(viewer: Viewer, span: str) -> tuple[Spans, Node]:
     shown = viewer.fresh()
-    node = details.found(shown, span) if shown is not None else None
+    node = details.find_span(shown, span) if shown is not None else None
     if shown is None or node is None:
         raise TapeUsageError(
             f"there is no span {span[:80]} here any more; the cell was recorded again, or pruned"

@@ -23,9 +23,9 @@ _POLICIES = ("stop", "live", "stale")
 
 
 @answers("plan")
-def plan(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def handle_plan(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{take, changed?}: `changed` are span ids ("RUN" or "RUN/CALL") or ids of cells."""
-    runner, changed = rerunner.of(viewer.cells), message.get("changed")
+    runner, changed = rerunner.rerunner_of(viewer.cells), message.get("changed")
     if isinstance(changed, str):
         changed = [changed]
     if changed is not None and not _is_text_list(changed):
@@ -36,7 +36,7 @@ def plan(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 
 @answers("rerun")
-def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def handle_start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{take, entries, fresh, on_divergence}: begins once the kernel is idle, and tells how it gets
     on.
     """
@@ -47,7 +47,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         or not isinstance(message.get("fresh", False), bool)
     ):
         raise Forged("rerun")
-    runner, take = rerunner.of(viewer.cells), _open_take(viewer, message)
+    runner, take = rerunner.rerunner_of(viewer.cells), _open_take(viewer, message)
     made = runner.plan(take, _find_entries(runner, message.get("changed") or []) or None)
     if unknown := set(entries or ()) - set(made.entries):
         raise TapeUsageError(
@@ -66,7 +66,7 @@ def start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 @answers("cancel")
 def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    runner = rerunner.of(viewer.cells)
+    runner = rerunner.rerunner_of(viewer.cells)
     if runner.parked is not None:
         _run_on_main(viewer, lambda: runner.cancel(tell=Teller.of(runner, viewer)))
     else:
@@ -88,7 +88,7 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         or not isinstance(reply, str | None)
     ):
         raise Forged("resolve")
-    runner = rerunner.of(viewer.cells)
+    runner = rerunner.rerunner_of(viewer.cells)
     runner.check(divergence, choice, reply)
     _run_on_main(
         viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller.of(runner, viewer))
@@ -97,11 +97,11 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 
 @answers("adopt")
-def adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def handle_adopt(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{take, cells}: cells that the proof found to depend on it are planned from now on."""
     if not _is_text_list(message.get("cells")):
         raise Forged("adopt")
-    runner = rerunner.of(viewer.cells)
+    runner = rerunner.rerunner_of(viewer.cells)
     runner.learned |= _find_entries(runner, message["cells"])
     return runner.plan(_open_take(viewer, message)).record()
 
@@ -111,15 +111,15 @@ def resume(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     """What a re-run told last: {about, told}, {} where there is none. From here on this view hears
     of it too: its page may have been loaded again while a question waited.
     """
-    runner = rerunner.known(viewer.cells)
+    runner = rerunner.known_rerunner(viewer.cells)
     teller = runner.teller if runner is not None else None
     return teller.join(viewer) if isinstance(teller, Teller) else {}
 
 
 @answers("seen")
-def seen(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+def handle_seen(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     """A person closed the comparison: no page shows it anew."""
-    runner = rerunner.known(viewer.cells)
+    runner = rerunner.known_rerunner(viewer.cells)
     if runner is not None and isinstance(runner.teller, Teller):
         runner.teller.last = {}
     return {}
@@ -163,7 +163,7 @@ def _run_on_main(viewer: Viewer, do: Callable[[], object]) -> None:
 
     def run_checked() -> None:
         try:
-            _require_idle(rerunner.of(viewer.cells))
+            _require_idle(rerunner.rerunner_of(viewer.cells))
             do()
         except Exception as error:
             viewer.tell("failed", text=f"{type(error).__name__}: {error}")
@@ -186,12 +186,14 @@ def _open_take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
     book = viewer.book
     if not isinstance(book, Cassette):
         raise TapeUsageError("there is no cassette to re-run from yet")
-    name = name or (files.name_of(book.path) if book.base is not None else files.default(book.root))
+    name = name or (
+        files.take_name(book.path) if book.base is not None else files.default_take(book.root)
+    )
     if not name:
         return book
     if name == files.stem(book.root):
         return Cassette.open(book.root)
-    files.require(book.root, name)
+    files.require_take(book.root, name)
     return Cassette.open(book.root).take(name)
 
 

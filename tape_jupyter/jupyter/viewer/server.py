@@ -103,7 +103,7 @@ class Viewer:
         self._knows: Spans | None = None
         self._known = 0  # inputs of this session whose sources it knows
         self._numbered = 0  # executions whose numbers it knows
-        live.of(self.deck).add(self)
+        live.updates_of(self.deck).add(self)
 
     @property
     def closed(self) -> bool:
@@ -112,7 +112,7 @@ class Viewer:
     def close(self) -> None:
         """The view is gone; nothing is told any more."""
         self._closed = True
-        live.of(self.deck).remove(self)
+        live.updates_of(self.deck).remove(self)
 
     # ------------------------------------------------------------ messages
 
@@ -254,7 +254,7 @@ class Viewer:
         root = files.cassette_of(self._path) if self._path is not None else None
         if root is None or files.stem(root) != cassette:
             root = cells.cassette_path(cassette)
-        path = files.require(root, take) if take else root
+        path = files.require_take(root, take) if take else root
         with self._lock:
             active = self.deck.active
             self._follows = active is not None and active.path == path
@@ -284,11 +284,11 @@ class Viewer:
             "typed": self.cells.mode_typed,
             "cassettes": self.cells.cassette_names(),
             "cassette": files.stem(root) if root is not None else "",
-            "take": files.name_of(path)
+            "take": files.take_name(path)
             if path is not None and root is not None and path != root
             else "",
             "takes": self._takes.of(root) if root is not None else [],
-            "default_take": files.default(root) if root is not None else "",
+            "default_take": files.default_take(root) if root is not None else "",
             "totals": totals,
             "running": running,
             "notes": notes,

@@ -10,7 +10,7 @@ from typing import Any
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.jupyter.step import command
 from tape_jupyter.jupyter.step.command import Armed
-from tape_jupyter.jupyter.viewer.edit import edit_of
+from tape_jupyter.jupyter.viewer.edit import message_edit
 from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
 from tape_jupyter.session.options import Word
 
@@ -24,17 +24,17 @@ _MOST_BREAKS, _LONG = 20, 400
 @answers("step")
 def state(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any] | None:
     """The state of the stepped cell, None where none was stepped; the view is told from now on."""
-    return command.of(viewer.cells).watch(viewer)
+    return command.steps_of(viewer.cells).watch(viewer)
 
 
 @answers("step.outputs")
 def outputs(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    return command.of(viewer.cells).shown()
+    return command.steps_of(viewer.cells).shown()
 
 
-@answers("step.here")
-def here(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    command.of(viewer.cells).here()
+@answers("step.handle_here")
+def handle_here(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
+    command.steps_of(viewer.cells).here()
     return {}
 
 
@@ -50,28 +50,28 @@ def do(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("revision")
     if not isinstance(message.get("options", {}), dict):
         raise Forged("options")
-    told = {**message, "edit": edit_of(message)} if message["do"] == "edit" else message
-    command.of(viewer.cells).require().do(told)
+    told = {**message, "edit": message_edit(message)} if message["do"] == "edit" else message
+    command.steps_of(viewer.cells).require().do(told)
     return {}
 
 
-@answers("step.frames")
-def frames(viewer: Viewer, message: dict[str, Any]) -> list[dict[str, Any]]:
-    return command.of(viewer.cells).require().frames(_read_text(message, "strand"))
+@answers("step.handle_frames")
+def handle_frames(viewer: Viewer, message: dict[str, Any]) -> list[dict[str, Any]]:
+    return command.steps_of(viewer.cells).require().frames(_read_text(message, "strand"))
 
 
-@answers("step.variables")
-def variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+@answers("step.handle_variables")
+def handle_variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     frame = message.get("frame")
     if type(frame) is not int:
         raise Forged("frame")
-    return command.of(viewer.cells).require().variables(_read_text(message, "strand"), frame)
+    return command.steps_of(viewer.cells).require().variables(_read_text(message, "strand"), frame)
 
 
-@answers("step.compare")
-def compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+@answers("step.handle_compare")
+def handle_compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{a, b}: places at which the cell stopped. Also when it is over."""
-    current = command.of(viewer.cells).current
+    current = command.steps_of(viewer.cells).current
     if current is None:
         raise Forged("compare")
     return current.stops.compared(_read_text(message, "a"), _read_text(message, "b"))
@@ -88,8 +88,10 @@ def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     take = _read_text(message, "take")
     options: dict[str, Any] = {"breaks": tuple(breaks), "record": records}
     if take:
-        options["take"] = files.check_name(take)
-    command.of(viewer.cells).arm(Armed(_read_text(message, "cell"), Word("step", None, options)))
+        options["take"] = files.check_take_name(take)
+    command.steps_of(viewer.cells).arm(
+        Armed(_read_text(message, "cell"), Word("step", None, options))
+    )
     return {}
 
 

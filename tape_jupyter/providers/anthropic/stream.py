@@ -15,10 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tape_jupyter.encoding.http.json_style import dialect, spelled
-from tape_jupyter.providers.json_access import dig, mapping, maps, text
-from tape_jupyter.providers.streams.diff import pairs, recut
-from tape_jupyter.providers.streams.events import STYLE, StreamEvent, same_json, style_of, whole
+from tape_jupyter.encoding.http.json_style import dialect, find_dialect
+from tape_jupyter.providers.json_access import as_mapping, as_text, dig, maps
+from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
+from tape_jupyter.providers.streams.events import (
+    STYLE,
+    StreamEvent,
+    join_halves,
+    same_json,
+    style_of,
+)
 
 Block = dict[str, Any]
 
@@ -53,7 +59,7 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
     message: dict[str, Any] = {}
     for event in events:
         if event.kind == "message_start":
-            message.update(mapping(event.data.get("message")))
+            message.update(as_mapping(event.data.get("message")))
         elif event.kind == "message_delta":
             _merge_end(message, event.data)
         elif event.kind == "error":
@@ -66,13 +72,13 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
 
 
 def _merge_end(message: dict[str, Any], told: Mapping[str, Any]) -> None:
-    message.update(mapping(told.get("delta")))
+    message.update(as_mapping(told.get("delta")))
     beside = {"type", "delta", "usage"}
     message.update(
         {key: value for key, value in told.items() if key not in beside and value is not None}
     )
-    used = {key: value for key, value in mapping(told.get("usage")).items() if value is not None}
-    message["usage"] = {**mapping(message.get("usage")), **used}
+    used = {key: value for key, value in as_mapping(told.get("usage")).items() if value is not None}
+    message["usage"] = {**as_mapping(message.get("usage")), **used}
 
 
 def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
@@ -84,11 +90,11 @@ def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
             continue
         index = str(event.data.get("index"))
         if event.kind == "content_block_start":
-            at[index] = _Seen(place, dict(mapping(event.data.get("content_block"))))
+            at[index] = _Seen(place, dict(as_mapping(event.data.get("content_block"))))
             found.append(at[index])
         if index in at:
             at[index].places.append(place)
-            _add_delta(at[index], mapping(event.data.get("delta")))
+            _add_delta(at[index], as_mapping(event.data.get("delta")))
     for block in found:
         _close_block(block)
     return found
@@ -97,14 +103,14 @@ def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
 def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
     value, kind = block.value, delta.get("type")
     if kind == "input_json_delta":
-        block.json += text(delta.get("partial_json"))
+        block.json += as_text(delta.get("partial_json"))
     elif kind == "signature_delta":
         value["signature"] = delta.get("signature")
     elif kind == "citations_delta":
         value["citations"] = [*(value.get("citations") or []), delta.get("citation")]
     elif kind in ("text_delta", "thinking_delta"):
         key = _LEAVES["text" if kind == "text_delta" else "thinking"][1]
-        value[key] = text(value.get(key)) + text(delta.get(key))
+        value[key] = as_text(value.get(key)) + as_text(delta.get(key))
     else:  # compaction_delta, and what is to come: its fields replace the block's
         value.update({key: told for key, told in delta.items() if key != "type"})
 
@@ -112,7 +118,7 @@ def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
 def _close_block(block: _Seen) -> None:
     for key in ("text", "thinking"):
         if isinstance(block.value.get(key), str):
-            block.value[key] = whole(block.value[key])
+            block.value[key] = join_halves(block.value[key])
     if block.json:
         try:
             block.value["input"] = json.loads(block.json)
@@ -126,7 +132,7 @@ def _close_block(block: _Seen) -> None:
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
     old, seen, style = read(events), _collect_blocks(events), style_of(events)
     blocks = list(maps(message.get("content")))
-    held = pairs([block.value for block in seen], blocks)
+    held = pair_parts([block.value for block in seen], blocks)
     goes: dict[int, list[StreamEvent]] = {}
     for place in {place for block in seen for place in block.places}:
         goes[place] = []
@@ -171,7 +177,7 @@ def _rewrite_block(
             block.start: _compose_block(new, number, style),
         }
     goes = {place: [_move_event(events[place], number - was)] for place in block.places}
-    for key in _HELD.get(text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
+    for key in _HELD.get(as_text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
         if not same_json(new.get(key), block.value.get(key)):
             _recut_text(events, block, key, new, goes, style)
     shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else told
@@ -211,21 +217,23 @@ def _recut_text(
     """
     kind, name = _LEAVES[key]
     places = [place for place in block.places if dig(events[place].data, "delta.type") == kind]
-    parts = [text(events[place].data["delta"].get(name)) for place in places]
+    parts = [as_text(events[place].data["delta"].get(name)) for place in places]
     first = (
-        text(events[block.start].data["content_block"].get(key))
+        as_text(events[block.start].data["content_block"].get(key))
         if key in ("text", "thinking")
         else ""
     )
     if first:
         places, parts = [block.start, *places], [first, *parts]
-    told = _format_arguments(new["input"], "".join(parts)) if key == "input" else text(new.get(key))
+    told = (
+        _format_arguments(new["input"], "".join(parts)) if key == "input" else as_text(new.get(key))
+    )
     if not places:
         where = block.places[-1] if key == "signature" and len(block.places) > 1 else block.start
         made = style.like(_build_delta(goes[block.start][0].data.get("index"), kind, name, told))
         goes[where] = [made, *goes[where]] if where != block.start else [*goes[where], made]
         return
-    cut: list[str | None] = [told or None] if key == "signature" else recut(parts, told)
+    cut: list[str | None] = [told or None] if key == "signature" else recut_parts(parts, told)
     for place, part in zip(places, [*cut, *[None] * (len(places) - len(cut))], strict=True):
         _set_delta_field(goes, place, name, part)
 
@@ -249,7 +257,7 @@ def _format_arguments(value: Any, recorded: str) -> str:
     if isinstance(value, str):
         return value
     try:
-        spelling = spelled(recorded, json.loads(recorded))
+        spelling = find_dialect(recorded, json.loads(recorded))
     except ValueError:
         spelling = None
     return (spelling or dialect("spaced")).encode(value)
@@ -281,20 +289,20 @@ def _rewrite_ends(
 
 def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
     if event.kind == "message_start":
-        own = dict(mapping(event.data.get("message")))
+        own = dict(as_mapping(event.data.get("message")))
         own |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}
         if "usage" in own and "usage" in differs:
-            own["usage"] = {**mapping(own["usage"]), **mapping(new.get("usage"))}
+            own["usage"] = {**as_mapping(own["usage"]), **as_mapping(new.get("usage"))}
         return event.put({**event.data, "message": own})
     if event.kind == "message_delta":
         ends: dict[str, Any] = {key: new.get(key) for key in _TAIL if key in differs}
-        delta = {**mapping(event.data.get("delta")), **ends}
+        delta = {**as_mapping(event.data.get("delta")), **ends}
         beside: dict[str, Any] = {key: new[key] for key in _BESIDE if key in differs and key in new}
         data: dict[str, Any] = {**event.data, "delta": delta, **beside}
         if "usage" in differs:
-            usage = mapping(new.get("usage"))
+            usage = as_mapping(new.get("usage"))
             data["usage"] = {
-                key: usage.get(key, told) for key, told in mapping(data.get("usage")).items()
+                key: usage.get(key, told) for key, told in as_mapping(data.get("usage")).items()
             }
         return event.put(data)
     if event.kind == "error" and "error" in differs:
@@ -336,7 +344,7 @@ def _compose_end(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {
         "type": "message_delta",
         "delta": delta,
-        "usage": dict(mapping(message.get("usage"))),
+        "usage": dict(as_mapping(message.get("usage"))),
         **beside,
     }
     yield {"type": "message_stop"}
@@ -347,7 +355,7 @@ def _compose_block(block: Mapping[str, Any], number: int, style: StreamEvent) ->
 
 
 def _compose_block_data(block: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    kind = text(block.get("type"))
+    kind = as_text(block.get("type"))
     shell, deltas = dict(block), list[dict[str, Any]]()
     for key in _HELD.get(kind, ()):
         if isinstance(block.get(key), str):

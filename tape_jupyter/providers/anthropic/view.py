@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tape_jupyter.providers.json_access import (
-    arguments,
+    as_mapping,
+    as_text,
     count,
     dig,
     key,
-    mapping,
     maps,
-    settings,
-    text,
+    parse_arguments,
+    sampling_settings,
     tools,
 )
 from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult, Usage
@@ -33,8 +33,8 @@ SAMPLING = {
 
 def ask(body: Any) -> RequestView:
     return RequestView(
-        model=text(dig(body, "model")),
-        sampling=settings(body, SAMPLING),
+        model=as_text(dig(body, "model")),
+        sampling=sampling_settings(body, SAMPLING),
         streamed=dig(body, "stream") is True,
         tools=tools(maps(dig(body, "tools"))),
         results=tuple(_read_results(body)),
@@ -50,9 +50,9 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
             continue
         for block in maps(content):
             if block.get("type") == "tool_use":
-                names[text(block.get("id"))] = text(block.get("name"))
+                names[as_text(block.get("id"))] = as_text(block.get("name"))
             elif block.get("type") == "tool_result":
-                answered = text(block.get("tool_use_id"))
+                answered = as_text(block.get("tool_use_id"))
                 yield ToolResult(answered, names.get(answered, ""))
 
 
@@ -60,12 +60,12 @@ def answer(body: Any) -> ReplyView:
     """`server_tool_use` blocks were run by the provider: nobody here is asked to."""
     asked = (block for block in maps(dig(body, "content")) if block.get("type") == "tool_use")
     return ReplyView(
-        model=text(dig(body, "model")),
+        model=as_text(dig(body, "model")),
         calls=tuple(
-            ToolCall(text(b.get("id")), text(b.get("name")), b.get("input")) for b in asked
+            ToolCall(as_text(b.get("id")), as_text(b.get("name")), b.get("input")) for b in asked
         ),
         usage=_read_usage(dig(body, "usage")),
-        stop=text(dig(body, "stop_reason")),
+        stop=as_text(dig(body, "stop_reason")),
     )
 
 
@@ -92,22 +92,25 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     for event in events:
         match dig(event, "type"):
             case "message_start":
-                message.update(mapping(event.get("message")))
+                message.update(as_mapping(event.get("message")))
             case "content_block_start":
                 blocks[key(event.get("index"))] = {
-                    **mapping(event.get("content_block")),
+                    **as_mapping(event.get("content_block")),
                     "json": "",
                 }
             case "content_block_delta":
                 block = blocks.setdefault(key(event.get("index")), {"json": ""})
-                block["json"] += text(dig(event, "delta.partial_json"))
+                block["json"] += as_text(dig(event, "delta.partial_json"))
             case "message_delta":
-                message.update(mapping(event.get("delta")))
-                message["usage"] = {**mapping(message.get("usage")), **mapping(event.get("usage"))}
+                message.update(as_mapping(event.get("delta")))
+                message["usage"] = {
+                    **as_mapping(message.get("usage")),
+                    **as_mapping(event.get("usage")),
+                }
             case "error":
                 message["error"] = event.get("error")
     message["content"] = [
-        {**b, "input": arguments(b["json"]) if b["json"] else b.get("input")}
+        {**b, "input": parse_arguments(b["json"]) if b["json"] else b.get("input")}
         for b in blocks.values()
     ]
     return message

@@ -13,14 +13,14 @@ from typing import Any
 from tape_jupyter.providers.anthropic import view
 from tape_jupyter.providers.http import loads
 from tape_jupyter.providers.json_access import (
-    arguments,
+    as_mapping,
+    as_text,
     count,
     dig,
     key,
-    mapping,
     maps,
-    settings,
-    text,
+    parse_arguments,
+    sampling_settings,
     tools,
 )
 from tape_jupyter.providers.openai import chat
@@ -64,7 +64,7 @@ def ask(body: Any) -> RequestView:
     if dig(body, "anthropic_version"):
         return view.ask(body)
     return RequestView(
-        sampling=settings(body, SAMPLING),
+        sampling=sampling_settings(body, SAMPLING),
         tools=tools(maps(dig(body, "toolConfig.tools")), "toolSpec.name"),
         results=tuple(_read_results(body)),
     )
@@ -75,23 +75,25 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
     for message in maps(dig(body, "messages")):
         for block in maps(message.get("content")):
             if "toolUse" in block:
-                names[text(dig(block, "toolUse.toolUseId"))] = text(dig(block, "toolUse.name"))
+                names[as_text(dig(block, "toolUse.toolUseId"))] = as_text(
+                    dig(block, "toolUse.name")
+                )
             elif "toolResult" in block:
-                answered = text(dig(block, "toolResult.toolUseId"))
+                answered = as_text(dig(block, "toolResult.toolUseId"))
                 yield ToolResult(answered, names.get(answered, ""))
 
 
 def answer(body: Any) -> ReplyView:
     """Told apart by shape: Anthropic's message, a chat completion, or Converse and its likes."""
-    if text(dig(body, "type")) in {"message", "error"}:
+    if as_text(dig(body, "type")) in {"message", "error"}:
         return view.answer(body)
     if dig(body, "choices") is not None:
         return chat.answer(body)
     return ReplyView(
         calls=tuple(_read_calls(body)),
         usage=_read_usage(body),
-        stop=text(dig(body, "stopReason"))
-        or text(dig(body, "stop_reason"))
+        stop=as_text(dig(body, "stopReason"))
+        or as_text(dig(body, "stop_reason"))
         or _read_titan_stop(body),
     )
 
@@ -100,7 +102,9 @@ def _read_calls(body: Any) -> Iterator[ToolCall]:
     for block in maps(dig(body, "output.message.content")):
         use = block.get("toolUse")
         if use:
-            yield ToolCall(text(dig(use, "toolUseId")), text(dig(use, "name")), dig(use, "input"))
+            yield ToolCall(
+                as_text(dig(use, "toolUseId")), as_text(dig(use, "name")), dig(use, "input")
+            )
 
 
 def _read_usage(body: Any) -> Usage | None:
@@ -130,12 +134,14 @@ def _read_usage(body: Any) -> Usage | None:
 
 
 def _read_titan_stop(body: Any) -> str:
-    return next((text(result.get("completionReason")) for result in maps(dig(body, "results"))), "")
+    return next(
+        (as_text(result.get("completionReason")) for result in maps(dig(body, "results"))), ""
+    )
 
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The reply that a stream amounts to, in the shape `answer` reads."""
-    events = [opened(event) for event in events]
+    events = [open_event(event) for event in events]
     if any(dig(event, "type") == "message_start" for event in events):
         return {**view.assemble(events), "type": "message"}
     if any(dig(event, "choices") is not None for event in events):
@@ -143,7 +149,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     return _assemble_converse(events)
 
 
-def opened(event: Any) -> Any:
+def open_event(event: Any) -> Any:
     """The event inside an InvokeModel chunk; others as they are."""
     wrapped = dig(event, "chunk.bytes")
     if not isinstance(wrapped, str):
@@ -158,18 +164,18 @@ def _assemble_converse(events: list[Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     blocks: dict[Any, dict[str, Any]] = {}
     for event in events:
-        for kind, payload in mapping(event).items():
+        for kind, payload in as_mapping(event).items():
             index = key(dig(payload, "contentBlockIndex"))
             match kind:
                 case "contentBlockStart" if dig(payload, "start.toolUse"):
-                    blocks[index] = {**mapping(dig(payload, "start.toolUse")), "json": ""}
+                    blocks[index] = {**as_mapping(dig(payload, "start.toolUse")), "json": ""}
                 case "contentBlockDelta" if index in blocks:
-                    blocks[index]["json"] += text(dig(payload, "delta.toolUse.input"))
+                    blocks[index]["json"] += as_text(dig(payload, "delta.toolUse.input"))
                 case "messageStop" | "metadata":
-                    whole.update(mapping(payload))
+                    whole.update(as_mapping(payload))
                 case _ if kind.endswith("xception"):
                     whole["error"] = {"type": kind, "message": dig(payload, "message")}
     content = [
-        {"toolUse": {**block, "input": arguments(block["json"])}} for block in blocks.values()
+        {"toolUse": {**block, "input": parse_arguments(block["json"])}} for block in blocks.values()
     ]
     return {**whole, "output": {"message": {"content": content}}}

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tape_jupyter.providers.json_access import (
-    arguments,
+    as_mapping,
+    as_text,
     dig,
-    mapping,
     maps,
-    settings,
-    text,
+    parse_arguments,
+    sampling_settings,
     tools,
     usage,
 )
@@ -36,8 +36,8 @@ USAGE = {"input": ("input_tokens",), "output": ("output_tokens",)}
 def ask(body: Any) -> RequestView:
     declared = list(maps(dig(body, "tools")))
     return RequestView(
-        model=text(dig(body, "model")),
-        sampling=settings(body, SAMPLING),
+        model=as_text(dig(body, "model")),
+        sampling=sampling_settings(body, SAMPLING),
         streamed=dig(body, "stream") is True,
         tools=tools(declared, "function.name") or tools(declared),
         results=tuple(_read_results(body)),
@@ -48,12 +48,12 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for message in maps(dig(body, "messages")):
         for call in maps(message.get("tool_calls")):
-            names[text(call.get("id"))] = text(dig(call, "function.name"))
+            names[as_text(call.get("id"))] = as_text(dig(call, "function.name"))
         if message.get("role") == "tool":
-            answered = text(message.get("tool_call_id"))
+            answered = as_text(message.get("tool_call_id"))
             yield ToolResult(answered, names.get(answered, ""))
     for result in maps(dig(body, "tool_results")):  # v1
-        yield ToolResult("", text(dig(result, "call.name")))
+        yield ToolResult("", as_text(dig(result, "call.name")))
 
 
 def answer(body: Any) -> ReplyView:
@@ -62,19 +62,19 @@ def answer(body: Any) -> ReplyView:
     """
     calls = maps(dig(body, "message.tool_calls"))
     return ReplyView(
-        model=text(dig(body, "model")),
+        model=as_text(dig(body, "model")),
         calls=tuple(
             ToolCall(
-                text(c.get("id")),
-                text(dig(c, "function.name")),
-                arguments(dig(c, "function.arguments")),
+                as_text(c.get("id")),
+                as_text(dig(c, "function.name")),
+                parse_arguments(dig(c, "function.arguments")),
             )
             for c in calls
         ),
         usage=usage(body, "usage.billed_units", USAGE)
         or usage(body, "usage.tokens", USAGE)
         or usage(body, "meta.billed_units", USAGE),
-        stop=text(dig(body, "finish_reason")),
+        stop=as_text(dig(body, "finish_reason")),
     )
 
 
@@ -85,16 +85,16 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     for event in events:
         match dig(event, "type"):
             case "tool-call-start":
-                call = mapping(dig(event, "delta.message.tool_calls"))
+                call = as_mapping(dig(event, "delta.message.tool_calls"))
                 calls.append(
-                    {**call, "function": {"arguments": "", **mapping(call.get("function"))}}
+                    {**call, "function": {"arguments": "", **as_mapping(call.get("function"))}}
                 )
             case "tool-call-delta" if calls:
-                calls[-1]["function"]["arguments"] += text(
+                calls[-1]["function"]["arguments"] += as_text(
                     dig(event, "delta.message.tool_calls.function.arguments")
                 )
             case "message-end":
-                whole.update(mapping(event.get("delta")))
+                whole.update(as_mapping(event.get("delta")))
         if dig(event, "event_type") == "stream-end":  # v1
-            whole.update(mapping(event.get("response")))
+            whole.update(as_mapping(event.get("response")))
     return {**whole, "message": {"tool_calls": calls}}

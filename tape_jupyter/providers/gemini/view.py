@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tape_jupyter.providers.json_access import dig, maps, settings, text, tools, usage
+from tape_jupyter.providers.json_access import as_text, dig, maps, sampling_settings, tools, usage
 from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult
 
 WANTED: tuple[bytes, ...] = ()
@@ -44,8 +44,8 @@ def ask(body: Any) -> RequestView:
         for declaration in maps(kit.get("functionDeclarations") or kit.get("function_declarations"))
     )
     return RequestView(
-        model=text(dig(body, "model")).rpartition("/")[2],
-        sampling=settings(body, SAMPLING),
+        model=as_text(dig(body, "model")).rpartition("/")[2],
+        sampling=sampling_settings(body, SAMPLING),
         tools=tools(declared),
         results=tuple(_read_results(body)),
     )
@@ -56,17 +56,17 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
         for part in maps(content.get("parts")):
             given = part.get("functionResponse") or part.get("function_response")
             if given:
-                yield ToolResult(text(dig(given, "id")), text(dig(given, "name")))
+                yield ToolResult(as_text(dig(given, "id")), as_text(dig(given, "name")))
 
 
 def answer(body: Any) -> ReplyView:
     candidates = list(maps(dig(body, "candidates")))
-    blocked = text(dig(body, "promptFeedback.blockReason"))
+    blocked = as_text(dig(body, "promptFeedback.blockReason"))
     return ReplyView(
-        model=text(dig(body, "modelVersion")),
+        model=as_text(dig(body, "modelVersion")),
         calls=tuple(call for candidate in candidates for call in _read_calls(candidate)),
         usage=usage(body, "usageMetadata", USAGE),
-        stop=next((text(candidate.get("finishReason")) for candidate in candidates), blocked),
+        stop=next((as_text(candidate.get("finishReason")) for candidate in candidates), blocked),
     )
 
 
@@ -74,7 +74,7 @@ def _read_calls(candidate: Any) -> Iterator[ToolCall]:
     for part in maps(dig(candidate, "content.parts")):
         call = part.get("functionCall")
         if call:
-            yield ToolCall(text(dig(call, "id")), text(dig(call, "name")), dig(call, "args"))
+            yield ToolCall(as_text(dig(call, "id")), as_text(dig(call, "name")), dig(call, "args"))
 
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
@@ -94,5 +94,5 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
         )
         for candidate in maps(dig(event, "candidates")):
             parts += maps(dig(candidate, "content.parts"))
-            reason = text(candidate.get("finishReason")) or reason
+            reason = as_text(candidate.get("finishReason")) or reason
     return {**whole, "candidates": [{"content": {"parts": parts}, "finishReason": reason}]}

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tape_jupyter.providers.json_access import arguments, count, dig, maps, settings, text, tools
+from tape_jupyter.providers.json_access import (
+    as_text,
+    count,
+    dig,
+    maps,
+    parse_arguments,
+    sampling_settings,
+    tools,
+)
 from tape_jupyter.providers.types import ReplyView, RequestView, ToolCall, ToolResult, Usage
 
 WANTED = (b'"tool_calls"', b'"done":true', b'"done": true', b'"error"')
@@ -24,8 +32,8 @@ SAMPLING = {
 def ask(body: Any) -> RequestView:
     """It streams unless told not to."""
     return RequestView(
-        model=text(dig(body, "model")),
-        sampling=settings(body, SAMPLING),
+        model=as_text(dig(body, "model")),
+        sampling=sampling_settings(body, SAMPLING),
         streamed=dig(body, "stream") is not False,
         tools=tools(maps(dig(body, "tools")), "function.name"),
         results=tuple(_read_results(body)),
@@ -36,26 +44,26 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
     for message in maps(dig(body, "messages")):
         if message.get("role") == "tool":
             yield ToolResult(
-                text(message.get("tool_call_id")),
-                text(message.get("tool_name")) or text(message.get("name")),
+                as_text(message.get("tool_call_id")),
+                as_text(message.get("tool_name")) or as_text(message.get("name")),
             )
 
 
 def answer(body: Any) -> ReplyView:
     return ReplyView(
-        model=text(dig(body, "model")),
+        model=as_text(dig(body, "model")),
         calls=tuple(_read_calls(dig(body, "message.tool_calls"))),
         usage=_read_usage(body),
-        stop=text(dig(body, "done_reason")),
+        stop=as_text(dig(body, "done_reason")),
     )
 
 
 def _read_calls(told: Any) -> Iterator[ToolCall]:
     for call in maps(told):
         yield ToolCall(
-            text(call.get("id")),
-            text(dig(call, "function.name")),
-            arguments(dig(call, "function.arguments")),
+            as_text(call.get("id")),
+            as_text(dig(call, "function.name")),
+            parse_arguments(dig(call, "function.arguments")),
         )
 
 

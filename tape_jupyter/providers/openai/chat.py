@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tape_jupyter.providers.json_access import (
-    arguments,
+    as_mapping,
+    as_text,
     dig,
     key,
-    mapping,
     maps,
-    settings,
-    text,
+    parse_arguments,
+    sampling_settings,
     tools,
     usage,
 )
@@ -56,8 +56,8 @@ USAGE = {
 
 def ask(body: Any) -> RequestView:
     return RequestView(
-        model=text(dig(body, "model")),
-        sampling=settings(body, SAMPLING),
+        model=as_text(dig(body, "model")),
+        sampling=sampling_settings(body, SAMPLING),
         streamed=dig(body, "stream") is True,
         tools=tools(maps(dig(body, "tools")), "function.name")
         + tools(maps(dig(body, "functions"))),
@@ -69,23 +69,23 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for message in maps(dig(body, "messages")):
         for call in maps(message.get("tool_calls")):
-            names[text(call.get("id"))] = text(dig(call, "function.name"))
+            names[as_text(call.get("id"))] = as_text(dig(call, "function.name"))
         if message.get("role") == "tool":
-            answered = text(message.get("tool_call_id"))
-            yield ToolResult(answered, names.get(answered) or text(message.get("name")))
+            answered = as_text(message.get("tool_call_id"))
+            yield ToolResult(answered, names.get(answered) or as_text(message.get("name")))
         elif message.get("role") == "function":
-            yield ToolResult("", text(message.get("name")))
+            yield ToolResult("", as_text(message.get("name")))
 
 
 def answer(body: Any) -> ReplyView:
     choices = list(maps(dig(body, "choices")))
     return ReplyView(
-        model=text(dig(body, "model")),
+        model=as_text(dig(body, "model")),
         calls=tuple(
-            call for choice in choices for call in _read_calls(mapping(choice.get("message")))
+            call for choice in choices for call in _read_calls(as_mapping(choice.get("message")))
         ),
         usage=usage(body, "usage", USAGE) or usage(body, "x_groq.usage", USAGE),
-        stop=next((text(choice.get("finish_reason")) for choice in choices), ""),
+        stop=next((as_text(choice.get("finish_reason")) for choice in choices), ""),
     )
 
 
@@ -93,16 +93,18 @@ def _read_calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
     for call in maps(message.get("tool_calls")):
         if "custom" in call:  # free text for a tool of type "custom"
             yield ToolCall(
-                text(call.get("id")), text(dig(call, "custom.name")), dig(call, "custom.input")
+                as_text(call.get("id")),
+                as_text(dig(call, "custom.name")),
+                dig(call, "custom.input"),
             )
         else:
-            given = arguments(dig(call, "function.arguments"))
-            yield ToolCall(text(call.get("id")), text(dig(call, "function.name")), given)
+            given = parse_arguments(dig(call, "function.arguments"))
+            yield ToolCall(as_text(call.get("id")), as_text(dig(call, "function.name")), given)
     if message.get("function_call"):  # the form before tools
         yield ToolCall(
             "",
-            text(dig(message, "function_call.name")),
-            arguments(dig(message, "function_call.arguments")),
+            as_text(dig(message, "function_call.name")),
+            parse_arguments(dig(message, "function_call.arguments")),
         )
 
 
@@ -138,8 +140,8 @@ def _add_call_delta(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) 
         f"+{len(calls)}" if index is None else key(index),
         {"id": "", "function": {"name": "", "arguments": ""}},
     )
-    call["id"] = text(delta.get("id")) or call["id"]
-    call["function"]["name"] = text(dig(delta, "function.name")) or call["function"]["name"]
+    call["id"] = as_text(delta.get("id")) or call["id"]
+    call["function"]["name"] = as_text(dig(delta, "function.name")) or call["function"]["name"]
     given = dig(delta, "function.arguments")
     if isinstance(given, str):
         call["function"]["arguments"] += given

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tape_jupyter.providers.json_access import mapping, text
-from tape_jupyter.providers.streams.events import StreamEvent, whole
+from tape_jupyter.providers.json_access import as_mapping, as_text
+from tape_jupyter.providers.streams.events import StreamEvent, join_halves
 
 TEXTS: Final = ("content", "refusal", "reasoning", "reasoning_content")
 """Keys of a delta whose texts follow each other; any other text is told once."""
@@ -54,11 +54,11 @@ class StreamedChoice:
         message = copy.deepcopy(self.message)
         for key, leaf in self.leaves.items():
             if leaf.parts:
-                message[key] = whole("".join(leaf.parts))
+                message[key] = join_halves("".join(leaf.parts))
         for key, leaf in self.arguments.items():
             if leaf.parts:
                 call = self.tools[key]
-                call[inner_of(call)][told_in(call)] = whole("".join(leaf.parts))
+                call[inner_of(call)][told_in(call)] = join_halves("".join(leaf.parts))
         if self.tools:
             message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
         return {"index": self.index, **self.value, "message": message}
@@ -67,7 +67,7 @@ class StreamedChoice:
 def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
     message: dict[str, Any] = {}
     for event in events:
-        for key, value in mapping(event.data).items():
+        for key, value in as_mapping(event.data).items():
             if key not in CHUNK and (value or key not in message):
                 message[key] = _OBJECT.get(value, value) if isinstance(value, str) else value
             elif key in ("usage", "error") and value is not None:
@@ -79,7 +79,7 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
 def choices_of(events: Sequence[StreamEvent]) -> list[StreamedChoice]:
     found: dict[str, StreamedChoice] = {}
     for place, event in enumerate(events):
-        choices = mapping(event.data).get("choices")
+        choices = as_mapping(event.data).get("choices")
         for number, chunk in enumerate(choices if isinstance(choices, list) else ()):
             if isinstance(chunk, dict):
                 index = chunk.get("index", 0)
@@ -102,7 +102,7 @@ def _add_chunk(choice: StreamedChoice, place: int, path: Path, chunk: Mapping[st
             choice.value[key] = _join_logprobs(choice.value[key], value)
         elif key not in ("index", "delta") and (value is not None or key not in choice.value):
             choice.value[key] = value
-    for key, value in mapping(chunk.get("delta")).items():
+    for key, value in as_mapping(chunk.get("delta")).items():
         _add_delta(choice, place, (*path, "delta", key), value)
 
 
@@ -110,16 +110,16 @@ def _add_delta(choice: StreamedChoice, place: int, path: Path, value: Any) -> No
     key = path[-1]
     if key == "tool_calls" and isinstance(value, list):
         for number, each in enumerate(value):
-            _add_call_delta(choice, place, (*path, number), mapping(each))
+            _add_call_delta(choice, place, (*path, number), as_mapping(each))
     elif key in TEXTS and isinstance(value, str):
         choice.leaves.setdefault(key, Leaf()).add(place, path, value)
         choice.message.setdefault(key, None)
     elif isinstance(value, list) and isinstance(choice.message.get(key), list):
         choice.message[key] = _extend_parts(choice.message[key], value)
     elif key == "function_call" and isinstance(value, dict):
-        before = mapping(choice.message.get(key))
+        before = as_mapping(choice.message.get(key))
         choice.message[key] = {
-            k: text(before.get(k)) + text(value.get(k)) for k in {**before, **value}
+            k: as_text(before.get(k)) + as_text(value.get(k)) for k in {**before, **value}
         }
     elif value is not None or key not in choice.message:
         choice.message[key] = copy.deepcopy(value)
@@ -135,7 +135,7 @@ def _add_call_delta(
     choice.where.setdefault(name, []).append((place, path))
     for key, value in told.items():
         if key in ("function", "custom") and isinstance(value, dict):
-            inner = call[key] = dict(mapping(call.get(key)))
+            inner = call[key] = dict(as_mapping(call.get(key)))
             for each, part in value.items():
                 if each in ("arguments", "input") and isinstance(part, str):
                     choice.arguments.setdefault(name, Leaf()).add(place, (*path, key, each), part)
@@ -172,7 +172,7 @@ def _extend_parts(before: list[Any], more: list[Any]) -> list[Any]:
         if isinstance(part, dict) and isinstance(last, dict) and _may_join(last, part):
             for key, value in part.items():
                 if key in ("text", "summary", "data") and isinstance(value, str):
-                    last[key] = text(last.get(key)) + value
+                    last[key] = as_text(last.get(key)) + value
                 elif isinstance(value, list) and isinstance(last.get(key), list):
                     last[key] = _extend_parts(last[key], value)
                 elif value is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.providers.json_access import dig, mapping, maps, text
-from tape_jupyter.providers.message_parts import listed, of_type
+from tape_jupyter.providers.json_access import as_mapping, as_text, dig, maps
+from tape_jupyter.providers.message_parts import as_list, of_type
 from tape_jupyter.providers.openai import chat_stream
 from tape_jupyter.providers.protocol import Message, Path, ToolCallPaths
 from tape_jupyter.providers.streams.events import StreamEvent, same_json
@@ -42,18 +42,18 @@ class ChatMessages:
         if not own or not one or not isinstance(choices, list):
             return partial
         rest = {key: told for key, told in partial.items() if key not in own}
-        choice = mapping(choices[0])
+        choice = as_mapping(choices[0])
         return {
             **rest,
-            "choices": [{**choice, "message": {**mapping(choice.get("message")), **own}}],
+            "choices": [{**choice, "message": {**as_mapping(choice.get("message")), **own}}],
         }
 
     def settle(self, old: Mapping[str, Any], new: Message) -> list[str]:
         before = {choice.get("index", 0): choice for choice in maps(old.get("choices"))}
         notes: list[str] = []
-        for choice in listed(new.get("choices")):
+        for choice in as_list(new.get("choices")):
             if isinstance(choice, dict):
-                was = mapping(before.get(choice.get("index", 0)))
+                was = as_mapping(before.get(choice.get("index", 0)))
                 notes += _settle_choice(was, choice) if was else []
         return notes
 
@@ -65,7 +65,7 @@ class ChatMessages:
         return "", ""
 
     def texts(self, message: Mapping[str, Any]) -> Iterator[Path]:
-        for at, choice in enumerate(listed(message.get("choices"))):
+        for at, choice in enumerate(as_list(message.get("choices"))):
             content = dig(choice, "message.content")
             place: Path = ("choices", at, "message", "content")
             if isinstance(content, str):
@@ -74,21 +74,21 @@ class ChatMessages:
                 yield (*place, number, "text")
 
     def thinking(self, message: Mapping[str, Any]) -> Iterator[Path]:
-        for at, choice in enumerate(listed(message.get("choices"))):
+        for at, choice in enumerate(as_list(message.get("choices"))):
             for key in _REASONING:
-                if text(dig(choice, f"message.{key}")):
+                if as_text(dig(choice, f"message.{key}")):
                     yield ("choices", at, "message", key)
 
     def tool_calls(self, message: Mapping[str, Any]) -> Iterator[ToolCallPaths]:
-        for at, choice in enumerate(listed(message.get("choices"))):
-            for number, call in enumerate(listed(dig(choice, "message.tool_calls"))):
+        for at, choice in enumerate(as_list(message.get("choices"))):
+            for number, call in enumerate(as_list(dig(choice, "message.tool_calls"))):
                 where: Path = ("choices", at, "message", "tool_calls", number)
-                custom = "custom" in mapping(call)
+                custom = "custom" in as_mapping(call)
                 inner, key = ("custom", "input") if custom else ("function", "arguments")
                 yield ToolCallPaths(where, (*where, inner, "name"), (*where, inner, key))
 
     def stops(self, message: Mapping[str, Any]) -> Iterator[Path]:
-        for at in range(len(listed(message.get("choices")))):
+        for at in range(len(as_list(message.get("choices")))):
             yield ("choices", at, "finish_reason")
 
 

@@ -15,7 +15,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.providers.json_access import mapping, maps
+from tape_jupyter.providers.json_access import as_mapping, maps
 from tape_jupyter.providers.openai.chat_choices import (
     CHUNK,
     TEXTS,
@@ -27,13 +27,13 @@ from tape_jupyter.providers.openai.chat_choices import (
     read,
     told_in,
 )
-from tape_jupyter.providers.streams.diff import pairs, recut
+from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
 from tape_jupyter.providers.streams.events import (
     BARE_STYLE,
     StreamEvent,
+    join_halves,
     same_json,
     style_of,
-    whole,
 )
 
 __all__ = ["compose", "read", "rewrite"]
@@ -91,7 +91,7 @@ class _Sheet:
 
 def _drop_taken_calls(data: Any) -> Any:
     """Without the calls that were taken out."""
-    for choice in maps(mapping(data).get("choices")):
+    for choice in maps(as_mapping(data).get("choices")):
         delta = choice.get("delta")
         if isinstance(delta, dict) and isinstance(delta.get("tool_calls"), list):
             delta["tool_calls"] = [each for each in delta["tool_calls"] if each is not None]
@@ -104,19 +104,19 @@ def _is_hollow(data: Any) -> bool:
     """Whether a chunk from which something was taken says nothing any more (usage and ends are
     something).
     """
-    choices = list(maps(mapping(data).get("choices")))
+    choices = list(maps(as_mapping(data).get("choices")))
     said = any(choice.get("finish_reason") or choice.get("delta") for choice in choices)
-    return not said and not mapping(data).get("usage")
+    return not said and not as_mapping(data).get("usage")
 
 
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
     old, seen = read(events), choices_of(events)
     sheet, style = (
         _Sheet(events),
-        style_of([event for event in events if "choices" in mapping(event.data)], BARE_STYLE),
+        style_of([event for event in events if "choices" in as_mapping(event.data)], BARE_STYLE),
     )
     new = list(maps(message.get("choices")))
-    held = pairs(
+    held = pair_parts(
         [{"index": choice.index} for choice in seen],
         [{"index": each.get("index", 0)} for each in new],
     )
@@ -138,7 +138,9 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
 
 def _collect_base(message: Mapping[str, Any], events: Sequence[StreamEvent]) -> dict[str, Any]:
     """What every chunk of the stream says of itself."""
-    first = next((mapping(event.data) for event in events if "choices" in mapping(event.data)), {})
+    first = next(
+        (as_mapping(event.data) for event in events if "choices" in as_mapping(event.data)), {}
+    )
     kept = {
         key: value
         for key, value in first.items()
@@ -159,7 +161,11 @@ def _build_chunk(
 def _put_before_end(sheet: _Sheet, chunks: Iterable[Any]) -> None:
     """A choice that is added goes after the last chunk that tells of one."""
     last = max(
-        (place for place, event in enumerate(sheet.events) if mapping(event.data).get("choices")),
+        (
+            place
+            for place, event in enumerate(sheet.events)
+            if as_mapping(event.data).get("choices")
+        ),
         default=-1,
     )
     for chunk in chunks:
@@ -168,13 +174,13 @@ def _put_before_end(sheet: _Sheet, chunks: Iterable[Any]) -> None:
 
 def _remove_choice(sheet: _Sheet, choice: StreamedChoice) -> None:
     for place, event in enumerate(sheet.events):
-        choices = mapping(event.data).get("choices")
+        choices = as_mapping(event.data).get("choices")
         if isinstance(choices, list) and any(
             each.get("index", 0) == choice.index for each in maps(choices)
         ):
             data = sheet.of(place)
             data["choices"] = [
-                each for each in data["choices"] if mapping(each).get("index", 0) != choice.index
+                each for each in data["choices"] if as_mapping(each).get("index", 0) != choice.index
             ]
             sheet.hollow.add(place)
 
@@ -186,10 +192,11 @@ def _rewrite_top_fields(sheet: _Sheet, old: Mapping[str, Any], new: Mapping[str,
         places = [
             place
             for place, event in enumerate(sheet.events)
-            if mapping(event.data).get(key) is not None
+            if as_mapping(event.data).get(key) is not None
         ]
         for place in (
-            places or [place for place, event in enumerate(sheet.events) if mapping(event.data)][:1]
+            places
+            or [place for place, event in enumerate(sheet.events) if as_mapping(event.data)][:1]
         ):
             if key in new and key != "object":
                 sheet.put(place, (key,), new[key])
@@ -205,12 +212,12 @@ class _Rewritten:
     ) -> None:
         self.sheet, self.choice, self.new, self.base = sheet, choice, new, base
         self.old = choice.whole()
-        self.message = mapping(new.get("message"))
+        self.message = as_mapping(new.get("message"))
         self.own = [
             (place, number)
             for place, event in enumerate(sheet.events)
             for number, each in enumerate(_list_choices(event.data))
-            if mapping(each).get("index", 0) == choice.index
+            if as_mapping(each).get("index", 0) == choice.index
         ]
 
     def do(self) -> None:
@@ -250,7 +257,7 @@ class _Rewritten:
 
     def _rewrite_leaf(self, leaf: Leaf, told: str) -> None:
         for (place, path), part, now in zip(
-            leaf.at, leaf.parts, recut(leaf.parts, told), strict=True
+            leaf.at, leaf.parts, recut_parts(leaf.parts, told), strict=True
         ):
             if now is None and part:
                 self._drop_part(place, path)
@@ -268,7 +275,7 @@ class _Rewritten:
 
     def _rewrite_field(self, key: str) -> None:
         """What is told whole: once is enough."""
-        places = [at for at in self.own if key in mapping(self._find_delta(*at))]
+        places = [at for at in self.own if key in as_mapping(self._find_delta(*at))]
         for place, number in places[1:]:
             self.sheet.take(place, ("choices", number, "delta", key))
         if places and key in self.message:
@@ -285,7 +292,7 @@ class _Rewritten:
                 None
                 if was is not None and inner_of(before[was][1]) != inner_of(after[number])
                 else was
-                for number, was in enumerate(pairs([call for _, call in before], after))
+                for number, was in enumerate(pair_parts([call for _, call in before], after))
             ]
         )
         for gone in set(range(len(before))) - set(held):
@@ -316,18 +323,18 @@ class _Rewritten:
         for each in dict.fromkeys((*old, *new)):
             if each not in (inner, "index") and not same_json(old.get(each), new.get(each)):
                 self._set_call_field(at, (each,), new.get(each))
-        for each, value in mapping(new.get(inner)).items():
-            if each != key and not same_json(mapping(old.get(inner)).get(each), value):
+        for each, value in as_mapping(new.get(inner)).items():
+            if each != key and not same_json(as_mapping(old.get(inner)).get(each), value):
                 self._set_call_field(at, (inner, each), value)
-        told = mapping(new.get(inner)).get(key)
-        if leaf is not None and isinstance(told, str) and told != whole("".join(leaf.parts)):
+        told = as_mapping(new.get(inner)).get(key)
+        if leaf is not None and isinstance(told, str) and told != join_halves("".join(leaf.parts)):
             self._rewrite_arguments(leaf, told)
-        elif leaf is None and not same_json(mapping(old.get(inner)).get(key), told):
+        elif leaf is None and not same_json(as_mapping(old.get(inner)).get(key), told):
             self._set_call_field(at, (inner, key), told)
 
     def _rewrite_arguments(self, leaf: Leaf, told: str) -> None:
         for (place, path), part, now in zip(
-            leaf.at, leaf.parts, recut(leaf.parts, told), strict=True
+            leaf.at, leaf.parts, recut_parts(leaf.parts, told), strict=True
         ):
             if now is None and part:
                 if place == leaf.at[0][0]:
@@ -349,7 +356,7 @@ class _Rewritten:
 
     def _rewrite_choice_field(self, key: str) -> None:
         """finish_reason and what stands beside it: where it was said last."""
-        said = [at for at in self.own if mapping(self._find_chunk(*at)).get(key) is not None]
+        said = [at for at in self.own if as_mapping(self._find_chunk(*at)).get(key) is not None]
         if key == "logprobs" and self.new.get(key) is None:
             for place, number in said:
                 self.sheet.put(place, ("choices", number, key), None)
@@ -362,7 +369,7 @@ class _Rewritten:
                 {"index": self.choice.index, "delta": {}, "finish_reason": None, key: self.new[key]}]})  # fmt: skip
 
     def _find_delta(self, place: int, number: int) -> Any:
-        return mapping(self._find_chunk(place, number)).get("delta")
+        return as_mapping(self._find_chunk(place, number)).get("delta")
 
     def _find_chunk(self, place: int, number: int) -> Any:
         return self.sheet.events[place].data["choices"][number]
@@ -379,7 +386,7 @@ class _Rewritten:
         ends = [
             place
             for place, number in self.own
-            if mapping(self._find_chunk(place, number)).get("finish_reason")
+            if as_mapping(self._find_chunk(place, number)).get("finish_reason")
         ]
         last = max(told, default=self._find_start())
         return (
@@ -398,7 +405,7 @@ def _unpair_after_added(held: list[int | None]) -> list[int | None]:
 
 
 def _list_choices(data: Any) -> list[Any]:
-    choices = mapping(data).get("choices")
+    choices = as_mapping(data).get("choices")
     return choices if isinstance(choices, list) else []
 
 
@@ -438,7 +445,7 @@ def _compose_chunks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _compose_deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
-    message = mapping(choice.get("message"))
+    message = as_mapping(choice.get("message"))
     shell = {
         key: ("" if isinstance(value, str) and value else value) if key in TEXTS else value
         for key, value in message.items()
@@ -455,7 +462,7 @@ def _compose_deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any],
 
 def _compose_call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     inner, key = inner_of(call), told_in(call)
-    given = mapping(call.get(inner))
+    given = as_mapping(call.get(inner))
     told = given.get(key)
     split = isinstance(told, str) and bool(told)
     yield {"index": number, **call, inner: {**given, key: "" if split else told}}

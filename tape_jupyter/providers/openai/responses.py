@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tape_jupyter.providers.json_access import (
-    arguments,
+    as_mapping,
+    as_text,
     dig,
-    mapping,
     maps,
-    settings,
-    text,
+    parse_arguments,
+    sampling_settings,
     tools,
     usage,
 )
@@ -41,8 +41,8 @@ USAGE = {
 
 def ask(body: Any) -> RequestView:
     return RequestView(
-        model=text(dig(body, "model")),
-        sampling=settings(body, SAMPLING),
+        model=as_text(dig(body, "model")),
+        sampling=sampling_settings(body, SAMPLING),
         streamed=dig(body, "stream") is True,
         tools=tools(
             maps(dig(body, "tools"))
@@ -54,11 +54,11 @@ def ask(body: Any) -> RequestView:
 def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for item in maps(dig(body, "input")):
-        kind = text(item.get("type"))
+        kind = as_text(item.get("type"))
         if kind in {"function_call", "custom_tool_call"}:
-            names[text(item.get("call_id"))] = text(item.get("name"))
+            names[as_text(item.get("call_id"))] = as_text(item.get("name"))
         elif kind in {"function_call_output", "custom_tool_call_output"}:
-            answered = text(item.get("call_id"))
+            answered = as_text(item.get("call_id"))
             yield ToolResult(answered, names.get(answered, ""))
 
 
@@ -66,9 +66,9 @@ def answer(body: Any) -> ReplyView:
     """`stop` is the status, with the reason when it is incomplete ("incomplete:
     max_output_tokens").
     """
-    stop = (text(dig(body, "status")), text(dig(body, "incomplete_details.reason")))
+    stop = (as_text(dig(body, "status")), as_text(dig(body, "incomplete_details.reason")))
     return ReplyView(
-        model=text(dig(body, "model")),
+        model=as_text(dig(body, "model")),
         calls=tuple(_read_calls(body)),
         usage=usage(body, "usage", USAGE),
         stop=": ".join(part for part in stop if part),
@@ -79,10 +79,14 @@ def _read_calls(body: Any) -> Iterator[ToolCall]:
     for item in maps(dig(body, "output")):
         if item.get("type") == "function_call":
             yield ToolCall(
-                text(item.get("call_id")), text(item.get("name")), arguments(item.get("arguments"))
+                as_text(item.get("call_id")),
+                as_text(item.get("name")),
+                parse_arguments(item.get("arguments")),
             )
         elif item.get("type") == "custom_tool_call":
-            yield ToolCall(text(item.get("call_id")), text(item.get("name")), item.get("input"))
+            yield ToolCall(
+                as_text(item.get("call_id")), as_text(item.get("name")), item.get("input")
+            )
 
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     done: list[Any] = []
     for event in events:
-        whole.update(mapping(dig(event, "response")))
+        whole.update(as_mapping(dig(event, "response")))
         if dig(event, "type") == "response.output_item.done":
             done.append(dig(event, "item"))
         elif dig(event, "type") == "error":

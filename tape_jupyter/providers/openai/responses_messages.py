@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.providers.json_access import dig, text
-from tape_jupyter.providers.message_parts import listed, of_type, touched_parts, type_problem
+from tape_jupyter.providers.json_access import as_text, dig
+from tape_jupyter.providers.message_parts import as_list, of_type, touched_parts, type_problem
 from tape_jupyter.providers.openai import responses_stream
 from tape_jupyter.providers.protocol import TAPE_ONLY, Message, Path, ToolCallPaths
 from tape_jupyter.providers.streams.events import StreamEvent
@@ -49,13 +49,13 @@ class ResponsesMessages:
 
     def thinking(self, message: Mapping[str, Any]) -> Iterator[Path]:
         for at, item in of_type(message.get("output"), "reasoning"):
-            for number, part in enumerate(listed(item.get("summary"))):
+            for number, part in enumerate(as_list(item.get("summary"))):
                 if isinstance(part, dict):
                     yield ("output", at, "summary", number, "text")
 
     def tool_calls(self, message: Mapping[str, Any]) -> Iterator[ToolCallPaths]:
-        for at, item in enumerate(listed(message.get("output"))):
-            if key := _ARGUMENTS.get(text(dig(item, "type"))):
+        for at, item in enumerate(as_list(message.get("output"))):
+            if key := _ARGUMENTS.get(as_text(dig(item, "type"))):
                 call: Path = ("output", at)
                 yield ToolCallPaths(call, (*call, "name"), (*call, key))
 
@@ -86,7 +86,7 @@ def _drop_stale_logprobs(old: Mapping[str, Any], new: Message) -> None:
 
 def _iterate_content_parts(message: Mapping[str, Any]) -> Iterator[tuple[tuple[str, int], Any]]:
     """The parts of all items, each with its item's id and its place there."""
-    for item in listed(message.get("output")):
-        for at, part in enumerate(listed(dig(item, "content"))):
+    for item in as_list(message.get("output")):
+        for at, part in enumerate(as_list(dig(item, "content"))):
             if isinstance(part, dict):
                 yield (str(item.get("id")), at), part

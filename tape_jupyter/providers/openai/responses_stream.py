@@ -14,9 +14,15 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tape_jupyter.providers.json_access import mapping, maps, text
-from tape_jupyter.providers.streams.diff import pairs, recut
-from tape_jupyter.providers.streams.events import STYLE, StreamEvent, same_json, style_of, whole
+from tape_jupyter.providers.json_access import as_mapping, as_text, maps
+from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
+from tape_jupyter.providers.streams.events import (
+    STYLE,
+    StreamEvent,
+    join_halves,
+    same_json,
+    style_of,
+)
 
 _LAST: Final = (
     "response.completed",
@@ -54,7 +60,7 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
     message: dict[str, Any] = {}
     ended = False
     for event in events:
-        message.update(mapping(mapping(event.data).get("response")))
+        message.update(as_mapping(as_mapping(event.data).get("response")))
         ended = ended or event.kind in _LAST
         if event.kind == "error":
             told = event.data.get("error")
@@ -70,11 +76,11 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
 def _collect_items(events: Sequence[StreamEvent]) -> dict[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for event in events:
-        index = mapping(event.data).get("output_index")
+        index = as_mapping(event.data).get("output_index")
         if not isinstance(index, int):
             continue
         if event.kind in ("response.output_item.added", "response.output_item.done"):
-            found[index] = copy.deepcopy(dict(mapping(event.data.get("item"))))
+            found[index] = copy.deepcopy(dict(as_mapping(event.data.get("item"))))
         elif index in found:
             _grow_item(found[index], event)
     return found
@@ -91,7 +97,7 @@ def _grow_item(item: dict[str, Any], event: StreamEvent) -> None:
     elif (leaf := _find_leaf(event)) and verb == "delta":
         where, key = _find_entry(item, leaf, event.data), _LEAVES[leaf][1]
         if where is not None:
-            where[key] = whole(text(where.get(key)) + text(event.data.get("delta")))
+            where[key] = join_halves(as_text(where.get(key)) + as_text(event.data.get("delta")))
 
 
 def _find_leaf(event: StreamEvent) -> str:
@@ -104,7 +110,7 @@ def _find_entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any]
     name, _, number = _LEAVES[leaf]
     if not name:
         return item if isinstance(item, dict) else None
-    listed, place = mapping(item).get(name), data.get(number, 0)
+    listed, place = as_mapping(item).get(name), data.get(number, 0)
     if not isinstance(listed, list) or not isinstance(place, int) or not 0 <= place < len(listed):
         return None
     return listed[place] if isinstance(listed[place], dict) else None
@@ -116,7 +122,7 @@ def _find_entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any]
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
     old, style = read(events), style_of(events)
     before, after = list(maps(old.get("output"))), list(maps(message.get("output")))
-    held = pairs(before, after)
+    held = pair_parts(before, after)
     goes: dict[int, list[StreamEvent]] = {}
     owned = _group_places(events, len(before))
     for places in owned:
@@ -140,7 +146,7 @@ def _group_places(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
     """Of each item the places of its events: by its index, else by its id."""
     owned: list[list[int]] = [[] for _ in range(count)]
     for place, event in enumerate(events):
-        index = mapping(event.data).get("output_index")
+        index = as_mapping(event.data).get("output_index")
         if isinstance(index, int) and 0 <= index < count:
             owned[index].append(place)
     return owned
@@ -181,10 +187,10 @@ def _rewrite_item(
 
 def _may_keep_events(old: Any, new: Mapping[str, Any]) -> bool:
     """Whether the item has the same parts as before, and nothing but texts of them changed."""
-    if mapping(old).get("type") != new.get("type"):
+    if as_mapping(old).get("type") != new.get("type"):
         return False
     for name in ("content", "summary"):
-        one, two = mapping(old).get(name), new.get(name)
+        one, two = as_mapping(old).get(name), new.get(name)
         if not isinstance(one, list) or not isinstance(two, list):
             if not same_json(one, two):
                 return False
@@ -219,7 +225,7 @@ def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, A
     if event.kind == "response.output_item.done":
         data["item"] = _merge_changes(data.get("item"), old, new)
     elif event.kind == "response.output_item.added":
-        item = mapping(data.get("item"))
+        item = as_mapping(data.get("item"))
         data["item"] = {key: new[key] if key in new and same_json(told, old.get(key)) and told else told
                         for key, told in item.items()}  # fmt: skip
     elif about in _PARTS and verb == "done":
@@ -240,7 +246,7 @@ def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, A
 def _find_entry_at(item: Mapping[str, Any], name: str, place: Any) -> Mapping[str, Any]:
     listed = item.get(name)
     there = isinstance(listed, list) and isinstance(place, int) and 0 <= place < len(listed)
-    return mapping(listed[place]) if there and isinstance(listed, list) else {}
+    return as_mapping(listed[place]) if there and isinstance(listed, list) else {}
 
 
 def _merge_changes(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
@@ -290,8 +296,10 @@ def _recut_text(
     one, two = _find_entry(old, leaf, data), _find_entry(new, leaf, data)
     if one is None or two is None or same_json(one.get(key), two.get(key)):
         return
-    parts = [text(events[place].data["delta"]) for place in places]
-    for place, part, now in zip(places, parts, recut(parts, text(two.get(key))), strict=True):
+    parts = [as_text(events[place].data["delta"]) for place in places]
+    for place, part, now in zip(
+        places, parts, recut_parts(parts, as_text(two.get(key))), strict=True
+    ):
         if now is None and part:
             goes[place] = []
         elif now is not None and now != part:
@@ -304,7 +312,7 @@ def _update_response(
     event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> StreamEvent:
     """Events that carry a response: the last the whole, the first ones what was known then."""
-    response = mapping(event.data).get("response")
+    response = as_mapping(event.data).get("response")
     if isinstance(response, dict) and event.kind in _LAST:
         return event.put({**event.data, "response": _merge_changes(response, old, new)})
     if isinstance(response, dict) and event.kind in _FIRST:
@@ -318,7 +326,7 @@ def _update_response(
     ):
         inner = isinstance(event.data.get("error"), dict)
         return event.put(
-            {**event.data, **({"error": new["error"]} if inner else mapping(new["error"]))}
+            {**event.data, **({"error": new["error"]} if inner else as_mapping(new["error"]))}
         )
     return event
 
@@ -343,7 +351,7 @@ def _renumber_events(
 
 
 def _read_number(event: StreamEvent) -> int | None:
-    told = mapping(event.data).get("sequence_number")
+    told = as_mapping(event.data).get("sequence_number")
     return told if type(told) is int else None
 
 
@@ -370,7 +378,7 @@ def _compose_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if last:
         yield {"type": last, "response": dict(message)}
     elif message.get("error"):
-        yield {"type": "error", **mapping(message["error"])}
+        yield {"type": "error", **as_mapping(message["error"])}
 
 
 def _compose_item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
@@ -406,7 +414,7 @@ def _compose_item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, An
 
 
 def _find_own_leaf(item: Mapping[str, Any], key: str) -> str:
-    kind = text(item.get("type"))
+    kind = as_text(item.get("type"))
     return next((leaf for leaf, (inside, name, _) in _LEAVES.items()
                  if not inside and name == key and leaf.startswith(kind)), "") if key else ""  # fmt: skip
 
@@ -414,7 +422,7 @@ def _find_own_leaf(item: Mapping[str, Any], key: str) -> str:
 def _compose_part(
     name: str, part: Mapping[str, Any], common: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    kind = text(part.get("type"))
+    kind = as_text(part.get("type"))
     about = "response.content_part" if name == "content" else "response.reasoning_summary_part"
     leaf = "reasoning_summary_text" if kind == "summary_text" else kind
     _, key, _ = _LEAVES.get(leaf, ("", "text", ""))

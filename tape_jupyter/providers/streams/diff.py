@@ -11,7 +11,7 @@ from typing import Any, Final
 IDS = ("id", "call_id", "tool_use_id")
 
 
-def pairs(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
+def pair_parts(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     """For each new part the old one that it was, in rising order; None for one that was added.
 
     Equal parts are the same; of those between them parts of one id are, then parts of one type, in
@@ -69,7 +69,7 @@ def _to_canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def recut(parts: Sequence[str], text: str) -> list[str | None]:
+def recut_parts(parts: Sequence[str], text: str) -> list[str | None]:
     """The new text over the parts that the old one had, as many at most; None for a part that is no
     longer needed.
 

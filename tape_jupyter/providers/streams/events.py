@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tape_jupyter.encoding.http.json_style import Dialect, dialect, spelled
+from tape_jupyter.encoding.http.json_style import Dialect, dialect, find_dialect
 
 _BORDER: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
 _DATA: Final = re.compile(rb"(?:^|(?<=[\r\n]))data: ?([^\r\n]*)(\r\n|\n|\r|$)")
@@ -46,7 +46,7 @@ class StreamEvent:
             return replace(self, data=data)
         text = _read_data(self.raw)
         bare = _strip_padding(text)
-        encoded = spell(data, spelled(bare, self.data) or _guess_dialect(bare))
+        encoded = spell(data, find_dialect(bare, self.data) or _guess_dialect(bare))
         encoded = encoded[:-1] + b" " * (len(text) - len(bare)) + encoded[-1:]
         start, end = found.span(1)
         rest = _DATA.sub(
@@ -75,14 +75,14 @@ BARE_STYLE: Final = StreamEvent(b'data: {"id":"x"}\n\n')
 """The same without names of events."""
 
 
-def parse(body: bytes) -> list[StreamEvent]:
+def parse_events(body: bytes) -> list[StreamEvent]:
     """The events of a stream, and whatever else stands in it, in order."""
     return [
         StreamEvent(raw, _parse_data(raw), place) for place, raw in enumerate(_split_events(body))
     ]
 
 
-def joined(events: Sequence[StreamEvent]) -> bytes:
+def join_events(events: Sequence[StreamEvent]) -> bytes:
     return b"".join(event.raw for event in events)
 
 
@@ -113,7 +113,7 @@ def spell(value: Any, spelling: Dialect) -> bytes:
         return "".join(_escape_surrogate(char) for char in text).encode("utf-8")
 
 
-def whole(text: str) -> str:
+def join_halves(text: str) -> str:
     """The text with halves of characters that came in two events put together."""
     if any("\ud800" <= char <= "\udfff" for char in text):
         return text.encode("utf-16", "surrogatepass").decode(

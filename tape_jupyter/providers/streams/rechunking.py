@@ -38,7 +38,7 @@ def reread(
     return _cut_chunks(body, ends, reply.waits)
 
 
-def whole(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
+def cut_in_proportion(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
     """Another body that is no stream: cut in proportion to the recorded reads."""
     ends = plain_ends(reply)
     total = ends[-1] if ends else 0
@@ -92,7 +92,7 @@ class _Moves:
         return start + (offset - before) * (stop - start) // (after - before)
 
 
-def beginning(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
+def first_chunks(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
     """The first bytes of the recorded body (without content-encoding), in the reads that brought
     them.
     """

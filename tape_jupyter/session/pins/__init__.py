@@ -39,15 +39,15 @@ def known_pins() -> Mapping[str, Pin]:
 
 def _put_on_added(point: EntryPoint, cell: TapedCell, recorded: Mapping[str, Any] | None) -> Undo:
     """The pin of another package. One that cannot be loaded fails here, as a pin."""
-    undo: Undo = plugins.load(point, FunctionType)(cell, recorded)
+    undo: Undo = plugins.load_entry_point(point, FunctionType)(cell, recorded)
     return undo
 
 
-def start(cell: TapedCell) -> Undo:
+def put_on_pins(cell: TapedCell) -> Undo:
     """Put on every pin that the cell did not switch off; gives what takes them off."""
     if cell.cassette is None or cell.mode == "live":
         return _do_nothing
-    run = recorded(cell)
+    run = recorded_run(cell)
     off = cell.ask.options.get("no_pin", ())
     undo = [
         _put_on_pin("clock", clock.pin, cell, run)
@@ -63,7 +63,7 @@ def start(cell: TapedCell) -> Undo:
     return lambda: _take_off_pins(cell, undo)
 
 
-def recorded(cell: TapedCell) -> Mapping[str, Any] | None:
+def recorded_run(cell: TapedCell) -> Mapping[str, Any] | None:
     """The run record that this cell repeats; None while recording, and where the cassette has none
     of this cell.
 
@@ -93,7 +93,9 @@ def _is_anothers(cell: TapedCell, run: Mapping[str, Any]) -> bool:
     """
     if cell.ask.cell_id and run.get("cell"):
         return True
-    return cell.ask.notebook is not None and run.get("source") in paths.cells_of(cell.ask.notebook)
+    return cell.ask.notebook is not None and run.get("source") in paths.source_hashes(
+        cell.ask.notebook
+    )
 
 
 def _put_on_pin(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | None) -> Undo:
@@ -127,7 +129,9 @@ def _note_no_recording(cell: TapedCell) -> None:
         )
 
 
-def keep(cell: TapedCell, start_run: Callable[[TapedCell], None], *, failed: bool = False) -> None:
+def commit_drawn(
+    cell: TapedCell, start_run: Callable[[TapedCell], None], *, failed: bool = False
+) -> None:
     """At the cell's end: commit the run of a cell that made no call but drew from a pin, so that
     replay holds it too.
 

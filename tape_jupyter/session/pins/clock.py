@@ -48,21 +48,21 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     readings = _load_readings(cell, run) if run is not None and holds else None
     notes = Notes() if holds and not replays and not cell.replaying else None
     live = cell.ask.options.get("live")
-    pace = pace_of(cell)
+    pace = asked_pace(cell)
     cell.clock = clock = TapeClock(
         _build_clock_base(run),
         notes=notes,
         readings=readings,
         sleeps=cell.replaying and pace != "recorded" and not live and not off & {"clock", "sleep"},
         jumps=pace != "recorded",
-        watch=timers.watch,
+        watch=timers.watch_loop,
         earlier=list(STARTED),
         orders=not replays and not cell.replaying,
         sequence=_read_sequence(cell, run)
         if cell.replaying and pace in ("", "order") and not live
         else None,
     )
-    timers.begin(clock)
+    timers.count_files(clock)
     cell.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
     if notes is not None:
         cell.pins["clock"] = {
@@ -180,7 +180,7 @@ def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
             cold=True,
         )
     try:
-        return wall_clock.hook()
+        return wall_clock.hold_wall_clock()
     except RuntimeError as error:
         cell.warn(
             f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
@@ -207,7 +207,7 @@ def _record_readings(cell: TapedCell, notes: Notes) -> None:
 # ---------------------------------------------------------------- pace
 
 
-def pace_of(cell: TapedCell) -> str:
+def asked_pace(cell: TapedCell) -> str:
     """instant, order or recorded, as it was said; "" where nothing was, "shuffled" for a search by
     seed.
     """

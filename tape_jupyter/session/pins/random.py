@@ -101,7 +101,7 @@ class _Held:
             self.standing = [(each, each.get()) for each in found]
             told["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
             self.cell.states = lambda: self._collect_states(self._find_moved())
-        entropy.fresh()
+        entropy.forget_time_ids()
         self.cell.chance = self.chance
 
     def _list_variable_generators(self) -> list[Generator]:
@@ -111,7 +111,9 @@ class _Held:
     def _find_moved(self) -> dict[str, Raw]:
         """Where the generators stood that have gone on since."""
         return {
-            each.name: raw for each, raw in self.standing if not random_state.same(raw, each.get())
+            each.name: raw
+            for each, raw in self.standing
+            if not random_state.are_same(raw, each.get())
         }
 
     def _collect_states(self, moved: Mapping[str, Raw]) -> dict[str, str]:
@@ -121,7 +123,7 @@ class _Held:
         places = self.cell.pins["random"]["at"]
         new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
         self.kept.update(new)
-        return {STATE + name: random_state.written(raw).words for name, raw in new.items()}
+        return {STATE + name: random_state.write_state(raw).words for name, raw in new.items()}
 
     def arrived(self, _module: str) -> None:
         """A library was imported within the cell: its generators stand where they stood in the
@@ -261,7 +263,7 @@ class Body:
         moved = {
             each.name: (before, now)
             for each, before, now in after
-            if not random_state.same(before, now)
+            if not random_state.are_same(before, now)
         }
         if moved and not self.alone:
             self._cell.warn(OVERLAP.format(self._name, ", ".join(moved)), cold=True)
@@ -277,13 +279,13 @@ def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
     """Words drawn, where that says it all; else the state itself."""
     words = None if before is _NONE else random_state.words_between(before, after)
     if words is None:
-        state = random_state.written(after)
+        state = random_state.write_state(after)
         return {"state": state.words, **state.at}
     spare = random_state.mersenne(after)[2]
     return {"words": words, **({} if spare is None else {"gauss": spare})}
 
 
-def follow(cell: TapedCell, moved: Mapping[str, Any]) -> None:
+def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
     """Move the generators as the recorded body did."""
     if not moved or cell.chance is None:
         return

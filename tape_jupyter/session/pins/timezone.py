@@ -13,11 +13,11 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     """Tell the zone to the run record; in replay put the recorded one in its place."""
     told = recorded.get("pins", {}).get("timezone", {}) if recorded is not None else {}
     own = told.get("zone")
-    here = timezone.here()
+    here = timezone.current_zone()
     cell.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
     if not isinstance(own, str) or own == here:
         return _do_nothing
-    if not timezone.HELD or not timezone.known(own):
+    if not timezone.HELD or not timezone.is_known_zone(own):
         why = (
             "this system knows no such zone"
             if timezone.HELD
@@ -27,7 +27,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
             f"timezone {own} of the recording is not held ({why}): local times differ", cold=True
         )
         return _do_nothing
-    return timezone.hold(own)
+    return timezone.hold_zone(own)
 
 
 def _do_nothing() -> None:

@@ -269,7 +269,7 @@ def test_a_clock_that_is_not_held_is_missing_and_readings_in_c_are_named(tmp_pat
 def test_each_call_has_its_part_in_the_items_that_are_its_own(tmp_path):
     run = run_of(tmp_path, (chat(), said()), tool(), found(CHUNKS))
     model, function, retrieval = run.calls
-    assert [each.number for each in nondeterminism.of_call(model)] == [1, 2, 3, 4, 5]
-    assert [each.number for each in nondeterminism.of_call(function)] == [5, 6]
-    assert [each.number for each in nondeterminism.of_call(retrieval)] == [5, 7]
-    assert all(each.call == model.id for each in nondeterminism.of_call(model))
+    assert [each.number for each in nondeterminism.call_findings(model)] == [1, 2, 3, 4, 5]
+    assert [each.number for each in nondeterminism.call_findings(function)] == [5, 6]
+    assert [each.number for each in nondeterminism.call_findings(retrieval)] == [5, 7]
+    assert all(each.call == model.id for each in nondeterminism.call_findings(model))

@@ -120,7 +120,7 @@ def test_a_kit_is_plain_structure_without_empty_parts(tmp_path):
 
 def test_after_the_first_time_the_whole_kit_costs_a_few_looks_at_the_modules(repo):
     environment.collect(folder=repo)
-    looked = lambda: [os.path.exists(path) for _, path in installed_packages.imported()]
+    looked = lambda: [os.path.exists(path) for _, path in installed_packages.imported_modules()]
     assert (
         ratio(lambda: environment.collect(folder=repo), looked) < 6
     )  # measured: 0.6; the first time: 90
@@ -131,7 +131,7 @@ def test_tags_never_replace_what_was_found(tmp_path):
 
 
 def test_values_of_variables_land_only_if_they_are_settings():
-    told = environment.environment(
+    told = environment.settings_of_environment(
         {
             "LANG": "C.UTF-8",
             "PYTHONHASHSEED": "0",

@@ -98,7 +98,7 @@ def test_a_model_call_has_every_field_of_its_own(tmp_path):
     schema = {"type": "function", "function": {"name": "lookup", "parameters": {}}}
     limits = (("x-ratelimit-limit-requests", "5"),)
     call = (chat(tools=[schema], headers=(("x-stainless-retry-count", "1"),)), said(headers=limits))
-    told = environment_fields.of_call(run_of(tmp_path, call).calls[0])
+    told = environment_fields.environment_findings(run_of(tmp_path, call).calls[0])
     assert [each.name for each in told] == [
         "host", "region", "request id", "rate limits", "attempt", "provider", "requested model", "answered model",
         "sampling", "tool schemas", "start", "end", "first byte", "lineage",
@@ -123,15 +123,20 @@ def test_what_a_call_cannot_tell_is_missing(tmp_path):
     model, retrieval, function = run_of(
         tmp_path, (chat(), said(model=None)), found([{"id": 1}]), tool()
     ).calls
-    assert field(environment_fields.of_call(model), "answered model").status == "missing"
-    assert field(environment_fields.of_call(retrieval), "embedding model").status == "missing"
-    assert [each.name for each in environment_fields.of_call(function)] == [
+    assert (
+        field(environment_fields.environment_findings(model), "answered model").status == "missing"
+    )
+    assert (
+        field(environment_fields.environment_findings(retrieval), "embedding model").status
+        == "missing"
+    )
+    assert [each.name for each in environment_fields.environment_findings(function)] == [
         "start",
         "end",
         "lineage",
     ]
     timeless = dataclasses.replace(function, head={})
-    assert [each.status for each in environment_fields.of_call(timeless)] == [
+    assert [each.status for each in environment_fields.environment_findings(timeless)] == [
         "missing",
         "missing",
         "recorded",
@@ -140,14 +145,16 @@ def test_what_a_call_cannot_tell_is_missing(tmp_path):
 
 def test_of_a_call_that_failed_nothing_answered(tmp_path):
     call = run_of(tmp_path, (chat(model="gpt-4o"), said(model=None, status=429))).calls[0]
-    assert field(environment_fields.of_call(call), "answered model").status == "recorded"
+    assert (
+        field(environment_fields.environment_findings(call), "answered model").status == "recorded"
+    )
 
 
 def test_a_record_that_cannot_be_read_is_one_gap(tmp_path):
     call = dataclasses.replace(
         run_of(tmp_path, tool()).calls[0], asked=None, problem="main.tape.yaml:7: broken"
     )
-    (told,) = environment_fields.of_call(call)
+    (told,) = environment_fields.environment_findings(call)
     assert told.status == "missing" and "main.tape.yaml:7" in told.what
 
 
@@ -155,4 +162,4 @@ def test_a_reply_that_failed_before_its_head_still_has_its_times(tmp_path):
     call = run_of(
         tmp_path, (chat(), Reply(None, waits=(0.3,), end="error", error={"class": "x"}))
     ).calls[0]
-    assert field(environment_fields.of_call(call), "first byte").what == "0.3 s after"
+    assert field(environment_fields.environment_findings(call), "first byte").what == "0.3 s after"

@@ -1,6 +1,6 @@
 """What a report says of one thing, and of many together."""
 
-from tape_jupyter.audit.nondeterminism import AuditFinding, folded, worst
+from tape_jupyter.audit.nondeterminism import AuditFinding, fold_findings, worst
 
 
 def test_several_calls_together_are_as_good_as_the_worst_of_them():
@@ -8,27 +8,27 @@ def test_several_calls_together_are_as_good_as_the_worst_of_them():
         AuditFinding("seed", "pinned", "seed 7"),
         *[AuditFinding("seed", "missing", "no seed", "seed=7")] * 2,
     ]
-    one = folded("seed", 2, found, "no model was asked")
+    one = fold_findings("seed", 2, found, "no model was asked")
     assert (one.status, one.capture) == ("missing", "seed=7")
     assert one.what == "2 of 3 calls: no seed (2 calls)"
 
 
 def test_where_there_is_nothing_to_hold_that_is_what_is_recorded():
-    assert folded("seed", 2, [], "no model was asked") == AuditFinding(
+    assert fold_findings("seed", 2, [], "no model was asked") == AuditFinding(
         "seed", "recorded", "no model was asked", number=2, empty=True
     )
     assert worst([]) == "recorded"
 
 
 def test_what_had_nothing_to_hold_says_nothing_beside_what_had():
-    none = folded("tools", 6, [], "no tool was called")
+    none = fold_findings("tools", 6, [], "no tool was called")
     held = AuditFinding("tools", "pinned", "lookup: answered from the tape", number=6)
-    assert folded("tools", 6, [none, held], "", "runs") == held
-    assert folded("tools", 6, [none, none], "", "runs").what == "no tool was called (2 runs)"
+    assert fold_findings("tools", 6, [none, held], "", "runs") == held
+    assert fold_findings("tools", 6, [none, none], "", "runs").what == "no tool was called (2 runs)"
 
 
 def test_many_kinds_are_counted_and_not_all_told():
-    one = folded("x", 0, [AuditFinding("x", "missing", f"kind {n}") for n in range(9)], "")
+    one = fold_findings("x", 0, [AuditFinding("x", "missing", f"kind {n}") for n in range(9)], "")
     assert one.what.endswith("6 more kinds")
 
 

@@ -45,7 +45,7 @@ def test_a_lazy_module_is_not_woken_up(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "lazy_of_mine", Lazy("lazy_of_mine"))
     assert installed_packages.distributions()
-    assert "lazy_of_mine" not in dict(installed_packages.imported())
+    assert "lazy_of_mine" not in dict(installed_packages.imported_modules())
 
 
 def test_what_is_installed_later_is_seen(tmp_path, monkeypatch):
@@ -69,7 +69,7 @@ def test_a_module_that_another_takes_the_place_of_is_looked_at_again(tmp_path, m
     kept = importlib.import_module("replaced_of_mine")
     assert dict(installed_packages.not_installed())["replaced_of_mine"] == kept.__file__
     monkeypatch.delitem(sys.modules, "replaced_of_mine")
-    assert "replaced_of_mine" not in dict(installed_packages.imported())
+    assert "replaced_of_mine" not in dict(installed_packages.imported_modules())
     monkeypatch.syspath_prepend(tmp_path / "second")
     importlib.import_module("replaced_of_mine")
     assert dict(installed_packages.not_installed())["replaced_of_mine"].startswith(

@@ -1,7 +1,7 @@
 """A recorded run as a report sees it: whole where it can be read, named where it cannot."""
 
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.audit.run_view import all_seen, seen
+from tape_jupyter.audit.run_view import all_seen, view_run
 from tests.seen_runs import chat, recorded, run_of, said, tool
 
 
@@ -42,8 +42,8 @@ def test_an_embedding_is_no_models_answer(tmp_path):
 def test_a_limit_reads_no_more_calls_than_that(tmp_path):
     path = tmp_path / "main.tape.yaml"
     cassette, run = recorded(path, *[tool(id=n) for n in range(5)])
-    assert len(seen(cassette, run, limit=2).calls) == 2
-    assert seen(cassette, run, limit=0).calls == ()
+    assert len(view_run(cassette, run, limit=2).calls) == 2
+    assert view_run(cassette, run, limit=0).calls == ()
     assert [each.id for each in all_seen(cassette, [run, "r-none"])] == [run, "r-none"]
 
 
@@ -52,7 +52,7 @@ def test_a_record_that_cannot_be_read_hides_no_other(tmp_path):
     recorded(path, (chat("one"), said("yes")), (chat("two"), said("no")))
     path.write_text(path.read_text().replace("status: 200", "status: ok", 1))
     cassette = Cassette.open(path, check="marks")
-    broken, whole = seen(cassette, cassette.runs[0]["run"]).calls
+    broken, whole = view_run(cassette, cassette.runs[0]["run"]).calls
     assert "status 'ok'" in broken.problem and broken.reply is None
     assert not whole.problem and whole.facts.model
 

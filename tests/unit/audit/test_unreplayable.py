@@ -49,7 +49,7 @@ def test_cold_cases_are_grouped_by_what_they_share(tmp_path):
         case(run_of(tmp_path, (chat(), said()), kit={"tenant_id": "acme"}, **late)),
         case(run_of(tmp_path, (chat(model="o3"), said()), kit={"tenant_id": "bolt"})),
     ]
-    told = unreplayable.patterns(cases)
+    told = unreplayable.cold_patterns(cases)
     assert told == {
         "model": [{"value": "gpt-4o-2024-08-06", "cold": 1, "runs": 2}],
         "hour": [{"value": "15:00 UTC", "cold": 1, "runs": 2}],

@@ -60,7 +60,9 @@ def test_what_no_reader_would_take_is_not_packed():
     with pytest.raises(BundleError, match="is a device"):
         archive.pack(
             io.BytesIO(),
-            manifest.Manifest(**{**vars(made()), "files": (manifest.file_of("nul", b"", "data"),)}),
+            manifest.Manifest(
+                **{**vars(made()), "files": (manifest.describe_file("nul", b"", "data"),)}
+            ),
             {"nul": b""},
         )
 

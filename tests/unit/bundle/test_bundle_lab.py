@@ -37,9 +37,11 @@ def elsewhere(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def laid_out(monkeypatch):
     """What a test lays out puts its sockets away, as `tape open` does when JupyterLab has ended."""
-    made, lay = [], jupyterlab.lay
+    made, lay = [], jupyterlab.unpack_bundle
     monkeypatch.setattr(
-        jupyterlab, "lay", lambda *given, **said: made.append(lay(*given, **said)) or made[-1]
+        jupyterlab,
+        "unpack_bundle",
+        lambda *given, **said: made.append(lay(*given, **said)) or made[-1],
     )
     yield
     for each in made:
@@ -58,7 +60,7 @@ def place(tmp_path):
 
 def test_it_lies_in_a_folder_of_its_own_with_one_kernel_that_replays(place, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
+    laid = jupyterlab.unpack_bundle(place, HERE, folder=tmp_path / "scratch")
     assert (
         laid.notebook == tmp_path / "scratch" / "session" / "session" / "churn.ipynb"
         and laid.notebook.exists()
@@ -77,7 +79,7 @@ def test_it_says_which_guard_holds(place, tmp_path, monkeypatch, cut, confined):
     monkeypatch.setattr(jupyterlab.namespaces, "can_cut", lambda: cut)
     monkeypatch.setattr(jupyterlab.sandbox, "can_confine", lambda: confined)
     guards = jupyterlab.sandbox.GUARDS if confined else CUT if cut else GUARDED
-    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
+    laid = jupyterlab.unpack_bundle(place, HERE, folder=tmp_path / "scratch")
     assert laid.guards == guards and f"guard: {'; '.join(guards)}" in laid.lines()
     assert laid.record()["guards"] == list(guards)
     argv = kernel_of(laid)["argv"]
@@ -98,7 +100,7 @@ def test_programs_of_the_bundles_environment_are_its_kernels_alone(place, tmp_pa
     (theirs / "unshare").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     (theirs / "unshare").chmod(0o755)
     monkeypatch.setattr(jupyterlab.replay, "interpreter", lambda *_: str(theirs / "python"))
-    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
+    laid = jupyterlab.unpack_bundle(place, HERE, folder=tmp_path / "scratch")
     kernel = kernel_of(laid)
     assert str(theirs) not in laid.environment["PATH"]
     assert kernel["env"]["PATH"].startswith(f"{theirs}:")
@@ -111,7 +113,7 @@ def test_programs_of_the_bundles_environment_are_its_kernels_alone(place, tmp_pa
 
 def test_what_the_server_reads_is_not_its_kernels_to_change(place, tmp_path):
     """A kernel that changed its own kernelspec would be started anew without what holds it."""
-    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "scratch")
+    laid = jupyterlab.unpack_bundle(place, HERE, folder=tmp_path / "scratch")
     kernel = kernel_of(laid)
     assert kernel["env"]["HOME"] == str(tmp_path / "scratch" / "home") != laid.environment["HOME"]
     if not sandbox.can_confine():
@@ -130,17 +132,17 @@ def test_it_asks_as_a_replay_does(place):
 def test_without_jupyterlab_it_says_how_to_have_it(place, monkeypatch):
     monkeypatch.setattr(jupyterlab.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(BundleError, match="pip install jupyterlab"):
-        jupyterlab.lay(place, HERE)
+        jupyterlab.unpack_bundle(place, HERE)
 
 
 def test_what_cannot_be_laid_out_leaves_no_folder(place, tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     with pytest.raises(BundleError, match="no take"):
-        jupyterlab.lay(place, Wanted("none", "current", yes=True))
+        jupyterlab.unpack_bundle(place, Wanted("none", "current", yes=True))
     monkeypatch.setattr(jupyterlab, "_build_environment", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        jupyterlab.lay(place, HERE)
+        jupyterlab.unpack_bundle(place, HERE)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -188,7 +190,7 @@ class Page:
 
 def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
     """The real JupyterLab, asked as its front end asks."""
-    laid = jupyterlab.lay(place, HERE, folder=tmp_path / "a folder ü")
+    laid = jupyterlab.unpack_bundle(place, HERE, folder=tmp_path / "a folder ü")
     words = [
         *laid.command,
         "--no-browser",

@@ -102,7 +102,7 @@ def test_the_same_value_has_the_same_mark_everywhere_so_that_the_session_still_r
 
 def test_a_known_name_is_masked_as_the_recorder_masks_it_and_clients_may_spell_the_mark(tmp_path):
     value = "Zq7rTq1v9WcX2bLk"
-    secrets = environment.here(tmp_path, {"ACME_TOKEN": value}, tmp_path)
+    secrets = environment.environment_secrets(tmp_path, {"ACME_TOKEN": value}, tmp_path)
     recorded = Request("POST", f"https://api.example.com/{value}/me", (), b"{}")
     asked = Request("POST", "https://api.example.com/%3Csecret:ACME_TOKEN%3E/me", (), b"{}")
     assert match_key(recorded, secrets) == match_key(asked, Secrets())
@@ -168,7 +168,7 @@ def test_a_pattern_that_is_the_very_name_masks_itself_and_stays_a_pattern():
     secrets = Secrets()
     environment.with_patterns(secrets, book)
     clean = redaction.redact({"session/n.ipynb": book}, secrets).content["session/n.ipynb"]
-    assert b"Ada" not in clean and environment.patterns(clean) == [("who", "<secret:who>")]
+    assert b"Ada" not in clean and environment.notebook_patterns(clean) == [("who", "<secret:who>")]
 
 
 @pytest.mark.parametrize("length", range(16, 22))

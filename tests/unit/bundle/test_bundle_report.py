@@ -15,7 +15,7 @@ EVIL = "</pre></script><script>window.ran = 1</script><img src=x onerror='window
 
 
 def cell(number, status="same", title="print(1)", before=(), after=(), **more):
-    differences = tuple(diff.compare(before, after))
+    differences = tuple(diff.compare_cells(before, after))
     return BundleCell(
         number,
         status,
@@ -60,7 +60,7 @@ def all_kinds():
 
 
 def page(run):
-    return "".join(report.html(run))
+    return "".join(report.report_html(run))
 
 
 def test_the_page_says_which_cells_differ_and_how():
@@ -100,7 +100,7 @@ def test_text_of_a_model_is_text_wherever_it_stands():
         and "\x00" not in text
         and "\x1b" not in text
     )
-    "".join(report.junit(run)).encode()
+    "".join(report.report_junit(run)).encode()
 
 
 def test_a_page_of_a_thousand_cells_is_short_and_has_them_all():
@@ -110,7 +110,7 @@ def test_a_page_of_a_thousand_cells_is_short_and_has_them_all():
 
 
 def test_junit_is_what_a_ci_reads():
-    text = "".join(report.junit(all_kinds()))
+    text = "".join(report.report_junit(all_kinds()))
     suites = ET.fromstring(text.encode())
     (suite,) = suites
     assert suites.tag == "testsuites" and suite.get("name") == "session/churn.ipynb"
@@ -136,18 +136,21 @@ def test_junit_is_what_a_ci_reads():
 
 def test_junit_holds_no_character_that_xml_does_not_take():
     run = some_run(cell(1, "differs", EVIL, [stream(EVIL + "\ud800")], [stream("\x0b\x0c")]))
-    ET.fromstring("".join(report.junit(run)).encode())
+    ET.fromstring("".join(report.report_junit(run)).encode())
 
 
 def test_a_report_replaces_a_report_and_nothing_else(tmp_path):
     path, xml = tmp_path / "r.html", tmp_path / "r.xml"
-    for kind, goal, pieces in (("html", path, report.html), ("xml", xml, report.junit)):
+    for kind, goal, pieces in (
+        ("html", path, report.report_html),
+        ("xml", xml, report.report_junit),
+    ):
         for _ in range(2):
-            report.write(report.goal(goal, kind), pieces(all_kinds()))
+            report.write_report(report.report_path(goal, kind), pieces(all_kinds()))
         goal.write_text("mine")
         with pytest.raises(TapeUsageError, match="give another name"):
-            report.goal(goal, kind)
+            report.report_path(goal, kind)
     with pytest.raises(TapeUsageError, match=r"ends in \.html"):
-        report.goal(tmp_path / "r.txt", "html")
+        report.report_path(tmp_path / "r.txt", "html")
     with pytest.raises(TapeUsageError, match="no folder"):
-        report.goal(tmp_path / "no" / "r.xml", "xml")
+        report.report_path(tmp_path / "no" / "r.xml", "xml")

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tape_jupyter.bundle import archive
-from tape_jupyter.bundle.export import Options, export, python_of
+from tape_jupyter.bundle.export import Options, export_bundle, kernel_python
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError, NotExported, TapeUsageError
 from tests.exported import churn, quiet, whole  # noqa: F401 - fixtures
@@ -26,7 +26,7 @@ def files(folder):
 def test_all_that_the_session_needs_is_in_the_bundle_and_nothing_else(churn):
     before = files(churn.parent)
     told = []
-    done = export(churn, options=HERE, tell=lambda *step: told.append(step[0]))
+    done = export_bundle(churn, options=HERE, tell=lambda *step: told.append(step[0]))
     assert files(churn.parent) == sorted([*before, "churn.tape.zip"])
     with archive.opened(done.place) as bundle:
         roles = {
@@ -60,9 +60,9 @@ def test_all_that_the_session_needs_is_in_the_bundle_and_nothing_else(churn):
 def test_the_same_session_gives_the_same_bytes_under_any_name_and_from_the_command_line(
     churn, tmp_path
 ):
-    one = export(churn, options=HERE)
+    one = export_bundle(churn, options=HERE)
     first = churn.with_name("churn.tape.zip").read_bytes()
-    two = export(churn, tmp_path / "other.zip", HERE)
+    two = export_bundle(churn, tmp_path / "other.zip", HERE)
     assert (tmp_path / "other.zip").read_bytes() == first and one.digest == two.digest
     line = [sys.executable, "-m", "tape_jupyter", "export", str(churn), "--no-index", "--json"]
     done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path)
@@ -87,8 +87,8 @@ def test_allowed_differences_mark_the_bundle_the_same_way_each_time(churn, tmp_p
     churn.write_text(churn.read_text().replace("ADA, ", "EVE, "))
     allowing = Options(ask_index=False, allow_differences=True)
     one, two = (
-        export(churn, tmp_path / "1.zip", allowing),
-        export(churn, tmp_path / "2.zip", allowing),
+        export_bundle(churn, tmp_path / "1.zip", allowing),
+        export_bundle(churn, tmp_path / "2.zip", allowing),
     )
     assert [(each.cell, each.why) for each in one.manifest.differences] == [
         (3, "shows other than what is saved")
@@ -105,7 +105,7 @@ def test_a_secret_in_a_file_is_named_and_not_told_and_nothing_is_written(churn, 
     names.write_text(f"{names.read_text()}")
     (churn.parent / "notes.txt").write_text(f"the key is {secret}")
     with pytest.raises(NotExported) as caught:
-        export(churn, options=Options(ask_index=False, include=("notes.txt",)))
+        export_bundle(churn, options=Options(ask_index=False, include=("notes.txt",)))
     assert "session/notes.txt" in str(caught.value) and "ACME_API_KEY" in str(caught.value)
     assert secret not in str(caught.value) and not churn.with_name("churn.tape.zip").exists()
 
@@ -114,10 +114,10 @@ def test_nothing_of_a_persons_is_overwritten_and_a_bundle_is_replaced(churn):
     goal = churn.with_name("churn.tape.zip")
     goal.write_text("mine")
     with pytest.raises(TapeUsageError, match="is no bundle"):
-        export(churn, options=HERE)
+        export_bundle(churn, options=HERE)
     assert goal.read_text() == "mine"
     with pytest.raises(TapeUsageError, match="cannot be written to"):
-        export(churn, goal / "below.tape.zip", HERE)
+        export_bundle(churn, goal / "below.tape.zip", HERE)
 
 
 def test_an_interrupted_export_leaves_nothing(churn):
@@ -128,23 +128,23 @@ def test_an_interrupted_export_leaves_nothing(churn):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export(churn, options=HERE, tell=interrupt)
+        export_bundle(churn, options=HERE, tell=interrupt)
     assert files(churn.parent) == before
 
 
 def test_a_file_that_is_left_out_is_listed_and_missed_in_the_proof(churn):
     with pytest.raises(NotExported) as caught:
-        export(churn, options=Options(ask_index=False, exclude=("data",)))
+        export_bundle(churn, options=Options(ask_index=False, exclude=("data",)))
     assert "FileNotFoundError" in str(caught.value) and "[3]" in str(caught.value)
     with pytest.raises(TapeUsageError, match="without which there is no session"):
-        export(churn, options=Options(ask_index=False, exclude=("*.tapes",)))
+        export_bundle(churn, options=Options(ask_index=False, exclude=("*.tapes",)))
 
 
 def test_the_interpreter_is_that_of_the_notebooks_kernel(tmp_path):
     node = nbformat.v4.new_notebook()
-    assert python_of(node) == sys.executable
+    assert kernel_python(node) == sys.executable
     node.metadata["kernelspec"] = {"name": "no-such-kernel"}
-    assert python_of(node) == sys.executable
+    assert kernel_python(node) == sys.executable
 
 
 def test_what_changes_while_it_is_exported_is_no_bundle(churn):
@@ -153,4 +153,4 @@ def test_what_changes_while_it_is_exported_is_no_bundle(churn):
             (churn.parent / "data" / "names.txt").write_text("Eve")
 
     with pytest.raises(BundleError, match="names.txt was changed while it was being exported"):
-        export(churn, options=HERE, tell=change)
+        export_bundle(churn, options=HERE, tell=change)

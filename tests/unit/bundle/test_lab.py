@@ -57,7 +57,7 @@ def test_loading_opens_one_comm_that_pages_find_by_its_name(kernel):
     assert kernel.execute("%reload_ext tape_jupyter").ok
     found = "[name for name in line._manager.comms if name.startswith('tape-tell-')]"
     assert value(kernel, f"len({found}), len(lab._labs)") == "1 1"
-    assert value(kernel, "lab.route()") == "None"
+    assert value(kernel, "lab.browser_route()") == "None"
     assert kernel.execute("%unload_ext tape_jupyter").ok
     assert (
         value(
@@ -111,7 +111,7 @@ def test_what_no_page_says_is_dropped_and_counted(kernel):
 
 def test_cells_run_in_the_page_that_came_last_and_every_ask_is_answered_once(kernel):
     one, two = Page(kernel, "one"), Page(kernel, "two")
-    kernel.send("fared = []\nlab.route().run('cell-7', fared.append)")
+    kernel.send("fared = []\nlab.browser_route().run('cell-7', fared.append)")
     asked = two.hear(lambda data: data.get("type") == "run")
     assert asked["cell"] == "cell-7"
     one.say(type="ran", id=asked["id"], state="ok", text="forged by another page")
@@ -126,13 +126,15 @@ def test_cells_run_in_the_page_that_came_last_and_every_ask_is_answered_once(ker
 
 def test_what_runs_is_withdrawn_and_a_page_that_goes_is_not_waited_for(kernel):
     page = Page(kernel, "a")
-    kernel.send("fared = []\nlab.route().run('cell-1', fared.append)\nlab.route().cancel()")
+    kernel.send(
+        "fared = []\nlab.browser_route().run('cell-1', fared.append)\nlab.browser_route().cancel()"
+    )
     asked = page.hear(lambda data: data.get("type") == "cancel")
     page.say(type="ran", id=asked["id"], state="canceled", text="")
-    kernel.execute("lab.route().run('cell-2', fared.append)")
+    kernel.execute("lab.browser_route().run('cell-2', fared.append)")
     page.close()
     assert (
-        value(kernel, "[(ran.cell, ran.state) for ran in fared], lab.route()")
+        value(kernel, "[(ran.cell, ran.state) for ran in fared], lab.browser_route()")
         == "[('cell-1', 'canceled'), ('cell-2', 'gone')] None"
     )
 
@@ -145,7 +147,7 @@ def test_a_page_is_heard_while_a_cell_runs(kernel):
     page.say(type="view", view="v", message={"type": "ask", "id": "0", "about": "session"})
     page.hear(lambda data: "view" in data)
     asked = kernel.send(
-        "import threading\ncame = threading.Event()\nlab.route().run('x', lambda _: came.set())\nprint(came.wait(20))"
+        "import threading\ncame = threading.Event()\nlab.browser_route().run('x', lambda _: came.set())\nprint(came.wait(20))"
     )
     run = page.hear(lambda data: data.get("type") == "run")
     page.say(type="view", view="v", message={"type": "ask", "id": "1", "about": "session"})

@@ -173,26 +173,26 @@ def test_a_take_or_another_recording_is_shown_by_its_name(tmp_path):
     }
     content["session/churn.tapes/second.tape.yaml"] = other["session/churn.tapes/main.tape.yaml"]
     bundle = written(tmp_path, content)
-    done = bundle_open.written(bundle)
+    done = bundle_open.write_page_file(bundle)
     assert done.recordings == ("main", "second") and names(done)[1] == '"negative"'
-    assert names(bundle_open.written(bundle, take="glad"))[1] == '"positive"'
-    assert names(bundle_open.written(bundle, "second"))[1] == '"quiet"'
+    assert names(bundle_open.write_page_file(bundle, take="glad"))[1] == '"positive"'
+    assert names(bundle_open.write_page_file(bundle, "second"))[1] == '"quiet"'
     with pytest.raises(TapeUsageError, match="no recording third; there are: main, second"):
-        bundle_open.written(bundle, "third")
+        bundle_open.write_page_file(bundle, "third")
     with pytest.raises(TapeUsageError, match="has no take 'sad'; there are: glad"):
-        bundle_open.written(bundle, take="sad")
+        bundle_open.write_page_file(bundle, take="sad")
 
 
 def test_what_cannot_be_shown_is_an_error_and_waits_for_nobody(tmp_path, browser):
     with pytest.raises(TapeUsageError, match="no recording in it; there are: none"):
-        bundle_open.shown(written(tmp_path / "none"))
+        bundle_open.show_page(written(tmp_path / "none"))
     content = recording(tmp_path / "session")
     name = "session/churn.tapes/main.tape.yaml"
     newer = content[name].replace(b"tape: 1", b"tape: 99", 1)
     with pytest.raises(TapeUsageError, match="newer version"):
-        bundle_open.shown(written(tmp_path / "newer", {**content, name: newer}))
+        bundle_open.show_page(written(tmp_path / "newer", {**content, name: newer}))
     with pytest.raises(BundleError, match="is not what the manifest says"):
-        bundle_open.shown(changed(written(tmp_path / "changed", content)))
+        bundle_open.show_page(changed(written(tmp_path / "changed", content)))
     assert browser == []
 
 

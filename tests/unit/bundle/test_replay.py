@@ -76,7 +76,7 @@ def test_every_cell_is_as_the_bundle_says_and_nothing_is_left(mine, tmp_path):
     place.chmod(0o400)
     place.parent.chmod(0o500)  # nothing is written where it lies
     told = []
-    run = replay.replay(place, HERE, BundleListener(told=told.append))
+    run = replay.replay_bundle(place, HERE, BundleListener(told=told.append))
     assert run.good and statuses(run) == ["same"] * 5 == [each.status for each in told]
     assert [cell.calls for cell in run.cells] == [0, 1, 0, 0, 0]
     assert all(cell.digest == cell.replayed_digest for cell in run.cells)
@@ -100,7 +100,7 @@ def test_what_differs_is_shown_text_table_and_picture(pictured, tmp_path):
         image.save(out, "PNG")
         cells[3].outputs[0]["data"]["image/png"] = base64.b64encode(out.getvalue()).decode()
 
-    run = replay.replay(bundle_of(changed(pictured, spoil), tmp_path / "b.tape.zip"), HERE)
+    run = replay.replay_bundle(bundle_of(changed(pictured, spoil), tmp_path / "b.tape.zip"), HERE)
     assert statuses(run) == ["same", "differs", "differs", "differs", "same"] and not run.good
     assert "-south, of course" in run.cells[1].lines()
     assert ["@@ row s, column lost", "-8", "+9"] == run.cells[2].lines()[1:]
@@ -113,7 +113,7 @@ def test_a_call_that_is_not_on_the_tape_is_missed_and_what_follows_is_not_run(mi
     def ask_more(cells):
         cells[1].source = cells[1].source.replace("most", "the most")
 
-    run = replay.replay(bundle_of(changed(mine, ask_more), tmp_path / "b.tape.zip"), HERE)
+    run = replay.replay_bundle(bundle_of(changed(mine, ask_more), tmp_path / "b.tape.zip"), HERE)
     assert statuses(run) == ["same", "missed", "not run", "not run", "not run"]
     assert run.cells[1].said[0].startswith("UnmatchedCall: POST ") and "now:" in "\n".join(
         run.cells[1].lines()
@@ -135,7 +135,9 @@ def test_a_stranger_gets_no_key_of_mine_moves_no_cursor_and_does_not_stand_for_t
 
     kit = {"python": "2.7.18", "distributions": ["pandas==0.1", "not-here==1.0"]}
     fake = {"session/tape_jupyter.py": b"raise SystemExit"}
-    run = replay.replay(bundle_of(changed(mine, spy), tmp_path / "b.tape.zip", fake, kit=kit), HERE)
+    run = replay.replay_bundle(
+        bundle_of(changed(mine, spy), tmp_path / "b.tape.zip", fake, kit=kit), HERE
+    )
     assert statuses(run) == ["same", "same", "same", "differs", "differs"]
     assert run.cells[3].lines()[1] == "+False ['runtime']"
     told = run.cells[4].told()
@@ -152,17 +154,17 @@ def test_a_take_is_played_and_one_that_is_not_there_is_named(mine, tmp_path):
     cassette = Cassette.open(mine.parent / "churn.tapes" / "main.tape.yaml")
     cassette.override(cassette.calls[0].id, text="north, said the take", take="angry")
     place = bundle_of(mine, tmp_path / "b.tape.zip")
-    run = replay.replay(place, Wanted("angry", "current", yes=True))
+    run = replay.replay_bundle(place, Wanted("angry", "current", yes=True))
     assert statuses(run) == ["same", "differs", "same", "same", "same"]
     assert "+north, said the take" in run.cells[1].lines()
     with pytest.raises(BundleError, match="no take 'calm'; there are: angry"):
-        replay.replay(place, Wanted("calm", "current", yes=True))
+        replay.replay_bundle(place, Wanted("calm", "current", yes=True))
 
 
 def test_another_language_is_refused(mine, tmp_path):
     place = bundle_of(mine, tmp_path / "b.tape.zip", kernel={"name": "ir", "language": "R"})
     with pytest.raises(BundleError, match="is in R; only Python"):
-        replay.replay(place, HERE)
+        replay.replay_bundle(place, HERE)
 
 
 # ---------------------------------------------------------------- the command

@@ -3,7 +3,7 @@
 import pytest
 
 from tape_jupyter.bundle.archive import locations
-from tape_jupyter.bundle.verify import verify
+from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.errors import BundleError, TapeUsageError
 from tests.bundles import CONTENT, made, packed
 
@@ -46,17 +46,17 @@ def store(address, monkeypatch, tmp_path):
 
 
 def put(url, data):
-    with locations.written(url) as file:
+    with locations.write_to_place(url) as file:
         file.write(data)
 
 
 def test_a_bundle_is_written_read_and_replaced_there(store):
-    url = locations.goal("s3://runs/a/", "churn.tape.zip")
+    url = locations.bundle_place("s3://runs/a/", "churn.tape.zip")
     put(url, packed())
-    assert verify(url).digest == verify("s3://runs/a").digest == made().digest
+    assert verify_bundle(url).digest == verify_bundle("s3://runs/a").digest == made().digest
     other = CONTENT | {"session/data/new.csv": b"1"}
     put(url, packed(other))
-    assert verify(url).digest == made(other).digest
+    assert verify_bundle(url).digest == made(other).digest
 
 
 @pytest.mark.parametrize("name", ["person.tape.zip", "person.txt"])
@@ -72,7 +72,7 @@ def test_a_bucket_that_is_not_there_is_said_and_not_made(store):
         put("s3://nowhere-at-all/churn.tape.zip", packed())
     assert len(str(refused.value).splitlines()) == 1 and not store.exists("nowhere-at-all")
     with pytest.raises(BundleError, match="there is no such file or folder"):
-        verify("s3://nowhere-at-all/churn.tape.zip")
+        verify_bundle("s3://nowhere-at-all/churn.tape.zip")
 
 
 def test_without_credentials_one_line_says_so(store, monkeypatch):
@@ -80,7 +80,7 @@ def test_without_credentials_one_line_says_so(store, monkeypatch):
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     s3fs.S3FileSystem.clear_instance_cache()
     for does in (
-        lambda: verify("s3://runs/a/churn.tape.zip"),
+        lambda: verify_bundle("s3://runs/a/churn.tape.zip"),
         lambda: put("s3://runs/c/churn.tape.zip", packed()),
     ):
         with pytest.raises(

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from tape_jupyter.bundle import signing
-from tape_jupyter.bundle.verify import verify
+from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import TapeUsageError
 from tests.bundles import CONTENT, made, written
@@ -31,13 +31,13 @@ def keys(tmp_path_factory):
 
 
 def test_a_listed_signer_is_named(keys):
-    signed = signing.verify(DATA, signing.sign(DATA, keys / "ada"), keys / "signers")
+    signed = signing.verify_signature(DATA, signing.sign(DATA, keys / "ada"), keys / "signers")
     assert (signed.state, signed.who) == ("signer", "ada@example.org") and "SHA256:" in signed.key
     assert signed.text().startswith("signed by ada@example.org, whom your file of signers lists")
 
 
 def test_without_a_file_of_signers_only_the_key_is_known(keys):
-    signed = signing.verify(DATA, signing.sign(DATA, keys / "eve"), None)
+    signed = signing.verify_signature(DATA, signing.sign(DATA, keys / "eve"), None)
     assert (
         signed.state == "key"
         and signed.who == ""
@@ -66,15 +66,17 @@ def test_another_key_another_bundle_another_purpose_or_no_signature_are_wrong(ke
         (DATA, good[:100], None, "it is not of this bundle"),
         (DATA, None, "signers", "there is none, and a file of signers was given"),
     ):
-        signed = signing.verify(data, signature, None if signers is None else keys / signers)
+        signed = signing.verify_signature(
+            data, signature, None if signers is None else keys / signers
+        )
         assert signed.state == "wrong" and said in signed.text()
 
 
 def test_verify_tells_intact_and_signed_apart(keys, tmp_path):
     path = written(tmp_path)
-    assert verify(path).signed.state == "none"
+    assert verify_bundle(path).signed.state == "none"
     (tmp_path / "churn.tape.zip.sig").write_bytes(signing.sign(DATA, keys / "ada"))
-    assert verify(path).signed.state == "key" and verify(path).good
+    assert verify_bundle(path).signed.state == "key" and verify_bundle(path).good
     done = CliRunner().invoke(command, ["verify", str(path), "--signers", str(keys / "signers")])
     assert (
         done.exit_code == 0
@@ -85,7 +87,7 @@ def test_verify_tells_intact_and_signed_apart(keys, tmp_path):
     done = CliRunner().invoke(command, ["verify", str(path), "--signers", str(keys / "signers")])
     assert done.exit_code == 1 and "the signature is wrong" in done.output
     (tmp_path / "elsewhere.sig").write_bytes(signing.sign(DATA, keys / "ada"))
-    assert verify(path, signature=tmp_path / "elsewhere.sig", signers=keys / "signers").good
+    assert verify_bundle(path, signature=tmp_path / "elsewhere.sig", signers=keys / "signers").good
 
 
 def test_what_is_missing_is_said(keys, tmp_path, monkeypatch):
@@ -95,9 +97,9 @@ def test_what_is_missing_is_said(keys, tmp_path, monkeypatch):
     with pytest.raises(TapeUsageError, match="it cannot sign"):
         signing.sign(DATA, tmp_path / "evil")
     with pytest.raises(TapeUsageError, match="no such file of signers"):
-        signing.verify(DATA, None, tmp_path / "none")
+        signing.verify_signature(DATA, None, tmp_path / "none")
     signature = signing.sign(DATA, keys / "ada")
     monkeypatch.setattr("tape_jupyter.isolation.namespaces.SYSTEM_FOLDERS", (str(tmp_path),))
     with pytest.raises(TapeUsageError, match="signatures need ssh-keygen"):
-        signing.verify(DATA, signature, None)
-    assert signing.verify(DATA, None, None).state == "none"
+        signing.verify_signature(DATA, signature, None)
+    assert signing.verify_signature(DATA, None, None).state == "none"

@@ -15,9 +15,9 @@ def test_the_sockets_lie_where_their_paths_are_short_enough(tmp_path, monkeypatc
     )
     made = socket_bridge.runtime(tmp_path / ("long" * 20) / "run")
     assert socket_bridge._is_short_enough(made) and made.stat().st_mode & 0o077 == 0
-    socket_bridge.remove(made, made.parent)
+    socket_bridge.remove_sockets(made, made.parent)
     assert made.exists()
-    socket_bridge.remove(made, tmp_path)
+    socket_bridge.remove_sockets(made, tmp_path)
     assert not made.exists()
     monkeypatch.setattr(
         socket_bridge.tempfile,

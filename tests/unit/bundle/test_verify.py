@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tape_jupyter.bundle.archive import manifest
-from tape_jupyter.bundle.verify import verify
+from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import BundleError
 from tests.bundles import CONTENT, made, notebook, recording, written
@@ -30,7 +30,7 @@ def told(*args):
 
 def test_a_good_bundle_is_told_with_what_is_known_and_what_is_said(tmp_path):
     content = recording(tmp_path / "session")
-    verdict = verify(written(tmp_path, content))
+    verdict = verify_bundle(written(tmp_path, content))
     assert (
         verdict.good
         and (verdict.cassettes, verdict.calls) == (1, 3)
@@ -81,7 +81,7 @@ def test_a_bundle_that_is_not_what_it_says_is_exit_code_1_and_nothing_to_check_i
     ],
 )
 def test_a_notebook_that_is_none_is_a_problem(tmp_path, data, said):
-    verdict = verify(written(tmp_path, CONTENT | {"session/churn.ipynb": data}))
+    verdict = verify_bundle(written(tmp_path, CONTENT | {"session/churn.ipynb": data}))
     assert (
         not verdict.good
         and len(verdict.problems) == 1
@@ -98,7 +98,7 @@ def test_a_notebook_that_is_none_is_a_problem(tmp_path, data, said):
 def test_a_recording_that_cannot_be_read_is_a_problem_that_names_it(tmp_path, change):
     content = recording(tmp_path / "session")
     name = "session/churn.tapes/main.tape.yaml"
-    verdict = verify(written(tmp_path, {**content, name: change(content[name])}))
+    verdict = verify_bundle(written(tmp_path, {**content, name: change(content[name])}))
     assert not verdict.good and any(problem.startswith(name) for problem in verdict.problems)
 
 
@@ -109,10 +109,10 @@ def test_a_take_that_replays_where_none_is_named_is_a_choice_and_no_recording(tm
         "session/churn.tapes/takes/main.fix.tape.yaml": cassette,
         "session/churn.tapes/takes/main.default": b"fix\n",
     }
-    verdict = verify(written(tmp_path, {**content, **takes}))
+    verdict = verify_bundle(written(tmp_path, {**content, **takes}))
     assert verdict.good and verdict.cassettes == 2, verdict.problems
     takes["session/churn.tapes/takes/main.default"] = b"gone\n"
-    verdict = verify(written(tmp_path, {**content, **takes}))
+    verdict = verify_bundle(written(tmp_path, {**content, **takes}))
     assert not verdict.good and "main.default names the take 'gone', which is not in it" in str(
         verdict.problems
     )
@@ -122,7 +122,7 @@ def test_a_reply_that_somebody_edited_is_told(tmp_path):
     content = recording(tmp_path / "session")
     name = "session/churn.tapes/main.tape.yaml"
     changed = content[name].replace(b"text: negative", b"text: positive")
-    verdict = verify(written(tmp_path, {**content, name: changed}))
+    verdict = verify_bundle(written(tmp_path, {**content, name: changed}))
     assert changed != content[name] and verdict.good
     assert any("were edited by hand" in note for note in verdict.notes)
 
@@ -134,7 +134,7 @@ def test_a_reply_that_somebody_edited_is_told(tmp_path):
     % ("0" * 64),
 ])  # fmt: skip
 def test_packages_from_odd_places_are_shown(tmp_path, way):
-    verdict = verify(
+    verdict = verify_bundle(
         written(tmp_path, CONTENT | {"environment/pylock.toml": LOCK.format(way).encode()})
     )
     assert verdict.good and any(
@@ -145,12 +145,14 @@ def test_packages_from_odd_places_are_shown(tmp_path, way):
 def test_packages_without_digests_are_one_line(tmp_path):
     listed = ", ".join(f'"package-{number}==1.0"' for number in range(60))
     lock = f'lock-version = "1.0"\ncreated-by = "x"\npackages = []\n[tool.tape-jupyter]\nunhashed = [{listed}]\n'
-    notes = verify(written(tmp_path, CONTENT | {"environment/pylock.toml": lock.encode()})).notes
+    notes = verify_bundle(
+        written(tmp_path, CONTENT | {"environment/pylock.toml": lock.encode()})
+    ).notes
     assert len(notes) == 1 and "no digest" in notes[0] and "package-0" in notes[0]
 
 
 def test_a_lock_that_is_none_is_a_problem(tmp_path):
-    verdict = verify(written(tmp_path, CONTENT | {"environment/pylock.toml": b"= ="}))
+    verdict = verify_bundle(written(tmp_path, CONTENT | {"environment/pylock.toml": b"= ="}))
     assert not verdict.good and "environment/pylock.toml cannot be used" in verdict.problems[0]
 
 
@@ -161,7 +163,7 @@ def test_what_its_maker_says_is_told_as_that_and_what_is_missing_as_well(tmp_pat
         redactions=(manifest.Redaction("session/churn.ipynb", "API key", 2),),
         lock=manifest.LockState(hashed=False, index="none", why="no index could be asked"),
     )
-    verdict = verify(written(tmp_path, said=said))
+    verdict = verify_bundle(written(tmp_path, said=said))
     assert verdict.good
     text = "\n".join(line for _, line in verdict.lines())
     for line in (
@@ -220,9 +222,9 @@ def test_no_code_of_it_runs(tmp_path):
 
 def test_a_place_that_cannot_be_checked_is_an_error(tmp_path):
     with pytest.raises(BundleError, match="there is no such file or folder"):
-        verify(tmp_path / "none.tape.zip")
+        verify_bundle(tmp_path / "none.tape.zip")
     with pytest.raises(BundleError, match="there is no such signature"):
-        verify(written(tmp_path), signature=tmp_path / "none.sig")
+        verify_bundle(written(tmp_path), signature=tmp_path / "none.sig")
 
 
 def test_the_notebooks_cells_are_those_of_the_manifest(tmp_path):
@@ -239,20 +241,24 @@ def test_the_notebooks_cells_are_those_of_the_manifest(tmp_path):
         ],
     }
     for said, cells in cases.items():
-        verdict = verify(written(tmp_path / said, content, made(content, cells=tuple(cells))))
+        verdict = verify_bundle(
+            written(tmp_path / said, content, made(content, cells=tuple(cells)))
+        )
         assert len(verdict.problems) == 1 and verdict.problems[0].endswith(said), verdict.problems
 
 
 def test_saved_outputs_that_are_not_those_expected_are_a_note(tmp_path):
     content = recording(tmp_path / "session")
     cells = (dataclasses.replace(made(content).cells[0], outputs="1" * 64),)
-    verdict = verify(written(tmp_path, content, made(content, cells=cells)))
+    verdict = verify_bundle(written(tmp_path, content, made(content, cells=cells)))
     assert verdict.good and any(": 1. That may be the folders" in note for note in verdict.notes)
 
 
 def test_what_could_not_be_watched_is_told(tmp_path):
     content = recording(tmp_path / "session")
-    verdict = verify(written(tmp_path, content, made(content, kit={"unseen": "parquet files"})))
+    verdict = verify_bundle(
+        written(tmp_path, content, made(content, kit={"unseen": "parquet files"}))
+    )
     assert (
         verdict.good
         and "its maker could not watch parquet files: what a cell reads so may be missing"

@@ -98,9 +98,9 @@ def test_what_the_check_of_a_small_file_restored_is_not_made_again(path, monkeyp
         recorder.add(request({"q": n}), reply(f"answer {n}"))
     tape = Cassette.open(path)
     made = []
-    restored = records.reply_of
+    restored = records.section_reply
     monkeypatch.setattr(
-        records, "reply_of", lambda section: made.append(section) or restored(section)
+        records, "section_reply", lambda section: made.append(section) or restored(section)
     )
     for _ in range(2):
         assert [json.loads(entry.reply().body)["content"] for entry in tape.calls] == [
@@ -182,7 +182,10 @@ def test_ten_thousand_calls_are_opened_faster_than_their_json_is_parsed(large, t
     assert len(tape.calls) == 10_000 and large.stat().st_size > WHOLE_CHECK
     lines = tmp_path / "calls.jsonl"
     lines.write_text(
-        "".join(json.dumps(emitter.parse(tape.text(e.offset, e.length))) + "\n" for e in tape.calls)
+        "".join(
+            json.dumps(emitter.parse_record(tape.text(e.offset, e.length))) + "\n"
+            for e in tape.calls
+        )
     )
 
     def parsed():

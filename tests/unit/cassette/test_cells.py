@@ -6,7 +6,7 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.jupyter.cell_runner import LineTaker, rejection, running
+from tape_jupyter.jupyter.cell_runner import LineTaker, rejection, running_count
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_console_waits_for_a_blank_line_as_below_any_cell_magic(manager):
 
 
 def test_no_cell_runs_here():
-    assert running() == 0
+    assert running_count() == 0
 
 
 def test_a_rejection_shows_the_errors_own_name_and_words():

@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from tape_jupyter.cassette import external_texts
-from tape_jupyter.cassette.external_texts import LIMIT, MARK, bring_back, names, put_away
+from tape_jupyter.cassette.external_texts import LIMIT, MARK, restore_texts, asset_names, put_away
 from tape_jupyter.errors import CassetteError
 
 LONG = "picture " * 10_000
@@ -35,8 +35,8 @@ def test_a_long_text_comes_back_exactly(folder, text):
     stored = put_away(value, folder)
     assert stored["a"][0] == stored["a"][1]["b"] == {MARK: digest(text)}
     assert [file.name for file in folder.iterdir()] == [digest(text)]
-    assert bring_back(stored, folder) == value
-    assert names(stored) == {digest(text)}
+    assert restore_texts(stored, folder) == value
+    assert asset_names(stored) == {digest(text)}
 
 
 def test_a_text_up_to_the_limit_stays_where_it_is(folder):
@@ -54,14 +54,14 @@ def test_the_structure_that_was_given_is_not_changed(folder):
 def test_an_asset_that_was_damaged_is_written_anew_when_recorded_again(folder):
     put_away(LONG, folder)
     (folder / digest(LONG)).write_text("P" + LONG[1:])
-    assert bring_back(put_away(LONG, folder), folder) == LONG
+    assert restore_texts(put_away(LONG, folder), folder) == LONG
 
 
 def test_an_asset_that_is_a_link_is_replaced_by_a_file(folder, tmp_path):
     folder.mkdir()
     (tmp_path / "elsewhere").write_text("mine")
     (folder / digest(LONG)).symlink_to(tmp_path / "elsewhere")
-    assert bring_back(put_away(LONG, folder), folder) == LONG
+    assert restore_texts(put_away(LONG, folder), folder) == LONG
     assert (tmp_path / "elsewhere").read_text() == "mine"
 
 
@@ -89,19 +89,19 @@ def test_assets_may_be_read_by_whoever_may_read_the_cassette(folder, tmp_path):
 )
 def test_a_name_that_is_no_digest_is_refused(folder, name):
     with pytest.raises(CassetteError, match="asset"):
-        bring_back({MARK: name}, folder)
+        restore_texts({MARK: name}, folder)
 
 
 def test_a_missing_asset_is_named(folder):
     with pytest.raises(CassetteError, match="a" * 64):
-        bring_back({"deep": [{MARK: "a" * 64}]}, folder)
+        restore_texts({"deep": [{MARK: "a" * 64}]}, folder)
 
 
 def test_an_asset_with_other_bytes_is_named(folder):
     stored = put_away(LONG, folder)
     (folder / digest(LONG)).write_text("P" + LONG[1:])
     with pytest.raises(CassetteError, match=digest(LONG)):
-        bring_back(stored, folder)
+        restore_texts(stored, folder)
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
@@ -113,21 +113,21 @@ def test_an_asset_that_is_no_plain_file_is_refused(folder, tmp_path, kind):
         (tmp_path / "secret").write_text(LONG)
         (folder / digest(LONG)).symlink_to(tmp_path / "secret")
     with pytest.raises(CassetteError, match="not a file"):
-        bring_back({MARK: digest(LONG)}, folder)
+        restore_texts({MARK: digest(LONG)}, folder)
 
 
 def test_keys_beside_the_mark_are_refused_and_not_lost(folder):
     stored = put_away(LONG, folder)
     with pytest.raises(CassetteError, match="other keys"):
-        bring_back({**stored, "text": "my edit"}, folder)
+        restore_texts({**stored, "text": "my edit"}, folder)
 
 
 def test_one_asset_named_a_million_times_is_no_bomb(folder, monkeypatch):
     stored = put_away(LONG, folder)
     monkeypatch.setattr(external_texts, "CAP", 10 * len(LONG))
-    assert bring_back([stored] * 10, folder) == [LONG] * 10
+    assert restore_texts([stored] * 10, folder) == [LONG] * 10
     with pytest.raises(CassetteError, match="together"):
-        bring_back([stored] * 1_000_000, folder)
+        restore_texts([stored] * 1_000_000, folder)
 
 
 def test_a_failed_write_leaves_no_draft(folder, monkeypatch):

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tape_jupyter.cassette import match_key, records
-from tape_jupyter.cassette.growing_history import History
+from tape_jupyter.cassette.growing_history import BodyHistory
 from tape_jupyter.core.call import Request
 from tape_jupyter.secrets.registry import Secrets
 
@@ -41,11 +41,11 @@ def request(body: bytes) -> Request:
     return Request("POST", URL, (("content-type", "application/json"),), body)
 
 
-def found(body: bytes, secrets: Secrets, history: History | None):
+def found(body: bytes, secrets: Secrets, history: BodyHistory | None):
     call = request(body)
     growing = history.of(body) if history is not None else None
     exact = match_key.exact_digest(call, growing)
-    asked = match_key.asked(call, secrets, (), exact, growing)
+    asked = match_key.match_request(call, secrets, (), exact, growing)
     section = records.request_section(
         call, secrets, asked.json, digest=not asked.exact, spelled=asked.spelled
     )
@@ -56,7 +56,7 @@ def found(body: bytes, secrets: Secrets, history: History | None):
 @pytest.mark.parametrize("seed", range(60))
 def test_what_goes_on_is_read_as_the_whole(seed):
     rng = random.Random(seed)
-    history, secrets = History(b'"tool'), Secrets()
+    history, secrets = BodyHistory(b'"tool'), Secrets()
     secrets.learn("KEY", SECRET, explicit=True)
     spelling = rng.choice(SPELLINGS)
     talks = [[{"role": "user", "content": LONG}] for _ in range(2)]
@@ -99,14 +99,14 @@ def test_what_goes_on_is_read_as_the_whole(seed):
 )
 def test_what_is_odd_is_read_as_the_whole(after):
     items = json.dumps({"content": LONG}, separators=(",", ":")).encode()
-    history, secrets = History(b'"tool'), Secrets()
+    history, secrets = BodyHistory(b'"tool'), Secrets()
     for body in (b'{"messages":[%s]}' % items, b'{"a":1,"messages":[%s]}' % items, after % items):
         assert found(body, secrets, history)[0] == found(body, secrets, None)[0]
 
 
 def test_a_secret_across_what_is_known_and_what_is_new_is_found():
     """The one that was searched before ends where the new begins."""
-    secrets, history = Secrets(), History()
+    secrets, history = Secrets(), BodyHistory()
     secrets.learn("ODD", '{"},{"', explicit=True)
     first = json.dumps({"messages": [LONG, '{"']}, separators=(",", ":")).encode()
     body = first[:-2] + b',{"":1}]}'
@@ -115,7 +115,7 @@ def test_a_secret_across_what_is_known_and_what_is_new_is_found():
 
 
 def test_what_is_known_of_bodies_does_not_grow_without_end():
-    history, secrets = History(), Secrets()
+    history, secrets = BodyHistory(), Secrets()
     for number in range(50):
         found(json.dumps({"messages": [f"{number} {LONG}"]}).encode(), secrets, history)
     assert len(history._known) <= 8

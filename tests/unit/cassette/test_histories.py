@@ -3,7 +3,7 @@
 import pytest
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.cassette.request_refs import Check, Histories
+from tape_jupyter.cassette.request_refs import ReferenceCheck, Histories
 from tape_jupyter.cassette.request_refs import MARK
 from tests.timing import growth
 
@@ -36,7 +36,7 @@ class Tape:
         return self.histories.body((run, call), self.bodies[run, call])
 
     def check(self):
-        check = Check(self.place)
+        check = ReferenceCheck(self.place)
         return [check.body(key, body) for key, body in self.bodies.items()]
 
 

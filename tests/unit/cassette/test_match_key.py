@@ -9,12 +9,12 @@ from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.cassette.match_key import (
     IgnorePath,
-    asked as asked_of,
+    match_request as asked_of,
     asked_function,
     exact_digest,
     field_diff,
-    fields,
-    leaves,
+    compared_fields,
+    scalar_leaves,
     likeness,
     match_key,
     nearest,
@@ -180,7 +180,7 @@ def test_any_bytes_have_a_key_and_only_equal_ones_the_same(body):
     assert not same(asked(body), asked(body + b" x"))
     encoded = [("content-encoding", "gzip")]
     assert same(asked(body, headers=encoded), asked(body, headers=encoded))
-    assert fields(asked(body))["method"] == "POST"
+    assert compared_fields(asked(body))["method"] == "POST"
 
 
 def test_the_exact_digest_is_of_every_byte():
@@ -270,29 +270,31 @@ def test_ignored_paths_make_calls_the_same():
 
 
 def test_fields_are_flat_and_name_places():
-    flat = fields(asked({"a": [{"b": 1}, "x"], "c": {}, "d": [], "url": "mine", "method": "his"}))
+    flat = compared_fields(
+        asked({"a": [{"b": 1}, "x"], "c": {}, "d": [], "url": "mine", "method": "his"})
+    )
     assert flat == {
         "method": "POST", "url": URL, "a[0].b": 1, "a[1]": "x", "c": {}, "d": [], "body.url": "mine", "body.method": "his",
     }  # fmt: skip
-    assert fields(asked(b"plain"))["body"] == "plain"
-    assert fields(FunctionCall("f", {"x": {"y": 1}})) == {"tool": "f", "x.y": 1}
+    assert compared_fields(asked(b"plain"))["body"] == "plain"
+    assert compared_fields(FunctionCall("f", {"x": {"y": 1}})) == {"tool": "f", "x.y": 1}
 
 
 def test_a_deep_body_has_fields_too():
     deep = []
     for _ in range(50_000):
         deep = [deep]
-    assert len(list(leaves(deep))) == 1
+    assert len(list(scalar_leaves(deep))) == 1
 
 
 def test_a_secret_in_the_url_is_not_shown():
-    shown = fields(asked(url=f"https://h/?api_key={KEY}"), secrets=Secrets())
+    shown = compared_fields(asked(url=f"https://h/?api_key={KEY}"), secrets=Secrets())
     assert KEY not in str(shown)
 
 
 def test_the_nearest_is_the_most_alike_and_the_first_of_equals():
-    ours = fields(asked())
-    others = [("far", fields(asked({"x": 1}))), ("near", fields(asked({**BODY, "max_tokens": 8}))), ("twin", fields(asked({**BODY, "max_tokens": 7})))]  # fmt: skip
+    ours = compared_fields(asked())
+    others = [("far", compared_fields(asked({"x": 1}))), ("near", compared_fields(asked({**BODY, "max_tokens": 8}))), ("twin", compared_fields(asked({**BODY, "max_tokens": 7})))]  # fmt: skip
     assert nearest(ours, others)[0] == "near"
     assert nearest(ours, []) is None
     assert likeness(ours, ours) == 1.0 and likeness(ours, {}) == 0.0
@@ -301,8 +303,8 @@ def test_the_nearest_is_the_most_alike_and_the_first_of_equals():
 def test_a_diff_names_each_field_and_cuts_around_the_difference():
     long = "the same beginning " * 50
     recorded, now = (
-        fields(asked({"q": long + "North", "n": 1, "gone": True})),
-        fields(asked({"q": long + "South", "n": 2, "new": None})),
+        compared_fields(asked({"q": long + "North", "n": 1, "gone": True})),
+        compared_fields(asked({"q": long + "South", "n": 2, "new": None})),
     )
     text = "\n".join(field_diff(recorded, now))
     assert "North'" in text and "South'" in text and "..." in text and len(text) < 1500

@@ -35,7 +35,7 @@ def replies(path):
 def test_both_branches_calls_are_there_and_neither_file_changed(tmp_path):
     a, b = diverged(tmp_path)
     before = a.read_bytes(), b.read_bytes()
-    done = merge.merge(a, b)
+    done = merge.merge_cassettes(a, b)
     assert (a.read_bytes(), b.read_bytes()) == before
     assert done.path == tmp_path / "a" / "main-merged.tape.yaml"
     assert replies(done.path) == {**replies(a), **replies(b)}
@@ -44,24 +44,27 @@ def test_both_branches_calls_are_there_and_neither_file_changed(tmp_path):
 
 def test_what_was_recorded_earlier_comes_first(tmp_path):
     a, b = diverged(tmp_path)
-    merged = Cassette.open(merge.merge(a, b).path)
+    merged = Cassette.open(merge.merge_cassettes(a, b).path)
     assert [run["source"] for run in merged.runs] == ["cell-1", "cell-3", "cell-2"]
 
 
 def test_it_does_not_matter_which_is_named_first(tmp_path):
     a, b = diverged(tmp_path)
     one, two = (
-        merge.merge(a, b, tmp_path / "one.tape.yaml"),
-        merge.merge(b, a, tmp_path / "two.tape.yaml"),
+        merge.merge_cassettes(a, b, tmp_path / "one.tape.yaml"),
+        merge.merge_cassettes(b, a, tmp_path / "two.tape.yaml"),
     )
     assert one.path.read_bytes() == two.path.read_bytes()
 
 
 def test_joining_what_was_joined_changes_nothing(tmp_path):
     a, b = diverged(tmp_path)
-    once = merge.merge(a, b).path
-    assert merge.merge(once, b).path.read_bytes() == once.read_bytes()
-    assert merge.merge(a, once, tmp_path / "again.tape.yaml").path.read_bytes() == once.read_bytes()
+    once = merge.merge_cassettes(a, b).path
+    assert merge.merge_cassettes(once, b).path.read_bytes() == once.read_bytes()
+    assert (
+        merge.merge_cassettes(a, once, tmp_path / "again.tape.yaml").path.read_bytes()
+        == once.read_bytes()
+    )
 
 
 def test_a_cell_recorded_on_both_sides_replays_the_newer_and_the_older_is_named(tmp_path):
@@ -72,22 +75,24 @@ def test_a_cell_recorded_on_both_sides_replays_the_newer_and_the_older_is_named(
     new = Recorder(b, "s4").run(
         "cell-4", (asked("Q"), answered("new")), at="2026-11-22T11:00:00.000Z"
     )
-    done = merge.merge(b, a)
+    done = merge.merge_cassettes(b, a)
     assert done.superseded == {old: new}
-    used = {run["run"] for run in listing.runs(Cassette.open(done.path)) if run["replayed"]}
+    used = {run["run"] for run in listing.run_records(Cassette.open(done.path)) if run["replayed"]}
     assert new in used and old not in used
-    assert f"run {old} no longer counts: {new} is newer" in merge.text(done, b, a)
+    assert f"run {old} no longer counts: {new} is newer" in merge.merge_text(done, b, a)
 
 
 def test_a_reply_edited_in_one_of_them_is_a_conflict_that_is_named_and_nothing_is_written(tmp_path):
     a, b = diverged(tmp_path)
     b.write_text(b.read_text().replace("North", "South"))
-    done = merge.merge(a, b)
+    done = merge.merge_cassettes(a, b)
     call = Cassette.open(a).calls[0]
     assert done.path is None and [each.what for each in done.conflicts] == [
         f"call {call.id} of run {call.run}"
     ]
-    assert f"{a}:{call.line}" in merge.text(done, a, b) and "--prefer" in merge.text(done, a, b)
+    assert f"{a}:{call.line}" in merge.merge_text(done, a, b) and "--prefer" in merge.merge_text(
+        done, a, b
+    )
     assert sorted(path.name for path in a.parent.iterdir()) == ["main.tape.yaml"]
 
 
@@ -95,7 +100,7 @@ def test_a_reply_edited_in_one_of_them_is_a_conflict_that_is_named_and_nothing_i
 def test_a_person_says_whose_counts(tmp_path, prefer, said):
     a, b = diverged(tmp_path)
     b.write_text(b.read_text().replace("North", "South"))
-    done = merge.merge(a, b, prefer=prefer)
+    done = merge.merge_cassettes(a, b, prefer=prefer)
     assert (
         said.encode() in Cassette.open(done.path).calls[0].reply().body and len(done.conflicts) == 1
     )
@@ -105,8 +110,8 @@ def test_no_file_is_ever_overwritten(tmp_path):
     a, b = diverged(tmp_path)
     for there in (a, b):
         with pytest.raises(tape.TapeUsageError, match="is there already"):
-            merge.merge(a, b, there)
-    first, second = merge.merge(a, b).path, merge.merge(a, b).path
+            merge.merge_cassettes(a, b, there)
+    first, second = merge.merge_cassettes(a, b).path, merge.merge_cassettes(a, b).path
     assert second.name == "main-merged-2.tape.yaml" and first.read_bytes() == second.read_bytes()
 
 
@@ -114,7 +119,7 @@ def test_long_texts_come_along(tmp_path):
     a, b = diverged(tmp_path)
     long = "long " * 20_000
     Recorder(b, "s5").run("cell-5", (FunctionCall("read", {}), Value(long)))
-    done = merge.merge(a, b, tmp_path / "out.tape.yaml")
+    done = merge.merge_cassettes(a, b, tmp_path / "out.tape.yaml")
     found = [entry.reply() for entry in Cassette.open(done.path, check="whole").calls]
     assert [reply.value for reply in found if isinstance(reply, Value)] == [long]
 
@@ -122,7 +127,7 @@ def test_long_texts_come_along(tmp_path):
 def test_a_record_that_was_never_finished_is_left_out_and_said(tmp_path):
     a, b = diverged(tmp_path)
     a.write_bytes(a.read_bytes() + b"---\ncall: 12345678\nrun: r-")
-    done = merge.merge(a, b)
+    done = merge.merge_cassettes(a, b)
     assert replies(done.path) == {**replies(a), **replies(b)}
     assert any("never finished" in note for note in done.notes)
 
@@ -135,7 +140,7 @@ def test_takes_of_one_cassette_are_joined_and_the_later_override_counts(tmp_path
     ours = cassette.override(first, text="ours", take="ours")
     theirs = cassette.override(first, text="theirs", take="theirs")
     theirs.override(second, text="theirs too")
-    done = merge.merge(ours.path, theirs.path)
+    done = merge.merge_cassettes(ours.path, theirs.path)
     merged = Cassette.open(done.path, check="whole")
     assert done.path.name == "main.ours-merged.tape.yaml" and len(merged.overrides) == 3
     assert (
@@ -149,7 +154,7 @@ def test_a_take_and_a_cassette_are_not_joined(tmp_path):
     cassette = Cassette.open(a)
     take = cassette.override(cassette.calls[0], text="x", take="x")
     with pytest.raises(tape.TapeUsageError, match="is a take and"):
-        merge.merge(take.path, b)
+        merge.merge_cassettes(take.path, b)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +165,7 @@ def test_what_is_no_sound_cassette_is_refused_and_nothing_is_written(tmp_path, c
     b.write_text(content)
     for pair in ((a, b), (b, a), (a, tmp_path / "gone.tape.yaml")):
         with pytest.raises(tape.TapeError):
-            merge.merge(*pair, tmp_path / "out.tape.yaml")
+            merge.merge_cassettes(*pair, tmp_path / "out.tape.yaml")
     assert (
         sorted(each.name for each in tmp_path.rglob("*") if each.is_file())
         == ["main.tape.yaml"] * 2
@@ -178,7 +183,7 @@ def test_however_two_kernels_went_on_every_record_is_kept_once_in_its_order(tmp_
             (asked(f"{seed}-{number}-{n}"), answered(str(n))) for n in range(draw.randrange(3))
         ]
         Recorder(path, f"k{number}").run(f"cell-{draw.randrange(4)}", *calls, at=at)
-    out = merge.merge(a, b).path
+    out = merge.merge_cassettes(a, b).path
     merged = records(out)
     assert sorted(merged) == sorted({*records(a), *records(b)})
     for path in (a, b):

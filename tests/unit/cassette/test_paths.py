@@ -196,7 +196,7 @@ def test_the_cassettes_that_are_there_are_listed(tmp_path, monkeypatch):
 )
 def test_a_name_that_could_be_a_path_or_a_command_is_refused(name):
     with pytest.raises(TapeUsageError, match="cannot name a cassette"):
-        paths.check_name(name)
+        paths.check_cassette_name(name)
 
 
 HASHES = {"churn.tapes": {"h1", "h2"}, "else.tapes": {"h9"}}
@@ -219,7 +219,7 @@ def test_a_renamed_notebook_is_offered_its_old_cassettes(tmp_path):
     assert neighbour == tmp_path / "churn.tapes"
     assert "renamed" in paths.offer(leavers, neighbour)
     assert "%tape set adopt=churn.tapes" in paths.offer(leavers, neighbour)
-    paths.adopt(leavers, "churn.tapes")
+    paths.adopt_cassettes(leavers, "churn.tapes")
     assert (tmp_path / "leavers.tapes" / "main.tape.yaml").exists()
     assert not neighbour.exists()
 
@@ -229,7 +229,7 @@ def test_a_copied_notebook_gets_a_copy_of_the_cassettes(tmp_path):
     notebook(tmp_path / "churn.ipynb")
     twin = notebook(tmp_path / "churn-Copy1.ipynb")
     assert "copied" in paths.offer(twin, paths.adoptable(twin, ["h1", "h2"], hashes))
-    paths.adopt(twin, "churn.tapes")
+    paths.adopt_cassettes(twin, "churn.tapes")
     assert (tmp_path / "churn-Copy1.tapes" / "main.tape.yaml").exists()
     assert (tmp_path / "churn.tapes" / "main.tape.yaml").exists()
 
@@ -254,10 +254,13 @@ def test_a_notebook_that_only_begins_like_its_neighbour_is_no_copy_of_it(tmp_pat
     other = notebook(tmp_path / "sales.ipynb", setup, sales)
     for held in ([setup, churn], [setup]):
         recorded = {source_hash(source) for source in held}
-        assert paths.adoptable(other, paths.cells_of(other), lambda _, said=recorded: said) is None
+        assert (
+            paths.adoptable(other, paths.source_hashes(other), lambda _, said=recorded: said)
+            is None
+        )
         copy = notebook(tmp_path / "copy.ipynb", setup, churn)
         assert (
-            paths.adoptable(copy, paths.cells_of(copy), lambda _, said=recorded: said)
+            paths.adoptable(copy, paths.source_hashes(copy), lambda _, said=recorded: said)
             == tmp_path / "churn.tapes"
         )
         copy.unlink()
@@ -270,34 +273,35 @@ def test_a_copy_is_known_though_few_of_its_cells_make_calls_and_one_was_changed_
     notebook(tmp_path / "churn.ipynb", *cells)
     copy = notebook(tmp_path / "copy.ipynb", *cells[:4], "y + 2")
     assert (
-        paths.adoptable(copy, paths.cells_of(copy), lambda _: recorded) == tmp_path / "churn.tapes"
+        paths.adoptable(copy, paths.source_hashes(copy), lambda _: recorded)
+        == tmp_path / "churn.tapes"
     )
 
 
 def test_the_cells_of_what_is_no_notebook_are_none(tmp_path):
-    assert paths.cells_of(tmp_path / "gone.ipynb") == set()
+    assert paths.source_hashes(tmp_path / "gone.ipynb") == set()
     for text in ("{", "[]"):
         (tmp_path / "odd.ipynb").write_text(text)
-        assert paths.cells_of(tmp_path / "odd.ipynb") == set()
+        assert paths.source_hashes(tmp_path / "odd.ipynb") == set()
 
 
 def test_a_recording_is_known_by_the_cells_that_made_calls(tmp_path):
     path = tmp_path / "main.tape.yaml"
-    assert paths.recorded(path) == set()
+    assert paths.recorded_sources(path) == set()
     tape = Recorder(path)
     tape.run("sets up")
-    assert paths.recorded(path) == {"sets up"}
+    assert paths.recorded_sources(path) == {"sets up"}
     tape.run("asks", (asked("Q"), answered("A")))
-    assert paths.recorded(path) == {"asks"}
+    assert paths.recorded_sources(path) == {"asks"}
     path.write_text("tape: 99\n...\n")
-    assert paths.recorded(path) == set()
+    assert paths.recorded_sources(path) == set()
 
 
 @pytest.mark.parametrize("name", ["../churn.tapes", "churn", "missing.tapes", "/tmp/x.tapes"])
 def test_only_a_neighbouring_folder_can_be_adopted(tmp_path, name):
     tapes(tmp_path, "churn.tapes")
     with pytest.raises(TapeUsageError, match="no .tapes folder beside"):
-        paths.adopt(tmp_path / "new.ipynb", name)
+        paths.adopt_cassettes(tmp_path / "new.ipynb", name)
 
 
 def test_of_two_copies_the_one_with_cassettes_is_taken_and_that_is_said(tmp_path):

@@ -8,11 +8,11 @@ import pytest
 
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.encoding.yaml import emitter
-from tape_jupyter.cassette.prepared_requests import begun
+from tape_jupyter.cassette.prepared_requests import begin_record
 from tape_jupyter.core.call import Reply, Where
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.cassette.match_key import asked as matched
+from tape_jupyter.cassette.match_key import match_request as matched
 from tape_jupyter.cassette.records import Head
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.cassette.request_refs import RequestFolder
@@ -148,24 +148,29 @@ def test_parts_one_below_the_other_are_the_record():
         first, second = (
             {f"{name}{n}": value(3) for n in range(r.randrange(1, 3))} for name in "ab"
         )
-        text = emitter.whole(emitter.lines(first), emitter.lines(second))
+        text = emitter.whole_record(emitter.part_lines(first), emitter.part_lines(second))
         assert text == emitter.emit({**first, **second})
-        parts = [emitter.parse(emitter.whole(emitter.lines(part))) for part in (first, second)]
-        assert parts == [first, second] and emitter.parse(text) == {**first, **second}
+        parts = [
+            emitter.parse_record(emitter.whole_record(emitter.part_lines(part)))
+            for part in (first, second)
+        ]
+        assert parts == [first, second] and emitter.parse_record(text) == {**first, **second}
 
 
 def test_what_reads_back_otherwise_than_it_was_written_is_not_begun(monkeypatch):
-    monkeypatch.setattr(emitter, "parse", lambda text: {"request": {}})
+    monkeypatch.setattr(emitter, "parse_record", lambda text: {"request": {}})
     secrets = Secrets()
     with pytest.raises(CassetteError, match="did not survive"):
-        begun("r-1", asked("hello"), matched(asked("hello"), secrets), secrets, RequestFolder())
+        begin_record(
+            "r-1", asked("hello"), matched(asked("hello"), secrets), secrets, RequestFolder()
+        )
 
 
 def test_an_answer_that_reads_back_otherwise_is_not_committed(tmp_path, monkeypatch):
     recording = Recording(tmp_path / "main.tape.yaml")
     call = asked("hello")
     beginning = recording.begin(call)
-    monkeypatch.setattr(emitter, "parse", lambda text: json.loads("{}"))
+    monkeypatch.setattr(emitter, "parse_record", lambda text: json.loads("{}"))
     with pytest.raises(CassetteError, match="did not survive"):
         recording.commit(call, beginning)
 

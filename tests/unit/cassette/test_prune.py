@@ -7,7 +7,7 @@ import pytest
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.cassette.prune import prune
+from tape_jupyter.cassette.prune import prune_cassette
 from tests.tapes import Recorder, answered, asked, churn
 
 
@@ -20,7 +20,7 @@ def replayable(path):
 def test_only_recordings_that_were_replaced_go(tmp_path):
     path = churn(tmp_path)
     before, (old, *_) = replayable(path), [run["run"] for run in Cassette.open(path).runs]
-    told = prune(path)
+    told = prune_cassette(path)
     assert (told.runs, told.calls) == ((old,), 1)
     assert told.after == path.stat().st_size < told.before
     assert (
@@ -28,15 +28,15 @@ def test_only_recordings_that_were_replaced_go(tmp_path):
         and "South" in path.read_text()
         and "North" not in path.read_text()
     )
-    assert prune(path).runs == ()
+    assert prune_cassette(path).runs == ()
 
 
 def test_a_dry_run_tells_the_same_and_changes_nothing(tmp_path):
     path = churn(tmp_path)
     bytes_before = path.read_bytes()
-    dry = prune(path, dry=True)
+    dry = prune_cassette(path, dry=True)
     assert path.read_bytes() == bytes_before
-    assert prune(path) == dry
+    assert prune_cassette(path) == dry
 
 
 def test_an_old_run_stays_when_a_newer_request_takes_its_history_from_it(tmp_path):
@@ -49,7 +49,7 @@ def test_an_old_run_stays_when_a_newer_request_takes_its_history_from_it(tmp_pat
     recorder.run("aaaa", (asked("short"), answered("three")))
     assert "<from>" in path.read_text()
     before = replayable(path)
-    assert prune(path).runs == ()
+    assert prune_cassette(path).runs == ()
     assert replayable(path) == before
 
 
@@ -58,10 +58,10 @@ def test_runs_that_add_to_the_newest_recording_stay(tmp_path):
     recorder = Recorder(path)
     first = recorder.run("aaaa", (asked("x"), answered("1")))
     recorder.run("aaaa", (asked("y"), answered("2")), mode="new_episodes", parent=first)
-    assert prune(path).runs == ()
+    assert prune_cassette(path).runs == ()
     recorder = Recorder(path, "s2")
     recorder.run("aaaa", (asked("x"), answered("3")))
-    assert len(prune(path).runs) == 2
+    assert len(prune_cassette(path).runs) == 2
 
 
 def test_a_run_that_others_tell_their_kit_by_loses_its_calls_only(tmp_path):
@@ -72,9 +72,9 @@ def test_a_run_that_others_tell_their_kit_by_loses_its_calls_only(tmp_path):
     Recorder(path, "s2").run("aaaa", (asked("x"), answered("new")))
     assert "like: " in path.read_text()
     kits, before = [run["kit"] for run in Cassette.open(path).runs], replayable(path)
-    assert prune(path).calls == 1
+    assert prune_cassette(path).calls == 1
     assert [run["kit"] for run in Cassette.open(path).runs] == kits and replayable(path) == before
-    assert prune(path).runs == () and "old" not in path.read_text()
+    assert prune_cassette(path).runs == () and "old" not in path.read_text()
 
 
 def test_long_texts_beside_the_cassette_go_with_the_last_call_that_names_them(tmp_path):
@@ -87,7 +87,7 @@ def test_long_texts_beside_the_cassette_go_with_the_last_call_that_names_them(tm
     )
     assert len(list((tmp_path / "assets").iterdir())) == 3
     before = replayable(path)
-    assert len(prune(path).assets) == 1
+    assert len(prune_cassette(path).assets) == 1
     assert replayable(path) == before and len(list((tmp_path / "assets").iterdir())) == 2
 
 
@@ -95,7 +95,7 @@ def test_a_torn_tail_goes_on_being_one(tmp_path):
     path = churn(tmp_path)
     with path.open("ab") as file:
         file.write(b"---\ncall: half")
-    prune(path)
+    prune_cassette(path)
     assert path.read_bytes().endswith(b"...\n---\ncall: half")
     assert len(Cassette.open(path).calls) == 2
 
@@ -105,12 +105,14 @@ def test_what_takes_are_based_on_stays_to_the_byte(tmp_path):
     main = Cassette.open(path)
     take = main.override(main.calls[1], reply="x", take="shorter")
     size = path.stat().st_size
-    assert prune(path).runs == (), "the run that was replaced stands before what the take needs"
+    assert prune_cassette(path).runs == (), (
+        "the run that was replaced stands before what the take needs"
+    )
     Recorder(path, "s3").run("cccc", (asked("new?"), answered("old")))
     Recorder(path, "s4").run("cccc", (asked("new?"), answered("new")))
     Recorder(path, "s5").run("bbbb", (asked("other"), answered("bbbb anew")))
     before, base = replayable(path), path.read_bytes()[:size]
-    assert prune(path).calls == 1
+    assert prune_cassette(path).calls == 1
     assert path.read_bytes()[:size] == base and replayable(path) == before
     assert [e.reply() for e in Cassette.open(take.path).calls] == [e.reply() for e in take.calls]
 
@@ -119,7 +121,7 @@ def test_a_take_is_not_pruned(tmp_path):
     main = Cassette.open(churn(tmp_path))
     take = main.override(main.calls[1], reply="x", take="shorter")
     with pytest.raises(CassetteError, match="a take is not pruned"):
-        prune(take.path)
+        prune_cassette(take.path)
 
 
 def test_a_take_that_cannot_be_read_holds_all_of_its_cassette(tmp_path):
@@ -130,7 +132,7 @@ def test_a_take_that_cannot_be_read_holds_all_of_its_cassette(tmp_path):
     with pytest.raises(
         CassetteError, match="main.shorter.tape.yaml: does not say how much of main"
     ):
-        prune(path)
+        prune_cassette(path)
 
 
 def test_a_broken_cassette_is_left_as_it_is(tmp_path):
@@ -138,7 +140,7 @@ def test_a_broken_cassette_is_left_as_it_is(tmp_path):
     path.write_text(path.read_text().replace("status: 200", "status: 99", 1))
     broken = path.read_bytes()
     with pytest.raises(CassetteError):
-        prune(path)
+        prune_cassette(path)
     assert path.read_bytes() == broken
 
 
@@ -152,10 +154,10 @@ def test_a_disk_that_fails_midway_leaves_the_cassette_and_no_litter(tmp_path, mo
 
     monkeypatch.setattr(os, failing, fail)
     with pytest.raises(CassetteError, match="No space left"):
-        prune(path)
+        prune_cassette(path)
     assert path.read_bytes() == whole and [p.name for p in path.parent.iterdir()] == [path.name]
 
 
 def test_a_file_that_cannot_be_written_is_said(tmp_path):
     with pytest.raises(CassetteError, match="cannot be opened"):
-        prune(tmp_path / "none.tape.yaml")
+        prune_cassette(tmp_path / "none.tape.yaml")

@@ -12,13 +12,13 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.values.registry import freeze, freeze_error, thaw
 from tape_jupyter.cassette.records import (
     Head,
-    headers_of,
+    section_headers,
     headers_record,
     kit_like,
     kit_whole,
-    masked,
-    reply_of,
-    request_of,
+    masked_record,
+    section_reply,
+    section_request,
     request_section,
     response_section,
     scrubbed,
@@ -44,11 +44,11 @@ def secrets():
 def through_text(section):
     """As the cassette stores it."""
     record = {"call": "00000000", "section": section}
-    return emitter.parse(emitter.emit(record))["section"]
+    return emitter.parse_record(emitter.emit(record))["section"]
 
 
 def again(reply):
-    back, edited = reply_of(through_text(response_section(reply, Secrets())))
+    back, edited = section_reply(through_text(response_section(reply, Secrets())))
     assert not edited
     return back
 
@@ -64,7 +64,7 @@ def again(reply):
 )
 def test_a_request_comes_back_with_method_url_and_bytes(method, body):
     request = Request(method, "https://api.example.com/v1?q=%20x", JSON, body)
-    back = request_of(through_text(request_section(request, Secrets())))
+    back = section_request(through_text(request_section(request, Secrets())))
     assert (back.method, back.url, back.body) == (method, request.url, body)
     assert back.headers == JSON
 
@@ -81,7 +81,7 @@ def test_a_method_that_is_a_word_of_the_format_comes_back_too(method, body):
     asked = Request(method, "https://api.example/x", (("Content-Type", "application/json"),), body)
     section = through_text(request_section(asked, Secrets()))
     for told in (section, section | {"scrubbed": True}):
-        back = request_of(told)
+        back = section_request(told)
         assert (back.method, back.url, back.body) == (method, asked.url, body)
 
 
@@ -101,7 +101,7 @@ def test_request_headers_that_say_who_asks_are_not_kept():
 @pytest.mark.parametrize("kind", ["tool", "retrieval"])
 def test_a_function_call_comes_back_with_its_frozen_arguments(kind):
     call = FunctionCall("look_up", {"ids": (1, 2), "tool": "x", "retrieval": None}, kind)
-    back = request_of(through_text(request_section(call, Secrets())))
+    back = section_request(through_text(request_section(call, Secrets())))
     assert (back.name, back.kind) == ("look_up", kind)
     assert {k: thaw(v) for k, v in back.arguments.items()} == {
         "ids": (1, 2),
@@ -133,12 +133,12 @@ def test_an_argument_that_cannot_be_frozen_is_told_by_its_type():
 )
 def test_a_request_that_says_nothing_is_refused(section):
     with pytest.raises(CassetteError):
-        request_of(section)
+        section_request(section)
 
 
 def test_a_request_without_its_body_keeps_method_url_and_headers():
     section = request_section(Request("POST", "https://h/", JSON, BODY), Secrets())
-    assert request_of(without_body(section)) == Request("POST", "https://h/", JSON, b"")
+    assert section_request(without_body(section)) == Request("POST", "https://h/", JSON, b"")
 
 
 # ---------------------------------------------------------------- replies
@@ -222,8 +222,12 @@ def test_headers_are_a_map_unless_a_name_repeats():
         {"b": "3"},
         {"a": "2"},
     ]
-    assert headers_of([{"a": "1", "b": "2"}, {"a": "3"}]) == (("a", "1"), ("b", "2"), ("a", "3"))
-    assert headers_of(None) == ()
+    assert section_headers([{"a": "1", "b": "2"}, {"a": "3"}]) == (
+        ("a", "1"),
+        ("b", "2"),
+        ("a", "3"),
+    )
+    assert section_headers(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -231,14 +235,14 @@ def test_headers_are_a_map_unless_a_name_repeats():
 )
 def test_headers_that_are_none_are_refused(headers):
     with pytest.raises(CassetteError):
-        headers_of(headers)
+        section_headers(headers)
 
 
 @pytest.mark.parametrize("value", ["a\r\nSet-Cookie: x=1", "a\nb", "a\rb", "a\0b"])
 @pytest.mark.parametrize("place", ["name", "value"])
 def test_a_header_that_splits_the_reply_is_refused(value, place):
     with pytest.raises(CassetteError, match="line break"):
-        headers_of({value: "v"} if place == "name" else {"n": value})
+        section_headers({value: "v"} if place == "name" else {"n": value})
 
 
 @pytest.mark.parametrize(
@@ -246,12 +250,12 @@ def test_a_header_that_splits_the_reply_is_refused(value, place):
 )
 def test_a_status_that_is_none_is_refused(status):
     with pytest.raises(CassetteError, match="status"):
-        reply_of({"status": status, "text": "x"})
+        section_reply({"status": status, "text": "x"})
 
 
 @pytest.mark.parametrize("lowest", [100, 418, 599, 600, 999])
 def test_every_status_a_server_may_send_is_read(lowest):
-    assert reply_of({"status": lowest})[0].status == lowest
+    assert section_reply({"status": lowest})[0].status == lowest
 
 
 @pytest.mark.parametrize(
@@ -266,12 +270,12 @@ def test_every_status_a_server_may_send_is_read(lowest):
 )  # fmt: skip
 def test_a_reply_that_makes_no_sense_is_refused(more):
     with pytest.raises(CassetteError):
-        reply_of({"status": 200, **more})
+        section_reply({"status": 200, **more})
 
 
 @pytest.mark.parametrize("reads", [[], [0], [10**300], [1] * 5, [3, 0, 10**9]])
 def test_reads_that_do_not_sum_to_the_body_still_give_the_whole_body(reads):
-    reply, edited = reply_of(
+    reply, edited = section_reply(
         {
             "status": 200,
             "sha256": hashlib.sha256(b"hello").hexdigest(),
@@ -292,7 +296,7 @@ def test_an_edited_reply_is_marked_and_its_length_follows():
         Reply(200, (*JSON, ("Content-Length", str(len(BODY)))), (BODY,), (0.1,)), Secrets()
     )
     section["body"]["b"] = "edited by hand"
-    reply, edited = reply_of(section)
+    reply, edited = section_reply(section)
     assert edited and json.loads(b"".join(reply.chunks))["b"] == "edited by hand"
     assert true_length(reply, edited).header("content-length") == str(sum(map(len, reply.chunks)))
 
@@ -302,7 +306,7 @@ def test_a_reply_edited_to_nothing_is_empty():
         Reply(200, (("content-length", "5"),), (b"hello",), (0.1,)), Secrets()
     )
     section["text"] = ""
-    reply, edited = reply_of(section)
+    reply, edited = section_reply(section)
     assert edited and true_length(reply, edited).header("content-length") == "0"
 
 
@@ -370,7 +374,7 @@ def test_a_known_secret_in_a_reply_is_masked_and_its_digest_is_of_the_masked_byt
     )
     section = scrubbed(response_section(reply, secrets), secrets)
     assert SECRET not in json.dumps(section) and section["scrubbed"] is True
-    back, edited = reply_of(through_text(section))
+    back, edited = section_reply(through_text(section))
     back = true_length(back, edited)
     text = b"".join(back.chunks)
     assert not edited and json.loads(text)["echo"] == "your key is <secret:ANTHROPIC_API_KEY>"
@@ -391,9 +395,9 @@ def test_a_secret_in_an_error_or_a_name_is_masked_too(secrets):
     assert SECRET not in json.dumps(told) and "exact" not in told
     assert (told["call"], told["run"], told["match"]) == ("0" * 8, "r", "0" * 32)
     assert SECRET not in json.dumps(
-        masked({"error": f"bad key {SECRET}", "kit": {"env": [SECRET]}}, secrets)
+        masked_record({"error": f"bad key {SECRET}", "kit": {"env": [SECRET]}}, secrets)
     )
-    assert masked({"a": SECRET}, None) == {"a": SECRET}
+    assert masked_record({"a": SECRET}, None) == {"a": SECRET}
 
 
 # ---------------------------------------------------------------- heads and runs
@@ -456,4 +460,4 @@ def test_what_tells_cells_apart_is_never_masked_by_a_pattern():
         "session": "12345678",
         "kit": {"who": "call 12345"},
     }
-    assert records.masked(run, secrets) == {**run, "kit": {"who": "call <secret:digits>5"}}
+    assert records.masked_record(run, secrets) == {**run, "kit": {"who": "call <secret:digits>5"}}

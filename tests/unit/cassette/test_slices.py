@@ -11,12 +11,12 @@ from tape_jupyter.cassette.request_refs import (
     MARK,
     REMEMBERED,
     RequestFolder,
-    bounded,
-    fits,
+    check_body_size,
+    check_reference,
     parse_ref,
     references,
     shape,
-    unfold,
+    unfold_references,
 )
 from tests.timing import ratio
 
@@ -39,10 +39,12 @@ class Tape:
         folded, remember = self.folder.fold(run, body)
         remember(call)
         stored = json.loads(json.dumps(folded))
-        self.bodies[run, call] = unfold(stored, lambda ref: self.bodies[ref.run or run, ref.call])
+        self.bodies[run, call] = unfold_references(
+            stored, lambda ref: self.bodies[ref.run or run, ref.call]
+        )
         assert self.bodies[run, call] == body
         assert all(
-            fits(ref, shape(self.bodies[ref.run or run, ref.call])) is None
+            check_reference(ref, shape(self.bodies[ref.run or run, ref.call])) is None
             for ref in references(stored)
         )
         return folded
@@ -288,16 +290,16 @@ def test_a_reference_to_what_is_not_there_is_refused(ref, says):
     as_list = [{MARK: f"78a670b1 {ref}"}]
     body = as_list if "[" in ref else as_list[0]
     with pytest.raises(CassetteError, match=says):
-        unfold({"here": body}, lambda _: HELD)
+        unfold_references({"here": body}, lambda _: HELD)
     with pytest.raises(CassetteError, match=says):
-        fits(parse_ref(f"78a670b1 {ref}"), shape(HELD))
+        check_reference(parse_ref(f"78a670b1 {ref}"), shape(HELD))
 
 
 def test_a_text_reference_among_items_and_a_slice_elsewhere_are_refused():
     with pytest.raises(CassetteError):
-        unfold({"messages": [{MARK: "78a670b1 system"}]}, lambda _: HELD)
+        unfold_references({"messages": [{MARK: "78a670b1 system"}]}, lambda _: HELD)
     with pytest.raises(CassetteError):
-        unfold({"system": {MARK: "78a670b1 messages[0:1]"}}, lambda _: HELD)
+        unfold_references({"system": {MARK: "78a670b1 messages[0:1]"}}, lambda _: HELD)
 
 
 def test_keys_beside_a_reference_are_refused_and_not_lost():
@@ -306,7 +308,7 @@ def test_keys_beside_a_reference_are_refused_and_not_lost():
         {"messages": [{MARK: "78a670b1 messages[0:1]", "x": 1}]},
     ):
         with pytest.raises(CassetteError, match="other keys"):
-            unfold(body, lambda _: HELD)
+            unfold_references(body, lambda _: HELD)
         with pytest.raises(CassetteError, match="other keys"):
             references(body)
 
@@ -333,7 +335,9 @@ def test_references_that_double_each_time_are_stopped_soon():
             tree = [{"t": [{MARK: f"{before} tree[0:2]"}]}, {"t": [{MARK: f"{before} tree[0:2]"}]}]
             folded = {"messages": [again, again]} if n < 12 else {"tree": tree}
             folded = folded if n != 11 else {**folded, "tree": [1, 2]}
-            bodies[f"{n:08x}"] = bounded(unfold(folded, lambda ref: bodies[ref.call]))
+            bodies[f"{n:08x}"] = check_body_size(
+                unfold_references(folded, lambda ref: bodies[ref.call])
+            )
 
     def stopped():
         with pytest.raises(CassetteError, match="more than any request"):
@@ -341,13 +345,13 @@ def test_references_that_double_each_time_are_stopped_soon():
 
     stopped()
     largest = bodies[max(bodies)]
-    assert ratio(stopped, lambda: bounded(largest), rounds=2) < 30
+    assert ratio(stopped, lambda: check_body_size(largest), rounds=2) < 30
     many = [{MARK: "00000001 m[0:1000000]"}] * 1000
     with pytest.raises(CassetteError, match="more than any request"):
-        unfold(many, lambda _: {"m": [0] * 1_000_000})
+        unfold_references(many, lambda _: {"m": [0] * 1_000_000})
 
 
 def test_a_long_text_named_many_times_is_stopped():
     body, held = [{"t": {MARK: "00000001 s"}}] * 100_000, {"s": "x" * 60_000}
     with pytest.raises(CassetteError, match="more than any request"):
-        bounded(unfold(body, lambda _: held))
+        check_body_size(unfold_references(body, lambda _: held))

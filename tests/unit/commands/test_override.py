@@ -56,11 +56,13 @@ def test_a_text_goes_into_a_take_and_the_recording_stays_as_it_is(path):
 
 
 def test_the_magics_line_is_read_as_it_stands(path):
-    said = override.parsed(f"{name_of(path)} --text 'no {{x}} $HOME `ls` \"quotes\"' --take angry")
-    override.override(path, said)
+    said = override.parse_override(
+        f"{name_of(path)} --text 'no {{x}} $HOME `ls` \"quotes\"' --take angry"
+    )
+    override.write_override(path, said)
     assert text(path, "angry") == 'no {x} $HOME `ls` "quotes"'
-    more = override.parsed(f"{name_of(path)} --text West --of angry")
-    assert files.name_of(override.override(path, more).take.path) == "angry-2"
+    more = override.parse_override(f"{name_of(path)} --text West --of angry")
+    assert files.take_name(override.write_override(path, more).take.path) == "angry-2"
     assert tape.open(path).take("angry-2").chain == ("main", "angry", "angry-2")
 
 
@@ -118,7 +120,7 @@ def test_what_is_odd_is_said_and_written(agent):  # noqa: F811
 def test_words_that_make_no_sense_are_usage_errors_and_nothing_is_written(path, words):
     line = words.replace("NAME", name_of(path))
     with pytest.raises(TapeUsageError):
-        override.override(path, override.parsed(line))
+        override.write_override(path, override.parse_override(line))
     if "'" not in words:
         assert run("override", path, *shlex.split(line)).exit_code == 2
     assert not (path.parent / "takes").exists()
@@ -133,7 +135,7 @@ def test_a_take_is_chosen_undone_and_put_aside_by_words(path):
     assert json.loads(run("takes", path, "--json").output)[0]["takes"][0]["default"] is True
     assert (
         "the recording replays" in run("takes", path, "default", "main").output
-        and files.default(path) == ""
+        and files.default_take(path) == ""
     )
     assert "is kept" in run("takes", path, "keep", "angry").output
     assert (
@@ -176,7 +178,9 @@ def test_a_reply_inside_a_tool_is_overridden_and_the_tools_body_runs_again_on_th
         recorded = report("r_8821"), look_up("r_9000")
     calls = {entry.title: entry for entry in reversed(tape.open(path).calls)}
     inner, middle = calls["tool look_up"], calls["tool describe"]
-    done = override.override(path, override.parsed(f"{inner.name} --value '\"open\"' --take open"))
+    done = override.write_override(
+        path, override.parse_override(f"{inner.name} --value '\"open\"' --take open")
+    )
     assert f"made inside tool describe (call {middle.id}), whose body runs again" in done.text()
     assert (
         f"override {middle.id} --value JSON" in done.text() and "inside tool report" in done.text()
@@ -184,7 +188,7 @@ def test_a_reply_inside_a_tool_is_overridden_and_the_tools_body_runs_again_on_th
     assert replayed("open") == ("R_8821 IS OPEN", "paid") and ran == whole
     assert replayed() == recorded and ran == whole
     line = f"{middle.name} --value '\"nobody knows\"' --of open --take unknown"
-    override.override(path, override.parsed(line))
+    override.write_override(path, override.parse_override(line))
     assert replayed("unknown") == ("NOBODY KNOWS", "paid")
 
 
@@ -199,13 +203,15 @@ def test_a_reply_inside_a_tool_is_overridden_and_the_tools_body_runs_again_on_th
     ],
 )
 def test_the_body_of_a_cell_is_the_new_text_or_json(path, number, body, edit):
-    said = override.parsed(f"{name_of(path, number)} --take other")
-    done = override.override(path, said, body)
+    said = override.parse_override(f"{name_of(path, number)} --take other")
+    done = override.write_override(path, said, body)
     assert done.record()["edit"] == edit
     if edit == "text" and number == 1:
         assert text(path, "other") == body
     with pytest.raises(TapeUsageError, match="say one of"):
-        override.override(path, override.parsed(f"{name_of(path, number)} --fault reset"), body)
+        override.write_override(
+            path, override.parse_override(f"{name_of(path, number)} --fault reset"), body
+        )
 
 
 def test_text_does_not_go_into_json_that_is_no_message(tmp_path):
@@ -218,7 +224,9 @@ def test_text_does_not_go_into_json_that_is_no_message(tmp_path):
     with pytest.raises(
         TapeUsageError, match="no text to change in it. Give all of its body: --reply JSON"
     ):
-        override.override(path, override.parsed(f"{name_of(path, 0)} --text hello"))
+        override.write_override(path, override.parse_override(f"{name_of(path, 0)} --text hello"))
     body = vectors.replace(b"AACAPw==", b"AAAAQA==").decode()
-    done = override.override(path, override.parsed(f"{name_of(path, 0)} --take two"), body)
+    done = override.write_override(
+        path, override.parse_override(f"{name_of(path, 0)} --take two"), body
+    )
     assert done.take.calls[0].reply().body.decode() == body

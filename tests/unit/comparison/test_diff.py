@@ -31,12 +31,12 @@ def png(color, size=(40, 30), spot=0, **how):
 
 
 def told(before, after):
-    return [line for each in diff.compare(before, after) for line in each.text()]
+    return [line for each in diff.compare_cells(before, after) for line in each.text()]
 
 
 def test_what_is_the_same_is_nothing():
     cell = [stream("a\n"), shown(text_plain="1"), stream("b\n", "stderr")]
-    assert diff.compare(cell, [stream("a"), stream("\n"), *cell[1:]]) == []
+    assert diff.compare_cells(cell, [stream("a"), stream("\n"), *cell[1:]]) == []
 
 
 def test_text_is_a_unified_diff_under_the_name_of_its_stream():
@@ -85,12 +85,14 @@ def test_a_table_that_holds_the_same_in_other_markup_is_shown_as_text():
     before, after = (
         "<table><tr><td style='%s'>1</td></tr></table>" % style for style in ("a", "b")
     )
-    (one,) = diff.compare([shown(text_html=before)], [shown(text_html=after)])
+    (one,) = diff.compare_cells([shown(text_html=before)], [shown(text_html=after)])
     assert one.table is None and any("style='b'" in line for line in one.lines)
 
 
 def test_a_picture_tells_sizes_and_the_share_of_pixels():
-    (one,) = diff.compare([shown(image_png=png("navy"))], [shown(image_png=png("navy", spot=6))])
+    (one,) = diff.compare_cells(
+        [shown(image_png=png("navy"))], [shown(image_png=png("navy", spot=6))]
+    )
     assert one.images.share == pytest.approx(36 / 1200)
     assert "40 x 30 pixels" in one.text()[1] and one.text()[-1] == "@@ 3.00% of the pixels differ"
     marked = Image.open(io.BytesIO(one.images.marked))
@@ -100,7 +102,9 @@ def test_a_picture_tells_sizes_and_the_share_of_pixels():
 
 
 def test_pictures_of_two_sizes_have_no_share():
-    (one,) = diff.compare([shown(image_png=png("red"))], [shown(image_png=png("red", (41, 30)))])
+    (one,) = diff.compare_cells(
+        [shown(image_png=png("red"))], [shown(image_png=png("red", (41, 30)))]
+    )
     assert one.images.share is None and "41 x 30" in one.text()[2]
 
 
@@ -108,14 +112,14 @@ def test_pictures_of_two_sizes_have_no_share():
     "junk", ["", "AAAA", "not base64!", base64.b64encode(b"\x89PNG\r\n\x1a\nxxxx").decode()]
 )
 def test_a_picture_that_is_none_is_said_to_differ_all_the_same(junk):
-    (one,) = diff.compare([shown(image_png=png("red"))], [shown(image_png=junk)])
+    (one,) = diff.compare_cells([shown(image_png=png("red"))], [shown(image_png=junk)])
     assert one.images.why.startswith("the pixels could not be compared")
 
 
 def test_a_picture_too_large_to_unpack_is_not_unpacked():
     bomb = io.BytesIO()
     Image.new("1", (30_000, 30_000)).save(bomb, "PNG")
-    (one,) = diff.compare(
+    (one,) = diff.compare_cells(
         [shown(image_png=png("red"))], [shown(image_png=base64.b64encode(bomb.getvalue()).decode())]
     )
     assert one.images.share is None and "could not be compared" in one.images.why
@@ -130,7 +134,7 @@ def test_what_is_missing_and_what_is_new_are_said():
     assert told(before, after) == [
         "stdout: missing in the replay", "-hello", "KeyError: 'x': new in the replay", "+t",
     ]  # fmt: skip
-    (gone,) = diff.compare([shown(image_png=png("red"))], [])
+    (gone,) = diff.compare_cells([shown(image_png=png("red"))], [])
     assert gone.only == "expected" and gone.images.size == (40, 30) and not gone.images.replayed
 
 
@@ -141,7 +145,7 @@ def test_an_error_of_many_lines_has_a_heading_of_one():
         "evalue": "POST /x\n  recorded: 1",
         "traceback": ["a", "b"],
     }
-    (new,) = diff.compare([], [error])
+    (new,) = diff.compare_cells([], [error])
     assert (
         new.heading == "UnmatchedCall: POST /x …"
         and new.text()[0] == "UnmatchedCall: POST /x …: new in the replay"

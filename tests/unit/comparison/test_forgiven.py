@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tape_jupyter.comparison import outputs
-from tape_jupyter.comparison.outputs import diff, same
+from tape_jupyter.comparison.outputs import diff_outputs, same_outputs
 
 UUIDS = "7f3a5b1c-0001-4aaa-8bbb-123456789abc", "0a0b0c0d-ffff-4fff-9fff-abcdefabcdef"
 
@@ -112,25 +112,25 @@ KEPT = {
 @pytest.mark.parametrize("case", FORGIVEN)
 def test_what_is_forgiven_is_the_same(case):
     saved, new = FORGIVEN[case]
-    assert same(saved, new), diff(saved, new)
+    assert same_outputs(saved, new), diff_outputs(saved, new)
 
 
 @pytest.mark.parametrize("case", KEPT)
 def test_what_only_looks_like_it_counts(case):
-    assert not same(*KEPT[case])
+    assert not same_outputs(*KEPT[case])
 
 
 def test_the_folder_that_a_notebook_ran_in_counts_as_its_folder(tmp_path):
     here, there = tmp_path / "here", tmp_path / "a b ü" / "there"
     where = outputs.places(here, Path("/home/ada")) | outputs.places(there, tmp_path)
     saved = stream(f"{here}/data.csv of /home/ada\n")
-    assert same(saved, stream(f"{there}/data.csv of {tmp_path}\n"), where)
-    assert not same(saved, stream(f"{there}/data.tsv of {tmp_path}\n"), where)
-    assert not same(stream(f"{here}x\n"), stream(f"{there}x\n"), where)
+    assert same_outputs(saved, stream(f"{there}/data.csv of {tmp_path}\n"), where)
+    assert not same_outputs(saved, stream(f"{there}/data.tsv of {tmp_path}\n"), where)
+    assert not same_outputs(stream(f"{here}x\n"), stream(f"{there}x\n"), where)
 
 
 def test_every_thing_on_the_list_is_told_in_words():
-    words = outputs.words()
+    words = outputs.forgiven_words()
     assert len(words) == len(set(words)) == len(outputs.STRUCTURE) + len(outputs.RULES) + 1
 
 
@@ -140,7 +140,7 @@ def test_real_libraries_draw_what_is_forgiven():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         one, two = (pd.DataFrame({"a": [1]}).style.highlight_max()._repr_html_() for _ in range(2))
-    assert one != two and same(html(one), html(two))
+    assert one != two and same_outputs(html(one), html(two))
 
 
 def test_matplotlibs_svg_repeats_itself():
@@ -154,4 +154,4 @@ def test_matplotlibs_svg_repeats_itself():
         return file.getvalue()
 
     one, two = drawn(), drawn()
-    assert one != two and same(svg(one), svg(two)), diff(svg(one), svg(two))
+    assert one != two and same_outputs(svg(one), svg(two)), diff_outputs(svg(one), svg(two))

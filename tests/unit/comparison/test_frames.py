@@ -48,7 +48,7 @@ SHOWN = {"python": plain, "ipython": notebooks}
 @pytest.mark.parametrize("shown", SHOWN)
 def test_frames_of_python_itself_go_and_own_frames_stay(shown):
     whole = SHOWN[shown](raised(mine))
-    cut = comparison_outputs.own(whole)
+    cut = comparison_outputs.own_frames(whole)
     assert "decoder.py" in whole and "raw_decode" in whole
     assert "decoder.py" not in cut and "raw_decode" not in cut and "\n\n\n" not in cut
     assert "return json.loads(text)" in cut and "in mine" in cut
@@ -59,7 +59,7 @@ def test_frames_of_python_itself_go_and_own_frames_stay(shown):
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_an_error_behind_the_last_stays_where_an_own_frame_is_in_it(shown):
-    cut = comparison_outputs.own(SHOWN[shown](raised(again)))
+    cut = comparison_outputs.own_frames(SHOWN[shown](raised(again)))
     assert (
         "JSONDecodeError" in cut
         and "direct cause" in cut
@@ -76,11 +76,11 @@ def test_an_error_that_only_packages_raised_and_caught_goes_with_its_joint(shown
         requests.get("http://127.0.0.1:9/x", timeout=3)
 
     error = raised(refused)
-    whole, cut = SHOWN[shown](error), comparison_outputs.own(SHOWN[shown](error))
+    whole, cut = SHOWN[shown](error), comparison_outputs.own_frames(SHOWN[shown](error))
     assert whole.count("Traceback (most recent") > 2 and cut.count("Traceback (most recent") == 1
     assert "requests.get(" in cut and "Max retries exceeded" in cut and "site-packages" not in cut
     error.__context__ = None  # as a replay may give it
-    without = comparison_outputs.own(SHOWN[shown](error))
+    without = comparison_outputs.own_frames(SHOWN[shown](error))
     assert [line for line in without.splitlines() if not line.startswith("ConnectionError  ")] == [
         line for line in cut.splitlines() if not line.startswith("ConnectionError  ")
     ]
@@ -92,7 +92,7 @@ def test_a_group_of_errors_keeps_its_tree():
             group.create_task(asyncio.sleep(0))
             raise ExceptionGroup("two", [raised(mine), raised(again)])
 
-    cut = comparison_outputs.own(plain(raised(lambda: asyncio.run(both()))))
+    cut = comparison_outputs.own_frames(plain(raised(lambda: asyncio.run(both()))))
     assert (
         "decoder.py" not in cut and "base_events" not in cut and "in run_until_complete" not in cut
     )
@@ -125,7 +125,7 @@ def test_where_a_persons_own_modules_lie(path):
 
 def test_a_text_that_speaks_of_files_is_left_as_it_is():
     text = 'File "/usr/lib/python3.11/json/decoder.py", line 3, in f\n  said the model\n'
-    assert comparison_outputs.own(text) is text
+    assert comparison_outputs.own_frames(text) is text
 
 
 def error(*lines):
@@ -146,12 +146,12 @@ def test_a_package_that_is_imported_from_where_it_lies_is_installed_elsewhere(tm
         "File /x/lib/python3.11/site-packages/pack/a.py:3, in go()\n      3 raise\n",
     )
     for here in (f"{tmp_path}/src/pack/a.py", "~/src/pack/a.py"):
-        assert outputs.same(
+        assert outputs.same_outputs(
             error(mine, f"File {here}:3, in go()\n      3 raise\n", "E: no"),
             error(mine, there, "E: no"),
             where,
         )
-    assert not outputs.same(
+    assert not outputs.same_outputs(
         error(mine, "File ~/src/other.py:3, in go()\n      3 raise\n", "E: no"),
         error(mine, there, "E: no"),
         where,
@@ -160,5 +160,9 @@ def test_a_package_that_is_imported_from_where_it_lies_is_installed_elsewhere(tm
 
 def test_of_own_frames_every_line_counts():
     saved = error("File ~/p/mine.py:3, in go()\n----> 3 fetch()\n", "E: no")
-    assert outputs.same(saved, error("File /q/mine.py:3, in go()\n----> 3 fetch()\n", "E: no"))
-    assert not outputs.same(saved, error("File /q/mine.py:4, in go()\n----> 4 fetch()\n", "E: no"))
+    assert outputs.same_outputs(
+        saved, error("File /q/mine.py:3, in go()\n----> 3 fetch()\n", "E: no")
+    )
+    assert not outputs.same_outputs(
+        saved, error("File /q/mine.py:4, in go()\n----> 4 fetch()\n", "E: no")
+    )

@@ -23,7 +23,7 @@ def picture(color="navy", size=(40, 30), spot=0, kind="PNG", mode="RGB", **how):
 
 
 def test_the_share_of_pixels_is_told_and_they_are_marked_in_red():
-    found = images.compare(PNG, picture(), picture(spot=6))
+    found = images.compare_images(PNG, picture(), picture(spot=6))
     assert found.share == 36 / 1200 and found.size == found.new_size == (40, 30)
     with Image.open(io.BytesIO(found.marked)) as marked:
         assert marked.size == (40, 30)
@@ -34,7 +34,7 @@ def test_the_share_of_pixels_is_told_and_they_are_marked_in_red():
 def test_one_pixel_of_very_many_is_not_said_to_be_none():
     before, after = picture(size=(200, 200)), picture(size=(200, 200), spot=1)
     assert (
-        images.compare(PNG, before, after).text()[-1]
+        images.compare_images(PNG, before, after).text()[-1]
         == "@@ 0.00% of the pixels differ (fewer than one in 10,000)"
     )
 
@@ -42,19 +42,19 @@ def test_one_pixel_of_very_many_is_not_said_to_be_none():
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
 def test_every_kind_that_a_notebook_shows_is_compared_by_its_pixels(kind):
     mime = f"image/{kind.lower()}"
-    found = images.compare(mime, picture(kind=kind), picture("red", kind=kind))
-    assert images.is_one(mime) and found.share == 1
+    found = images.compare_images(mime, picture(kind=kind), picture("red", kind=kind))
+    assert images.is_image(mime) and found.share == 1
 
 
 def test_what_is_transparent_and_what_is_white_are_two_things():
     clear, white = (
         picture(color, mode="RGBA") for color in ((255, 255, 255, 0), (255, 255, 255, 255))
     )
-    assert images.compare(PNG, clear, white).share == 1
+    assert images.compare_images(PNG, clear, white).share == 1
 
 
 def test_files_that_are_written_otherwise_and_look_alike_say_so():
-    found = images.compare(PNG, picture(compress_level=0), picture(compress_level=9))
+    found = images.compare_images(PNG, picture(compress_level=0), picture(compress_level=9))
     assert (
         found.share == 0
         and found.text()[-1] == "@@ the pixels are the same; the files are written otherwise"
@@ -62,16 +62,16 @@ def test_files_that_are_written_otherwise_and_look_alike_say_so():
 
 
 def test_pictures_of_two_sizes_are_told_by_their_sizes():
-    found = images.compare(PNG, picture(), picture(size=(41, 30)))
+    found = images.compare_images(PNG, picture(), picture(size=(41, 30)))
     assert found.share is None and not found.marked
     assert ["40 x 30" in found.text()[0], "41 x 30" in found.text()[1]] == [True, True]
 
 
 @pytest.mark.parametrize(("side", "sign"), [("expected", "-"), ("replayed", "+")])
 def test_a_picture_that_only_one_side_has_is_told_with_its_size(side, sign):
-    (line,) = images.alone(PNG, picture(), side).text()
+    (line,) = images.one_sided_images(PNG, picture(), side).text()
     assert line.startswith(f"{sign}40 x 30 pixels, ")
-    (line,) = images.alone(PNG, b"no picture", side).text()
+    (line,) = images.one_sided_images(PNG, b"no picture", side).text()
     assert line.startswith(f"{sign}10 bytes, sha256 ")
 
 
@@ -89,17 +89,20 @@ def bomb(width, height):
     "junk", [b"", b"\x89PNG\r\n\x1a\n", b"<svg/>", bomb(8000, 8000), bomb(2**31 - 1, 2**31 - 1)]
 )
 def test_what_cannot_or_must_not_be_unpacked_is_said_to_differ_all_the_same(junk):
-    for found in (images.compare(PNG, picture(), junk), images.compare(PNG, junk, picture())):
+    for found in (
+        images.compare_images(PNG, picture(), junk),
+        images.compare_images(PNG, junk, picture()),
+    ):
         assert found.share is None and found.why.startswith("the pixels could not be compared: ")
 
 
 def test_a_kind_that_nobody_asked_for_is_not_read_under_another_name():
-    assert images.compare(PNG, picture(), picture(kind="TIFF")).share is None
-    assert not images.is_one("image/svg+xml") and not images.is_one("image/tiff")
+    assert images.compare_images(PNG, picture(), picture(kind="TIFF")).share is None
+    assert not images.is_image("image/svg+xml") and not images.is_image("image/tiff")
 
 
 def test_without_pillow_the_bytes_differ_and_a_person_reads_what_tells_more(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    told = images.compare(PNG, b"one", b"other").text()
+    told = images.compare_images(PNG, b"one", b"other").text()
     assert told[-1] == "@@ pip install pillow tells how many pixels differ" and len(told) == 3
-    assert images.alone(PNG, b"one", "expected").size is None
+    assert images.one_sided_images(PNG, b"one", "expected").size is None

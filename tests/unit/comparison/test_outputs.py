@@ -2,8 +2,14 @@
 
 import pytest
 
-from tape_jupyter.comparison.diff import compare
-from tape_jupyter.comparison.outputs import diff, failure_of, merged, same, summary_of
+from tape_jupyter.comparison.diff import compare_cells
+from tape_jupyter.comparison.outputs import (
+    diff_outputs,
+    failure_of,
+    merge_streams,
+    same_outputs,
+    summary_of,
+)
 
 
 def stream(text, name="stdout"):
@@ -47,7 +53,7 @@ SUMMARY = shown("tape replay · 3 calls", metadata={"tape": {"summary": True}})
     ],
 )  # fmt: skip
 def test_what_a_person_sees_is_what_counts(saved, replayed):
-    assert same(saved, replayed) and diff(saved, replayed) == []
+    assert same_outputs(saved, replayed) and diff_outputs(saved, replayed) == []
 
 
 @pytest.mark.parametrize(
@@ -64,28 +70,28 @@ def test_what_a_person_sees_is_what_counts(saved, replayed):
     ],
 )
 def test_anything_else_is_a_difference(saved, replayed):
-    assert not same(saved, replayed) and diff(saved, replayed)
+    assert not same_outputs(saved, replayed) and diff_outputs(saved, replayed)
 
 
 def test_a_difference_reads_like_a_diff():
-    found = diff([stream("one\ntwo\nthree\n")], [stream("one\n2\nthree\n")])
+    found = diff_outputs([stream("one\ntwo\nthree\n")], [stream("one\n2\nthree\n")])
     assert found == ["@@ -1,4 +1,4 @@", " [stdout]", " one", "-two", "+2", " three"]
 
 
 def test_a_huge_difference_is_cut_short_and_says_so():
-    found = diff([stream("".join(f"{i}\n" for i in range(1000)))], [])
+    found = diff_outputs([stream("".join(f"{i}\n" for i in range(1000)))], [])
     assert len(found) == 61 and found[-1] == "... and 942 more lines"
 
 
 def test_a_line_of_megabytes_is_cut_short_and_says_so():
-    told = diff([stream("x" * 10_000_000)], [stream("y")])
+    told = diff_outputs([stream("x" * 10_000_000)], [stream("y")])
     assert sum(map(len, told)) < 10_000 and any("more characters" in line for line in told)
-    (part,) = compare([stream("x" * 10_000_000)], [stream("y")])
+    (part,) = compare_cells([stream("x" * 10_000_000)], [stream("y")])
     assert sum(map(len, part.text())) < 10_000
 
 
 def test_neighbouring_stream_messages_are_saved_as_one():
-    assert merged(
+    assert merge_streams(
         [stream("a"), stream(["b", "c"]), shown("x"), stream("d"), stream("e", "stderr")]
     ) == [
         stream("abc"),

@@ -15,12 +15,12 @@ def html(*rows, head=()):
 
 
 def diff(before, after):
-    return tables.compare(before, after).text()
+    return tables.compare_tables(before, after).text()
 
 
 def test_a_frame_is_read_with_the_names_of_its_rows_and_columns():
     frame = pd.DataFrame({"region": ["north", "south"], "lost": [3, 9]}, index=["n", "s"])
-    assert tables.read(frame._repr_html_()) == tables.HtmlTable(
+    assert tables.read_table(frame._repr_html_()) == tables.HtmlTable(
         ("region", "lost"), ("n", "s"), (("north", "3"), ("south", "9"))
     )
 
@@ -63,7 +63,7 @@ def test_what_came_and_went_is_named_beside_the_sizes():
 
 def test_a_thousand_changed_cells_are_counted_and_not_all_told():
     before, after = html(*[[n] for n in range(1000)]), html(*[[n + 1] for n in range(1000)])
-    found = tables.compare(before, after)
+    found = tables.compare_tables(before, after)
     assert (
         len(found.changed) == tables.MOST
         and found.more == 800
@@ -73,7 +73,7 @@ def test_a_thousand_changed_cells_are_counted_and_not_all_told():
 
 def test_new_columns_past_the_first_are_counted():
     after = html(range(500), head=[f"c{n}" for n in range(500)])
-    told = tables.compare(html(["1"], head=["c0"]), after).shape()
+    told = tables.compare_tables(html(["1"], head=["c0"]), after).shape()
     assert "+ and 299 more columns" in told and len(told) == 1 + tables.MOST + 1
 
 
@@ -84,14 +84,14 @@ def test_a_long_cell_is_cut_where_it_is_told_and_compared_whole():
 
 
 def test_text_is_compared_as_it_is_seen():
-    assert tables.compare(html(["a  &amp;\n b"]), html(["<b>a</b> &#38; b"])) is None
+    assert tables.compare_tables(html(["a  &amp;\n b"]), html(["<b>a</b> &#38; b"])) is None
 
 
 @pytest.mark.parametrize(
     "markup", ["", "<b>no table</b>", "<table></table>", "<table", "&lt;table&gt;"]
 )
 def test_what_holds_no_table_is_not_compared(markup):
-    assert tables.read(markup) is None and tables.compare(markup, html(["1"])) is None
+    assert tables.read_table(markup) is None and tables.compare_tables(markup, html(["1"])) is None
 
 
 @pytest.mark.parametrize(
@@ -107,22 +107,22 @@ def test_what_holds_no_table_is_not_compared(markup):
     ],
 )
 def test_markup_of_a_stranger_is_read_without_harm(markup):
-    found = tables.read(markup)
+    found = tables.read_table(markup)
     assert found is None or sum(map(len, found.cells)) <= 5000
-    tables.compare(markup, html(["1"]))
+    tables.compare_tables(markup, html(["1"]))
 
 
 def test_a_table_inside_a_cell_does_not_add_rows():
     inner = "<table><tr><td>x</td></tr></table>"
-    assert len(tables.read(html([f"1{inner}"], ["2"])).rows) == 2
+    assert len(tables.read_table(html([f"1{inner}"], ["2"])).rows) == 2
 
 
 def test_more_html_than_anybody_reads_is_left_alone():
-    assert tables.read("<table>" + " " * tables.LARGEST) is None
+    assert tables.read_table("<table>" + " " * tables.LARGEST) is None
 
 
 def test_only_html_is_looked_into():
-    assert [tables.is_one(mime) for mime in ("text/html", "text/plain", "image/png")] == [
+    assert [tables.may_hold_table(mime) for mime in ("text/html", "text/plain", "image/png")] == [
         True,
         False,
         False,

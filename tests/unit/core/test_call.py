@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-from tape_jupyter.core.call import Reply, Request, header
+from tape_jupyter.core.call import Reply, Request, header_value
 
 HEADERS = (("Content-Type", "a"), ("X-Id", "1"), ("x-id", "2"))
 
 
 def test_the_first_header_of_a_name_counts_whatever_its_case():
-    assert header(HEADERS, "x-id") == "1" and header(HEADERS, "content-type") == "a"
+    assert header_value(HEADERS, "x-id") == "1" and header_value(HEADERS, "content-type") == "a"
     assert (
         Request("GET", "http://h/", HEADERS).header("none") == ""
         and Reply(200, HEADERS).header("none", "-") == "-"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tape_jupyter.core.call import FunctionCall, Request
-from tape_jupyter.core.copied_folder import CopiedFolder, of
+from tape_jupyter.core.copied_folder import CopiedFolder, copied_folder
 
 HERE = CopiedFolder("/tmp/tape-x/work", "/home/ada/work")
 
@@ -34,4 +34,4 @@ def test_what_does_not_name_it_is_the_same_object():
 
 
 def test_the_environment_tells_it():
-    assert of(HERE.variable()) == HERE and of({}) is None
+    assert copied_folder(HERE.variable()) == HERE and copied_folder({}) is None

@@ -10,7 +10,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import CassetteError, TapeRefusal
-from tape_jupyter.core.large_body import LIMIT, LargeBody, LargeChunks, joined
+from tape_jupyter.core.large_body import LIMIT, LargeBody, LargeChunks, join_chunks
 from tests import large_program
 
 CLIENTS = ("httpx", "requests", "urllib3", "urllib", "aiohttp")
@@ -181,7 +181,7 @@ def test_chunks_of_a_body_that_was_masked_are_as_many(body):
 
 def test_runs_of_chunks_are_joined(body):
     large, data = body
-    chunks = joined((b"ab", b"c"), LargeChunks(large, [10_000, 240]), (b"d",))
+    chunks = join_chunks((b"ab", b"c"), LargeChunks(large, [10_000, 240]), (b"d",))
     assert len(chunks) == 5 and b"".join(chunks) == b"abc" + data + b"d" and chunks[-1] == b"d"
 
 

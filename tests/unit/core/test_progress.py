@@ -5,13 +5,13 @@ import pytest
 from tape_jupyter.reports import diff, gaps
 from tape_jupyter.cassette import merge, prune
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.core.progress import counted, nobody
+from tape_jupyter.core.progress import count_items, nobody
 from tests.tapes import Recorder, answered, asked
 
 
 def heard(count):
     told = []
-    assert list(counted(range(count), "calls", lambda *step: told.append(step))) == list(
+    assert list(count_items(range(count), "calls", lambda *step: told.append(step))) == list(
         range(count)
     )
     return told
@@ -30,7 +30,7 @@ def test_of_many_the_first_the_last_and_about_a_hundred_are(count):
 
 
 def test_nobody_hears_nothing():
-    assert list(counted("ab", "letters", nobody)) == ["a", "b"]
+    assert list(count_items("ab", "letters", nobody)) == ["a", "b"]
 
 
 @pytest.fixture
@@ -46,15 +46,19 @@ def tapes(tmp_path):
 @pytest.mark.parametrize(
     ("work", "what", "total"),
     [
-        (lambda a, _, tell: gaps.report_of([a], tell), "calls of one.tape.yaml", 30),
+        (lambda a, _, tell: gaps.report_gaps([a], tell), "calls of one.tape.yaml", 30),
         (lambda a, b, tell: diff.diff(a, b, tell), "comparing calls", 33),
         (
             lambda a, b, tell: diff.drifts(*map(Cassette.open, (a, b)), tell),
             "looking for drift around calls",
             33,
         ),
-        (lambda a, b, tell: merge.merge(a, b, tell=tell), "records of other.tape.yaml", None),
-        (lambda a, _, tell: prune.prune(a, tell=tell), "records of one.tape.yaml", None),
+        (
+            lambda a, b, tell: merge.merge_cassettes(a, b, tell=tell),
+            "records of other.tape.yaml",
+            None,
+        ),
+        (lambda a, _, tell: prune.prune_cassette(a, tell=tell), "records of one.tape.yaml", None),
     ],
 )
 def test_work_on_recordings_tells_each_call_or_record_that_it_is_at(tapes, work, what, total):
@@ -67,7 +71,7 @@ def test_work_on_recordings_tells_each_call_or_record_that_it_is_at(tapes, work,
 
 def test_of_several_cassettes_it_says_which(tapes):
     told = []
-    gaps.report_of(list(tapes), lambda *step: told.append(step[0]))
+    gaps.report_gaps(list(tapes), lambda *step: told.append(step[0]))
     assert (
         "calls of other.tape.yaml, cassette 2 of 2" in told
         and "reading one.tape.yaml, cassette 1 of 2" in told

@@ -89,7 +89,7 @@ def test_folders_of_living_processes_of_today_and_of_others_stay(temporary, ende
     today.mkdir()
     far = aged(temporary / "far")
     (temporary / f"tape-proof-{ended}-link").symlink_to(far)
-    temp_dirs.sweep()
+    temp_dirs.sweep_folders()
     assert all(each.exists() for each in (*kept, today, far / "file"))
 
 

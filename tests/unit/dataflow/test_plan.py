@@ -3,7 +3,7 @@
 from tests.unit.dataflow.restore.test_versions import entry
 
 from tape_jupyter.dataflow.history import Change, History
-from tape_jupyter.dataflow.plan import plan
+from tape_jupyter.dataflow.plan import plan_rerun
 
 
 def roles(planned):
@@ -18,7 +18,7 @@ def test_what_depends_on_the_change_runs_again_in_order_with_reasons():
             entry(2, "print(r)", reads=["r"]),
         ]
     )
-    planned = plan(history, [0])
+    planned = plan_rerun(history, [0])
     assert (
         roles(planned) == {0: "changed", 2: "downstream"}
         and planned.total == 3
@@ -37,7 +37,7 @@ def test_a_value_overwritten_since_is_put_back_without_running_its_cell():
             entry(3, strong=["x"], x=2),
         ]
     )
-    assert roles(plan(history, [1])) == {1: "changed", 2: "downstream"}
+    assert roles(plan_rerun(history, [1])) == {1: "changed", 2: "downstream"}
 
 
 def test_a_generator_is_made_anew_and_who_used_it_since_runs_again():
@@ -73,7 +73,7 @@ def test_a_generator_is_made_anew_and_who_used_it_since_runs_again():
             ),
         ]
     )
-    planned = plan(history, [2])
+    planned = plan_rerun(history, [2])
     assert roles(planned)[0] == roles(planned)[1] == "restores" and sorted(roles(planned)) == [
         0,
         1,
@@ -93,25 +93,25 @@ def test_who_changed_the_same_object_in_place_since_changes_it_again():
             entry(2, "memo['b'] = 1", weak=["memo['b']", "memo"], memo={}),
         ]
     )
-    planned = plan(history, [1])
+    planned = plan_rerun(history, [1])
     assert 2 in roles(planned)
 
 
 def test_only_a_fresh_kernel_will_do_where_nothing_made_what_cannot_be_wound_back():
     made = entry(0, reads=["ids"], weak=["ids"], strong=["r"], r="a", ids=iter([1]))
-    planned = plan(History([made]), [0])
+    planned = plan_rerun(History([made]), [0])
     assert planned.hermetic == "`ids` is from before the first cell that was watched"
 
 
 def test_a_file_that_was_too_large_to_keep_needs_a_fresh_kernel():
     made = entry(0, strong=["r"], r="a")
     made.files["/tmp/big"] = Change(None, None, known=False)
-    assert "was not kept" in plan(History([made]), [0]).hermetic
+    assert "was not kept" in plan_rerun(History([made]), [0]).hermetic
 
 
 def test_what_a_proof_found_is_taken_in():
     history = History([entry(0, strong=["r"], r="a"), entry(1, "print(1)")])
-    assert roles(plan(history, [0], learned={1: "it shows something else"})) == {
+    assert roles(plan_rerun(history, [0], learned={1: "it shows something else"})) == {
         0: "changed",
         1: "downstream",
     }
@@ -120,9 +120,11 @@ def test_what_a_proof_found_is_taken_in():
 def test_calls_of_the_tape_are_counted_and_what_cannot_be_known_is_said():
     one, two = entry(0, strong=["r"], r="a"), entry(1, reads=["r", "*"])
     one.run, two.run, two.notes = "r-1", "r-2", ("starts a process: it may read any file",)
-    planned = plan(History([one, two]), [0], calls={"r-1": 2, "r-2": 3}, take="t")
+    planned = plan_rerun(History([one, two]), [0], calls={"r-1": 2, "r-2": 3}, take="t")
     assert (planned.from_tape, planned.maybe_live, planned.take) == (5, 3, "t")
-    more = plan(History([one, two]), [0], calls={"r-1": 2, "r-2": 3}, later={"r-1": 1, "r-9": 4})
+    more = plan_rerun(
+        History([one, two]), [0], calls={"r-1": 2, "r-2": 3}, later={"r-1": 1, "r-9": 4}
+    )
     assert more.maybe_live == 4  # what the changed cell asked after its changed reply, too
     assert (
         planned.warnings[0] == "[2] starts a process: it may read any file"
@@ -131,7 +133,9 @@ def test_calls_of_the_tape_are_counted_and_what_cannot_be_known_is_said():
 
 
 def test_the_record_is_what_the_view_draws():
-    planned = plan(History([entry(0, "%%tape record\n# why\nr = ask()", strong=["r"], r="a")]), [0])
+    planned = plan_rerun(
+        History([entry(0, "%%tape record\n# why\nr = ask()", strong=["r"], r="a")]), [0]
+    )
     assert planned.record()["cells"] == [
         {"entry": 0, "cell": "c0", "number": 1, "title": "why", "reasons": ["holds the changed reply"], "role": "changed", "ticked": True, "needs": [],
          "asks": 0, "cost": None}
@@ -155,7 +159,7 @@ def test_the_two_reasons_that_tell_most_are_said():
             entry(1, reads=["a", "b", "c", "d"]),
         ]
     )
-    assert plan(history, [0]).cells[1].reasons == (
+    assert plan_rerun(history, [0]).cells[1].reasons == (
         "reads `a`, set by [1]",
         "reads `b`, set by [1]",
         "and 2 more",
@@ -164,4 +168,4 @@ def test_the_two_reasons_that_tell_most_are_said():
 
 def test_a_thousand_cells_make_a_plan_no_larger_than_what_depends():
     chain = [entry(i, reads=[f"x{i - 1}"], strong=[f"x{i}"], **{f"x{i}": i}) for i in range(1000)]
-    assert len(plan(History(chain), [500]).cells) == 500
+    assert len(plan_rerun(History(chain), [500]).cells) == 500

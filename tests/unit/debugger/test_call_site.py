@@ -1,10 +1,10 @@
 """Places: they name a call of a pass."""
 
-from tape_jupyter.debugger.call_site import Passed, number_of, strand_of
+from tape_jupyter.debugger.call_site import Passed, number_of, place_strand
 
 
 def test_a_place_is_a_strand_and_a_number():
-    assert (strand_of("0.1:3"), number_of("0.1:3"), strand_of(":1"), number_of("x")) == (
+    assert (place_strand("0.1:3"), number_of("0.1:3"), place_strand(":1"), number_of("x")) == (
         "0.1",
         3,
         "",

@@ -95,10 +95,10 @@ def test_only_a_view_that_is_open_is_told():
     view = types.SimpleNamespace(
         closed=False, tell=lambda about, **body: told.append((about, body))
     )
-    steps = command.of(Cells(stdin=False))
+    steps = command.steps_of(Cells(stdin=False))
     assert steps.watch(view) is None and steps.watch(view) is None
     steps.tell({"revision": 1})
     assert told == [("step", {"revision": 1})]
     with pytest.raises(TapeUsageError, match="no cell is stepped"):
         steps.require()
-    command.forget(steps.cells)
+    command.forget_steps(steps.cells)

@@ -7,7 +7,7 @@ import pytest
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.debugger.breakpoints import Breaks
 from tape_jupyter.debugger.machine import Machine, Rewind
-from tape_jupyter.debugger.call_site import CallSite, number_of, strand_of
+from tape_jupyter.debugger.call_site import CallSite, number_of, place_strand
 
 
 class Program:
@@ -182,6 +182,6 @@ def test_any_commands_in_any_order_lead_to_places_of_the_program():
                     program.do(word, strand)
             except TapeUsageError:
                 continue
-            assert all(1 <= number_of(at) <= lengths[strand_of(at)] for at in program.places)
+            assert all(1 <= number_of(at) <= lengths[place_strand(at)] for at in program.places)
             assert len(set(program.passed)) == len(program.passed)
             assert not set(program.passed) & set(program.places)

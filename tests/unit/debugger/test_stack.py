@@ -5,7 +5,15 @@ import types
 
 import pytest
 
-from tape_jupyter.debugger.stack import masked, stack, text_of, texts_of, told_of, variables, walk
+from tape_jupyter.debugger.stack import (
+    mask_named_keys,
+    stack,
+    value_text,
+    namespace_texts,
+    describe_variable,
+    frame_variables,
+    walk_stack,
+)
 
 THEIRS = "def outer(city):\n    token = 'abc'\n    rows = [1, 2]\n    return inner(call)\ndef inner(go):\n    return go()\n"
 
@@ -26,7 +34,7 @@ def standing(cell, look):
 
 
 def test_the_stack_has_the_persons_frames_with_the_source_around_the_line(cell):
-    told = standing(cell, lambda frame: stack(walk(frame)))
+    told = standing(cell, lambda frame: stack(walk_stack(frame)))
     inner, outer = (frame for frame in told if frame.file.endswith("theirs.py"))
     assert (inner.function, inner.line, outer.function, outer.line) == ("inner", 6, "outer", 4)
     assert outer.source[outer.line - outer.first] == "    return inner(call)"
@@ -35,7 +43,7 @@ def test_the_stack_has_the_persons_frames_with_the_source_around_the_line(cell):
 
 def test_frames_of_libraries_and_of_ours_are_left_out(cell):
     def look(frame):
-        return [each.f_code.co_filename for each, _ in walk(frame)]
+        return [each.f_code.co_filename for each, _ in walk_stack(frame)]
 
     files = standing(cell, look)
     assert sum("theirs.py" in file for file in files) == 2
@@ -43,7 +51,7 @@ def test_frames_of_libraries_and_of_ours_are_left_out(cell):
 
 
 def test_variables_of_a_frame_are_told_but_those_named_like_keys(cell):
-    told = standing(cell, lambda frame: variables(frame.f_back.f_back))
+    told = standing(cell, lambda frame: frame_variables(frame.f_back.f_back))
     by_name = {each["name"]: each["text"] for each in told["variables"]}
     assert (
         by_name["city"] == "'Rome'"
@@ -88,34 +96,34 @@ def test_no_code_of_a_persons_class_is_run_to_show_a_value():
         pass
 
     values = {"a": Loud(), "b": [Loud()], "c": LoudList([1]), "d": {"k": LoudList()}, "e": Made}
-    told = {name: told_of(name, value)["text"] for name, value in values.items()}
+    told = {name: describe_variable(name, value)["text"] for name, value in values.items()}
     assert Loud.said == 0
     assert "Loud" in told["a"] and told["c"].startswith("<LoudList")
     assert "sk-1" not in "".join(told.values())
 
 
 def test_what_is_long_or_deep_is_cut_and_says_so():
-    assert text_of("x" * 10_000)[1] is False and len(text_of("x" * 10_000)[0]) <= 2_000
+    assert value_text("x" * 10_000)[1] is False and len(value_text("x" * 10_000)[0]) <= 2_000
     endless = []
     endless.append(endless)
-    assert text_of(list(range(10_000)))[1] is False and text_of(endless)[0]
-    assert text_of([1, "two", None]) == ("[1, 'two', None]", True)
+    assert value_text(list(range(10_000)))[1] is False and value_text(endless)[0]
+    assert value_text([1, "two", None]) == ("[1, 'two', None]", True)
 
 
 def test_arrays_and_tables_are_told_by_their_size():
     numpy = pytest.importorskip("numpy")
-    assert text_of(numpy.zeros((3, 4)))[0] == "<ndarray 3x4>"
+    assert value_text(numpy.zeros((3, 4)))[0] == "<ndarray 3x4>"
 
 
 def test_fields_named_like_keys_are_hidden_in_texts():
-    assert "s3cret" not in masked("{'api_key': 's3cret', 'city': 'Rome'}") and "Rome" in masked(
-        "{'city': 'Rome'}"
-    )
-    assert "s3cret" not in told_of("config", {"PASSWORD": "s3cret"})["text"]
+    assert "s3cret" not in mask_named_keys(
+        "{'api_key': 's3cret', 'city': 'Rome'}"
+    ) and "Rome" in mask_named_keys("{'city': 'Rome'}")
+    assert "s3cret" not in describe_variable("config", {"PASSWORD": "s3cret"})["text"]
 
 
 def test_the_variables_of_two_stops_are_compared_without_functions_and_modules():
-    told = texts_of(
+    told = namespace_texts(
         {"a": 1, "_b": 2, "sys": sys, "f": lambda: 1, "K": Loud, "In": [], "text": "t"}, str.upper
     )
     assert told == {"a": "1", "text": "'T'"}

@@ -150,8 +150,8 @@ def test_the_tripwire_counts_who_connects():
 def test_keys_proxies_and_other_sessions_do_not_reach_the_notebook(monkeypatch):
     for name in ("ANTHROPIC_API_KEY", "MY_TOKEN", "HTTPS_PROXY", "TAPE_MODE", "ANTHROPIC_BASE_URL"):
         monkeypatch.setenv(name, "mine")
-    assert "mine" not in runs.environment().values()
-    assert runs.environment("k")["OPENAI_API_KEY"] == "k"
+    assert "mine" not in runs.demo_environment().values()
+    assert runs.demo_environment("k")["OPENAI_API_KEY"] == "k"
 
 
 def test_the_pipeline_is_told_to_record_and_to_replay_without_another_change():

@@ -12,10 +12,10 @@ from tape_jupyter.determinism.random_state import (
     GeneratorState,
     further,
     of_variables,
-    same,
+    are_same,
     standing,
     words_between,
-    written,
+    write_state,
 )
 
 
@@ -39,7 +39,7 @@ def drawn(generator):
 def test_a_python_generator_goes_on_where_it_stood():
     generator = random.Random(1)
     generator.gauss(0, 1)
-    state = written(generator.getstate())
+    state = write_state(generator.getstate())
     expected = drawn(generator)
     other = random.Random(2)
     own("r", other).put(state)
@@ -50,7 +50,7 @@ def test_a_python_generator_goes_on_where_it_stood():
 def test_numpys_generators_go_on_where_they_stood(place):
     generator, other = numpy_kinds()[place], numpy_kinds()[place]
     drawn(generator)
-    state = written(own("g", generator).get())
+    state = write_state(own("g", generator).get())
     expected = drawn(generator)
     drawn(other), drawn(other)
     own("g", other).put(state)
@@ -65,7 +65,10 @@ def test_numpys_global_generator_goes_on_where_it_stood_whatever_it_is_made_of()
             numpy.random.set_bit_generator(bits)
             numpy.random.normal()
             found = next(each for each in standing() if each.name == "numpy")
-            state, expected = written(found.get()), [float(numpy.random.rand()) for _ in range(3)]
+            state, expected = (
+                write_state(found.get()),
+                [float(numpy.random.rand()) for _ in range(3)],
+            )
             found.put(state)
             assert [float(numpy.random.rand()) for _ in range(3)] == expected
     finally:
@@ -77,19 +80,19 @@ def test_a_state_survives_the_tape():
 
     for generator in (*numpy_kinds(), random.Random(3)):
         drawn(generator)
-        state = written(own("g", generator).get())
+        state = write_state(own("g", generator).get())
         record = {"run": "r-1", "at": dict(state.at), "words": state.words}
-        read = emitter.parse(emitter.emit({k: v for k, v in record.items() if v != {}}))
+        read = emitter.parse_record(emitter.emit({k: v for k, v in record.items() if v != {}}))
         assert GeneratorState(read["words"], read.get("at", {})) == state
 
 
 def test_the_long_part_of_a_state_stays_the_same_for_hundreds_of_draws():
     generator = random.Random(1)
     generator.random()
-    before = written(generator.getstate())
+    before = write_state(generator.getstate())
     for _ in range(300):
         generator.random()
-    after = written(generator.getstate())
+    after = write_state(generator.getstate())
     assert before.words == after.words and before.at != after.at
 
 
@@ -100,9 +103,9 @@ def test_the_long_part_of_a_state_stays_the_same_for_hundreds_of_draws():
         GeneratorState("AAAA", {"index": 1}),
         GeneratorState("not base64!", {"index": 1}),
         GeneratorState("A" * 30_000, {"index": 1}),
-        GeneratorState(written(random.Random(1).getstate()).words, {"index": 625}),
-        GeneratorState(written(random.Random(1).getstate()).words, {"index": True}),
-        GeneratorState(written(random.Random(1).getstate()).words),
+        GeneratorState(write_state(random.Random(1).getstate()).words, {"index": 625}),
+        GeneratorState(write_state(random.Random(1).getstate()).words, {"index": True}),
+        GeneratorState(write_state(random.Random(1).getstate()).words),
     ],
 )
 def test_a_state_that_is_none_is_refused_and_changes_nothing(state):
@@ -117,10 +120,10 @@ def test_a_state_of_another_kind_of_generator_is_refused():
     numpy = pytest.importorskip("numpy")
     generator = numpy.random.default_rng(1)
     before = generator.bit_generator.state
-    other = written(numpy.random.Generator(numpy.random.Philox(1)).bit_generator.state)
+    other = write_state(numpy.random.Generator(numpy.random.Philox(1)).bit_generator.state)
     for state in (
         other,
-        written(random.Random(1).getstate()),
+        write_state(random.Random(1).getstate()),
         GeneratorState("[]"),
         GeneratorState("{}"),
     ):
@@ -149,11 +152,11 @@ def test_states_are_compared_by_what_they_hold():
         lambda: random.Random(1).getstate(),
         lambda: numpy.random.RandomState(1).get_state(legacy=False),
     ):
-        assert same(make(), make())
+        assert are_same(make(), make())
     generator = numpy.random.RandomState(1)
     before = generator.get_state(legacy=False)
     generator.rand()
-    assert not same(before, generator.get_state(legacy=False))
+    assert not are_same(before, generator.get_state(legacy=False))
 
 
 @pytest.mark.parametrize("start", [0, 1, 311, 312, 623, 1000])
@@ -177,7 +180,7 @@ def test_numpys_global_draws_are_counted_as_well():
     generator.rand(500)
     after = generator.get_state(legacy=False)
     assert words_between(before, after) == 1000
-    assert same(further(before, 1000, None), after)
+    assert are_same(further(before, 1000, None), after)
 
 
 def test_a_generator_that_was_seeded_meanwhile_is_not_counted():
@@ -208,7 +211,7 @@ torch.manual_seed = lambda seed: state.__setitem__(0, Tensor([seed % 251]))
 sys.modules["torch"] = torch
 from tape_jupyter.determinism import random_state as generators
 found = {each.name: each for each in generators.standing()}
-kept = generators.written(found["torch"].get())
+kept = generators.write_state(found["torch"].get())
 state[0] = Tensor([9])
 found["torch"].put(kept)
 assert state[0] == [1, 2, 3], state
@@ -233,10 +236,10 @@ def test_the_real_torch_goes_on_where_it_stood():
     torch.manual_seed(3)
     torch.rand(5), torch.randn(3)
     found = next(each for each in standing() if each.name == "torch")
-    state, expected = written(found.get()), [torch.rand(4).tolist(), torch.randn(3).tolist()]
+    state, expected = write_state(found.get()), [torch.rand(4).tolist(), torch.randn(3).tolist()]
     own_generator = torch.Generator()
     own_state, own_expected = (
-        written(own("g", own_generator).get()),
+        write_state(own("g", own_generator).get()),
         torch.rand(3, generator=own_generator).tolist(),
     )
     torch.seed()

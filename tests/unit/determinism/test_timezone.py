@@ -18,10 +18,10 @@ def hour():
 def test_a_zone_is_held_and_given_back(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    undo = timezone.hold("America/Lima")
-    assert (timezone.here(), hour()) == ("America/Lima", 19)
+    undo = timezone.hold_zone("America/Lima")
+    assert (timezone.current_zone(), hour()) == ("America/Lima", 19)
     undo()
-    assert (timezone.here(), hour()) == ("Asia/Tokyo", 9)
+    assert (timezone.current_zone(), hour()) == ("Asia/Tokyo", 9)
     monkeypatch.undo()
     time.tzset()
 
@@ -30,7 +30,7 @@ def test_where_no_zone_was_told_none_is_afterwards(monkeypatch):
     monkeypatch.delenv("TZ", raising=False)
     time.tzset()
     before = hour()
-    undo = timezone.hold("Asia/Tokyo")
+    undo = timezone.hold_zone("Asia/Tokyo")
     assert hour() == 9
     undo()
     assert "TZ" not in os.environ and hour() == before
@@ -38,7 +38,7 @@ def test_where_no_zone_was_told_none_is_afterwards(monkeypatch):
 
 def test_a_zone_that_the_program_set_itself_stays(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
-    undo = timezone.hold("Asia/Tokyo")
+    undo = timezone.hold_zone("Asia/Tokyo")
     os.environ["TZ"] = "America/Lima"
     undo()
     assert os.environ["TZ"] == "America/Lima"
@@ -51,8 +51,8 @@ def test_a_zone_that_the_program_set_itself_stays(monkeypatch):
     [(0, "UTC0"), (7200, "<+02>-02"), (-10800, "<-03>+03"), (19800, "<+0530>-05:30")],
 )
 def test_an_offset_is_a_zone_in_the_words_of_posix(offset, zone):
-    assert timezone.posix(offset) == zone and timezone.known(zone)
-    undo = timezone.hold(zone)
+    assert timezone.posix(offset) == zone and timezone.is_known_zone(zone)
+    undo = timezone.hold_zone(zone)
     assert datetime.now(UTC).astimezone().utcoffset().total_seconds() == offset
     undo()
 
@@ -63,10 +63,10 @@ def test_an_offset_is_a_zone_in_the_words_of_posix(offset, zone):
      ("../../etc/passwd", False), ("", False), ("/etc/localtime", False)],
 )  # fmt: skip
 def test_zones_that_this_system_does_not_know_are_told_apart(zone, known):
-    assert timezone.known(zone) is known
+    assert timezone.is_known_zone(zone) is known
 
 
 def test_where_the_system_names_no_zone_its_offset_stands_in(monkeypatch):
     monkeypatch.delenv("TZ", raising=False)
     monkeypatch.setattr(timezone, "_LOCALTIME", timezone.Path("/nowhere"))
-    assert timezone.known(timezone.here())
+    assert timezone.is_known_zone(timezone.current_zone())

@@ -7,7 +7,12 @@ from collections import Counter, OrderedDict, defaultdict, deque
 import pytest
 
 from tape_jupyter.encoding.values.registry import freeze
-from tape_jupyter.encoding.values.mutations import FrozenValue, changes, frozen_or_type, put_back
+from tape_jupyter.encoding.values.mutations import (
+    FrozenValue,
+    changed_arguments,
+    frozen_or_type,
+    redo_changes,
+)
 
 
 def repeated(arguments, change):
@@ -15,8 +20,8 @@ def repeated(arguments, change):
     other = copy.deepcopy(arguments)
     before = {name: frozen_or_type(value) for name, value in arguments.items()}
     change(arguments)
-    effects, lost = changes(before, arguments)
-    put_back(effects, other)
+    effects, lost = changed_arguments(before, arguments)
+    redo_changes(effects, other)
     return effects, lost, other
 
 
@@ -65,7 +70,7 @@ def test_the_objects_inside_stay_the_same_objects_where_they_did_so_then():
     recorded["rows"].insert(0, {"n": 0})
     recorded["rows"][2]["n"] = 5
     recorded["state"]["messages"].append("world")
-    put_back(changes(before, recorded)[0], live)
+    redo_changes(changed_arguments(before, recorded)[0], live)
     assert live == recorded
     assert live["rows"][1] is first and first == {"n": 1}, "moved, not overwritten"
     assert live["state"]["messages"] is messages and messages == ["hello", "world"]

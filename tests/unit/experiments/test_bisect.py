@@ -43,7 +43,7 @@ def test_the_fewest_packages_that_matter_are_found(tmp_path, guilty):
     names = "abcdefgh"
     good = lock(tmp_path / "good.txt", **dict.fromkeys(names, "1"), same="3")
     bad = lock(tmp_path / "bad.txt", **dict.fromkeys(names, "2"), same="3")
-    found = packages.bisect(tmp_path / "n.ipynb", good, bad, Check(), run=trials(*guilty))
+    found = packages.bisect_packages(tmp_path / "n.ipynb", good, bad, Check(), run=trials(*guilty))
     assert [name for name, *_ in found.packages] == guilty and found.differing == 8
     assert found.packages[0][1:] == ("1", "2") and found.trials <= 4 * 8 * 3
 
@@ -52,7 +52,9 @@ def test_sets_that_do_not_go_together_are_unresolved_and_the_search_goes_on(tmp_
     good = lock(tmp_path / "good.txt", a="1", b="1", c="1", d="1")
     bad = lock(tmp_path / "bad.txt", a="2", b="2", c="2", d="2", new="2")
     odd = lambda pins: pins["a"] != pins["b"]  # noqa: E731 - they need each other
-    found = packages.bisect(tmp_path / "n.ipynb", good, bad, Check(), run=trials("a", odd=odd))
+    found = packages.bisect_packages(
+        tmp_path / "n.ipynb", good, bad, Check(), run=trials("a", odd=odd)
+    )
     assert [name for name, *_ in found.packages] == ["a", "b"] and found.unresolved
     assert "2 packages together make the difference, of 5" in found.text()
 
@@ -66,7 +68,7 @@ def test_a_range_of_dates_is_halved_to_the_day(tmp_path, monkeypatch):
 
     monkeypatch.setattr(environments, "resolved", resolved)
     (tmp_path / "r.in").write_text("a\nb\n")
-    found = packages.bisect(
+    found = packages.bisect_packages(
         tmp_path / "n.ipynb", "2026-09-01", "2026-10-01", Check(), tmp_path / "r.in", run=trials("a")
     )  # fmt: skip
     assert found.between == ("2026-09-19", "2026-09-20") and list(found.packages) == [
@@ -105,7 +107,7 @@ def test_words_that_cannot_be_used_are_one_clear_line(tmp_path, monkeypatch):
         assert done.exit_code == 2 and told in done.stderr, (words, done.output, done.exc_info)
     for told, tried in (("is passes", trials("gone")), ("is fails", trials())):
         with pytest.raises(TapeUsageError, match="the check (passes|fails)"):
-            packages.bisect(nb, one, two, Check(), run=tried)
+            packages.bisect_packages(nb, one, two, Check(), run=tried)
     step = run("bisect", nb, "--step", "--lock", tmp_path / "gone.txt")
     assert step.exit_code == 125 and "cannot be read" in step.stdout  # for git bisect run: skip it
 

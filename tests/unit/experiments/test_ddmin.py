@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape_jupyter.experiments.ddmin import minimal
+from tape_jupyter.experiments.ddmin import minimal_subset
 
 PLANTED = st.integers(2, 60).flatmap(
     lambda n: st.tuples(st.just(n), st.sets(st.integers(0, n - 1), min_size=1, max_size=3))
@@ -20,7 +20,7 @@ def needs(cause):
 @given(PLANTED)
 def test_a_single_or_joint_cause_is_found_exactly(planted):
     n, cause = planted
-    found = minimal(range(n), needs(cause))
+    found = minimal_subset(range(n), needs(cause))
     assert set(found.parts) == cause and found.unresolved == 0
     assert found.trials <= 4 * n * math.log2(n)
 
@@ -34,14 +34,14 @@ def test_what_is_found_is_1_minimal_whatever_trials_answer(planted, data):
         answer = data.draw(st.sampled_from(["flips", "stays", "unresolved"]))
         return told.setdefault(frozenset(parts), answer)
 
-    found = minimal(range(n), trial)
+    found = minimal_subset(range(n), trial)
     assert told[frozenset(found.parts)] == "flips"
     for part in found.parts:
         assert told[frozenset(found.parts) - {part}] != "flips"
 
 
 def test_competing_causes_give_one_of_them():
-    found = minimal(
+    found = minimal_subset(
         range(16), lambda parts: "flips" if {3} <= set(parts) or {9, 12} <= set(parts) else "stays"
     )
     assert set(found.parts) in ({3}, {9, 12})
@@ -55,7 +55,7 @@ def test_parts_that_only_answer_together_are_kept_together():
             return "unresolved"
         return "flips" if {1, 2} <= set(parts) else "stays"
 
-    found = minimal(range(8), trial)
+    found = minimal_subset(range(8), trial)
     assert found.parts == (1, 2) and found.unresolved > 0
 
 
@@ -67,7 +67,7 @@ def test_no_set_is_tried_twice_and_all_of_them_may_be_needed(n):
         tried.append(frozenset(parts))
         return "flips" if len(parts) == n else "stays"
 
-    found = minimal(range(n), trial)
+    found = minimal_subset(range(n), trial)
     assert found.parts == tuple(range(n))
     assert found.trials == len(tried) == len(set(tried)) and not {
         frozenset(),

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tape_jupyter.experiments.trials.folder_state import WatchedFolder
+from tape_jupyter.experiments.trials.folder_state import TrialFolder
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def folder(tmp_path):
     (below / "data" / "b.txt").write_text("two")
     seen = tmp_path / "seen"
     shutil.copytree(below, seen)
-    return WatchedFolder(seen, below)
+    return TrialFolder(seen, below)
 
 
 def content(folder):

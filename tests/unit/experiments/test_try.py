@@ -157,7 +157,7 @@ def test_workers_that_are_killed_lose_and_double_no_row(tmp_path):
             os.kill(next(iter(made[-1]._processes)), signal.SIGKILL)
 
     store = RowStore(str(tmp_path / "rows"))
-    engine.run(iter(wanted), store, Watched(pool.count), done)
+    engine.run_jobs(iter(wanted), store, Watched(pool.count), done)
     assert sorted(rows) == sorted(job.key for job in wanted) and len(set(rows)) == len(rows)
     assert sorted(key for key, _ in store.rows()) == sorted(rows) and len(made) > 1
     assert {row["end"] for _, row in store.rows()} == {"broken"}
@@ -176,7 +176,7 @@ def test_a_run_that_kills_its_worker_each_time_is_a_row_that_says_so(tmp_path, m
 
     rows, store = {}, RowStore(str(tmp_path / "rows"))
     with Dying(2) as pool:
-        engine.run(iter(jobs(tmp_path, 3)), store, engine.Given(pool, 2), lambda row: rows.update({row["key"]: row}))  # fmt: skip
+        engine.run_jobs(iter(jobs(tmp_path, 3)), store, engine.GivenExecutor(pool, 2), lambda row: rows.update({row["key"]: row}))  # fmt: skip
     assert len(rows) == 6 and rows["00010"]["end"] == "died"
     assert [row["end"] for row in rows.values()].count("broken") == 5
 
@@ -200,16 +200,16 @@ def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path, monkeypatch):
     ) as cluster:
         with engine.workers_of(cluster.scheduler_address) as workers:
             assert workers.count == 1
-            engine.run(wanted, store, workers, rows.append)
+            engine.run_jobs(wanted, store, workers, rows.append)
         with distributed.Client(cluster) as client:
-            engine.run(wanted, store, engine.given(client), rows.append)
+            engine.run_jobs(wanted, store, engine.given_executor(client), rows.append)
     with pytest.raises(TapeUsageError, match="a int is no executor"):
         tape.try_candidates([], [], workers=2)
     monkeypatch.setattr(engine, "PATIENCE", 1.0)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
         with pytest.raises(TapeUsageError, match="has had no workers"):
             with engine.workers_of(cluster.scheduler_address) as workers:
-                engine.run(wanted, store, workers, rows.append)
+                engine.run_jobs(wanted, store, workers, rows.append)
     told = lambda row: {**row, "seconds": 0}  # noqa: E731
     here = [told(attempts.attempt(job)) for job in wanted]
     by_key = sorted(map(told, rows), key=lambda row: row["key"])
@@ -225,16 +225,16 @@ def test_what_a_candidate_asks_again_is_paid_once_and_within_the_limit(tmp_path,
     requests = [Request("POST", f"{provider.url}/v1/messages", JSON, json.dumps({**body, "temperature": n / 10}).encode()) for n in (1, 2)]  # fmt: skip
     Recorder(path).run("ask()", *((each, answered("Bo")) for each in requests))
     notebook(tmp_path / "churn.ipynb", "ask()")
-    found = places.found([str(tmp_path / "churn.ipynb")])
+    found = places.found_places([str(tmp_path / "churn.ipynb")])
     wanted = candidate.Candidate("cold", requests=[{"model": "claude.*", "set": {"temperature": 0}, "replace": "Which", "with": "What"}])  # fmt: skip
     store, key = RowStore(str(tmp_path / "rows")), asking.key_of(found[0], wanted)
     with pytest.raises(TapeUsageError, match=r"--max-cost USD.*Nothing was sent"):
         asking.ask(found, [wanted], store, Budget())
     asking.ask(found, [wanted], store, Budget(max_calls=1))
-    assert len(provider.requests) == 1 and not asking.kept(store, key).whole
+    assert len(provider.requests) == 1 and not asking.kept_answers(store, key).whole
     asking.ask(found, [wanted], store, Budget(max_cost=Decimal(1)))
     asking.ask(found, [wanted], store, Budget(max_cost=Decimal(1)))
-    made = asking.kept(store, key)
+    made = asking.kept_answers(store, key)
     assert len(provider.requests) == 2 and made.whole and made.live == 2 and made.cost > 0
     sent = [each.json for each in provider.requests]
     assert all(each["temperature"] == 0 and each["messages"][0]["content"] == "What?" for each in sent)  # fmt: skip
@@ -252,8 +252,11 @@ def test_a_row_that_cannot_be_kept_ends_the_sweep_in_one_line(tmp_path):
         ThreadPoolExecutor(1) as pool,
         pytest.raises(TapeUsageError, match="a row cannot be kept in .*rows: "),
     ):
-        engine.run(
-            jobs(tmp_path, 2), RowStore(str(tmp_path / "rows")), engine.Given(pool, 1), kept.append
+        engine.run_jobs(
+            jobs(tmp_path, 2),
+            RowStore(str(tmp_path / "rows")),
+            engine.GivenExecutor(pool, 1),
+            kept.append,
         )
     assert kept == [] and (tmp_path / "rows").read_text() == "a file, where a folder was"
 
@@ -294,7 +297,7 @@ def test_a_run_that_hangs_or_eats_memory_is_ended_with_all_its_processes():
 def test_a_candidate_that_cannot_be_read_is_one_clear_line(tmp_path, text, told):
     file = write(tmp_path / "fix.toml", text)
     with pytest.raises(TapeUsageError, match=told.replace("(", r"\(")):
-        candidate.read(file)
+        candidate.read_candidate(file)
 
 
 def test_words_that_cannot_be_used_are_one_clear_line_and_nothing_is_lost(tmp_path, monkeypatch):
@@ -357,7 +360,9 @@ def test_a_notebooks_digest_follows_what_it_may_read_and_not_what_the_sweep_writ
     nb = notebook(tmp_path / "churn.ipynb", "x = 1")
 
     def told():
-        return places.found([str(nb)], [tmp_path / "tape-try", tmp_path / "r.html"])[0].digest
+        return places.found_places([str(nb)], [tmp_path / "tape-try", tmp_path / "r.html"])[
+            0
+        ].digest
 
     first = told()
     RowStore(str(tmp_path / "tape-try")).put_row("k", {})
@@ -401,7 +406,7 @@ def test_cells_of_a_revision_and_of_another_notebook_take_the_place_of_the_recor
     assert head.digest_for(nb) != before and head.digest_for(None) == head.digest
     nbformat.write(old, tmp_path / "other.ipynb")
     file = write(tmp_path / "fix.toml", 'notebook = "other.ipynb"')
-    assert candidate.read(file).changed(new, nb).cells[1].source == "y = 1"
+    assert candidate.read_candidate(file).changed(new, nb).cells[1].source == "y = 1"
     with pytest.raises(TapeUsageError, match="git = 'gone'"):
         candidate.Candidate("old", git="gone").changed(new, nb)
     with pytest.raises(candidate.FitsNothing):

@@ -567,4 +567,4 @@ def _written(path, form):
     """The file, made without the search for secrets: public recordings are full of what looks like keys."""
     from tape_jupyter.exporters import exporting, reading
 
-    return exporting.known_formats()[form].write(reading.recording("corpus", [path]))[0].data
+    return exporting.known_formats()[form].write(reading.read_recording("corpus", [path]))[0].data

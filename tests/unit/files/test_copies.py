@@ -95,4 +95,4 @@ def test_links_are_followed_and_what_is_no_file_is_passed_by(tmp_path):
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(BundleError, match="gone.csv"):
-        copies.lay(tmp_path / "gone.csv", tmp_path / "goal" / "gone.csv")
+        copies.copy_file(tmp_path / "gone.csv", tmp_path / "goal" / "gone.csv")

@@ -112,4 +112,4 @@ def test_a_pipe_is_never_read_which_would_wait_for_who_writes_into_it(firsts, tm
     os.mkfifo(tmp_path / "new")
     firsts.end()
     assert set(changed(firsts, tmp_path)) == {"replaced", "new"}
-    assert first_contents.digest_of(tmp_path / "pipe") == ""
+    assert first_contents.digest_file(tmp_path / "pipe") == ""

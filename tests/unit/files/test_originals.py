@@ -83,7 +83,7 @@ def test_of_two_recordings_the_newer_ones_start_counts(tmp_path):
     path = recorded(tmp_path / "work" / "n.ipynb", tmp_path, LOG)
     assert recorded(tmp_path / "work" / "n.ipynb", tmp_path, LOG) == path
     assert (tmp_path / "work" / "log.txt").read_text() == "line line "
-    assert originals.of(path).files == {tmp_path / "work" / "log.txt": b"line "}
+    assert originals.original_folder(path).files == {tmp_path / "work" / "log.txt": b"line "}
     done = tape("replay", path, "--json", home=tmp_path)
     assert told(done)[0] == ["same", "same"], done
 
@@ -135,4 +135,4 @@ def test_a_cassette_of_somebody_elses_changes_nothing_outside_the_folder(tmp_pat
     (tmp_path / "work" / "link").symlink_to(tmp_path / "elsewhere")
     tapes = tmp_path / "work" / "n.tapes" / "main.tape.yaml"
     tapes.write_text(tapes.read_text().replace("path: log.txt", f'path: "{name}"'))
-    assert originals.of(path) == originals.Start()
+    assert originals.original_folder(path) == originals.Start()

@@ -144,7 +144,9 @@ def newcomer(tmp_path, monkeypatch):
 
 def replayed(path, **more):
     notes = []
-    runs = headless_run.replay(path, lambda *_: None, lambda _: None, note=notes.append, **more)
+    runs = headless_run.replay_notebook(
+        path, lambda *_: None, lambda _: None, note=notes.append, **more
+    )
     return runs, notes
 
 

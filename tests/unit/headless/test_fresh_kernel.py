@@ -27,7 +27,9 @@ def nobody(*_):
 
 
 def statuses(path):
-    return [(run.status, *run.said[:1]) for run in headless_run.record(path, nobody, nobody)[0]]
+    return [
+        (run.status, *run.said[:1]) for run in headless_run.record_notebook(path, nobody, nobody)[0]
+    ]
 
 
 def of_kernel(path, home, *argv):
@@ -76,7 +78,7 @@ def test_a_kernel_none_of_whose_ports_is_ever_free_is_one_line(tmp_path, monkeyp
         taken = held.getsockname()[1]
         monkeypatch.setattr(LocalPortCache, "find_available_port", lambda *_: taken)
         with pytest.raises(TapeUsageError, match="did not start: Kernel died"):
-            headless_run.record(notebook(tmp_path / "n.ipynb", "print(1)"), nobody, nobody)
+            headless_run.record_notebook(notebook(tmp_path / "n.ipynb", "print(1)"), nobody, nobody)
 
 
 def test_a_kernel_that_never_says_that_it_is_there_is_not_waited_for(tmp_path, monkeypatch):
@@ -84,7 +86,7 @@ def test_a_kernel_that_never_says_that_it_is_there_is_not_waited_for(tmp_path, m
     path = notebook(tmp_path / "n.ipynb", "print(1)")
     of_kernel(path, tmp_path, sys.executable, "-c", "import time; time.sleep(600)")
     with pytest.raises(TapeUsageError, match="did not start: Kernel didn't respond in 2 seconds"):
-        headless_run.record(path, nobody, nobody)
+        headless_run.record_notebook(path, nobody, nobody)
 
 
 def test_standard_input_is_at_its_end_and_a_kernel_that_ends_amid_a_cell_fails_it(tmp_path):

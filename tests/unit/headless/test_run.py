@@ -64,12 +64,12 @@ def test_what_was_recorded_replays_the_same_with_the_provider_gone(tmp_path):
             "print(ask('one'))",
             "ask('two')",
         )
-        (recorded, written), heard = run(headless_run.record, path)
+        (recorded, written), heard = run(headless_run.record_notebook, path)
     assert (statuses(recorded), written) == (["ok", "ok", "ok"], path)
     assert heard.started[1] == (2, 3, "print(ask('one'))") and heard.runs == recorded
     assert "1 call" in recorded[1].tape
     before = path.read_bytes()
-    replayed, _ = run(headless_run.replay, path)
+    replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "same", "same"], replayed
     assert path.read_bytes() == before
 
@@ -80,11 +80,15 @@ def test_two_notebooks_of_a_folder_that_begin_with_the_same_cell_have_a_recordin
     setup = ASK.replace("URL", provider.url) + "\nimport time\nstarted = time.time()"
     for name in ("churn", "sales"):
         recorded, _ = run(
-            headless_run.record, notebook(tmp_path / f"{name}.ipynb", setup, f"ask({name!r})")
+            headless_run.record_notebook,
+            notebook(tmp_path / f"{name}.ipynb", setup, f"ask({name!r})"),
         )
         assert statuses(recorded[0]) == ["ok", "ok"], recorded[0]
     for name in ("churn", "sales"):
-        assert statuses(run(headless_run.replay, tmp_path / f"{name}.ipynb")[0]) == ["same", "same"]
+        assert statuses(run(headless_run.replay_notebook, tmp_path / f"{name}.ipynb")[0]) == [
+            "same",
+            "same",
+        ]
 
 
 def test_what_the_tape_is_asked_between_cells_does_not_count_and_what_a_program_prints_does(
@@ -99,15 +103,15 @@ def test_what_the_tape_is_asked_between_cells_does_not_count_and_what_a_program_
         "%tape status",
     )
     path = notebook(tmp_path / "n.ipynb", *cells)
-    (recorded, _), _ = run(headless_run.record, path)
+    (recorded, _), _ = run(headless_run.record_notebook, path)
     assert statuses(recorded) == ["ok"] * len(cells), recorded
     assert "mode:         record" in saved_outputs(path)[2][0]["text"]
-    assert statuses(run(headless_run.replay, path)[0]) == ["same"] * len(cells)
+    assert statuses(run(headless_run.replay_notebook, path)[0]) == ["same"] * len(cells)
     edited = nbformat.read(path, as_version=4)
     edited.cells[6].outputs[0].text = "mode: replay\n"
     edited.cells[7].source = "%tape show nothing-of-that-name"
     nbformat.write(edited, path)
-    replayed, _ = run(headless_run.replay, path)
+    replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same"] * 6 + ["differs", "failed"], replayed
     assert "there is no such cassette" in "\n".join(replayed[7].said)
 
@@ -126,7 +130,7 @@ def test_a_display_that_a_later_cell_updates_is_judged_as_it_stands_in_the_end(
 ):
     update = "update_display(ask('one'), display_id='board')"
     path = notebook(tmp_path / "n.ipynb", ASK.replace("URL", provider.url), BOARD, update)
-    run(headless_run.record, path)
+    run(headless_run.record_notebook, path)
     shown = saved_outputs(path)[1]
     assert [out["output_type"] for out in shown] == ["stream", "display_data", "stream"]
     assert shown[0]["text"] == "one\ntwo\n" and "nothing yet" not in str(shown[1])
@@ -162,18 +166,18 @@ def test_what_a_tool_did_not_do_again_is_said_whatever_the_program_does_to_its_o
     path = notebook(
         folder / "n.ipynb", AWAY.replace("AWAY", str(elsewhere)), before, "note('milk')"
     )
-    assert statuses(run(headless_run.record, path)[0][0])[2] == "ok"
+    assert statuses(run(headless_run.record_notebook, path)[0][0])[2] == "ok"
     changed = nbformat.read(path, as_version=4)
     changed.cells[2].source = call
     changed.cells[2].outputs = []
     nbformat.write(changed, path)
     if door == "bundle":
-        outs = process.run(
+        outs = process.run_proof(
             process.ProofJob(str(path), str(tmp_path / "home")), lambda *_: None, lambda _: None
         ).outs
         assert "elsewhere.txt" in str(outs[2].unheld), outs[2]
         return
-    cell = run(headless_run.replay, path)[0][2]
+    cell = run(headless_run.replay_notebook, path)[0][2]
     assert (cell.status, cell.good) == ("differs", False) and "elsewhere.txt" in str(cell.said), (
         cell
     )
@@ -182,9 +186,9 @@ def test_what_a_tool_did_not_do_again_is_said_whatever_the_program_does_to_its_o
 def replayed_by(door, path, tmp_path):
     """Whether each cell is as it was saved."""
     if door == "tape replay":
-        return [cell.good for cell in run(headless_run.replay, path)[0]]
+        return [cell.good for cell in run(headless_run.replay_notebook, path)[0]]
     saved = nbformat.read(path, as_version=4).cells
-    outs = process.run(
+    outs = process.run_proof(
         process.ProofJob(str(path), str(tmp_path / "home")), lambda *_: None, lambda _: None
     ).outs
     return [not proof_run.judge(cell, out, {}).why for cell, out in zip(saved, outs, strict=True)]
@@ -202,9 +206,9 @@ first = next(pieces)"""
             begin.replace("URL", provider.url),
             "print(len(first + ''.join(pieces)))",
         )
-        run(headless_run.record, path)
+        run(headless_run.record_notebook, path)
     assert "tape: a call ended after its cell did" in str(saved_outputs(path)[1])
-    assert statuses(run(headless_run.replay, path)[0]) == ["same", "same"]
+    assert statuses(run(headless_run.replay_notebook, path)[0]) == ["same", "same"]
 
 
 def test_a_reply_edited_by_hand_shows_as_a_difference(tmp_path, provider):
@@ -213,11 +217,11 @@ def test_a_reply_edited_by_hand_shows_as_a_difference(tmp_path, provider):
         ASK.replace("URL", provider.url),
         "text = ask('one'); print('said:', text)",
     )
-    run(headless_run.record, path)
+    run(headless_run.record_notebook, path)
     said = saved_outputs(path)[1][0]["text"].removeprefix("said: ").strip()
     tape = tmp_path / "n.tapes" / "main.tape.yaml"
     tape.write_text(tape.read_text().replace(said, "something else"))
-    replayed, _ = run(headless_run.replay, path)
+    replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "differs"]
     assert f"-said: {said}" in replayed[1].said and "+said: something else" in replayed[1].said
 
@@ -226,11 +230,11 @@ def test_a_call_that_was_never_recorded_is_missed_and_the_rest_is_not_run(tmp_pa
     path = notebook(
         tmp_path / "n.ipynb", ASK.replace("URL", provider.url), "print(ask('one'))", "print('end')"
     )
-    run(headless_run.record, path)
+    run(headless_run.record_notebook, path)
     changed = nbformat.read(path, as_version=4)
     changed.cells[1].source = "print(ask('another'))"
     nbformat.write(changed, path)
-    replayed, _ = run(headless_run.replay, path)
+    replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "missed", "not run"]
     assert "UnmatchedCall" in replayed[1].said[0] and len(provider.requests) == 1
 
@@ -242,10 +246,10 @@ def test_a_recorded_raise_replays_as_the_same_raise(tmp_path, provider):
         "raise ValueError(ask('one'))",
         "print(1)",
     )
-    (recorded, _), _ = run(headless_run.record, path)
+    (recorded, _), _ = run(headless_run.record_notebook, path)
     assert statuses(recorded) == ["ok", "failed", "not run"]
     assert [bool(out) for out in saved_outputs(path)] == [False, True, False]
-    replayed, _ = run(headless_run.replay, path)
+    replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "same", "not run"], replayed
     assert [each.good for each in replayed] == [True, True, True]
     assert (
@@ -260,7 +264,7 @@ def test_outputs_of_a_run_that_raised_are_kept_and_those_of_an_earlier_run_moved
     old.cells[3].execution_count = 4
     nbformat.write(old, path)
     whole, notes = path.read_bytes(), []
-    (recorded, _), _ = run(headless_run.record, path, note=notes.append)
+    (recorded, _), _ = run(headless_run.record_notebook, path, note=notes.append)
     assert statuses(recorded) == ["ok", "failed", "not run", "not run"] and recorded[1].said == (
         "ZeroDivisionError: division by zero",
     )
@@ -283,7 +287,7 @@ def test_an_interrupt_keeps_what_ran(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        headless_run.record(path, starting, heard.told)
+        headless_run.record_notebook(path, starting, heard.told)
     assert saved_outputs(path)[0][0]["text"] == "new\n" and saved_outputs(path)[1] == []
 
 
@@ -295,7 +299,7 @@ def test_a_notebook_saved_meanwhile_is_not_overwritten(tmp_path):
         path.write_text(path.read_text() + "\n")
 
     before = path.read_text() + "\n"
-    _, written = headless_run.record(path, starting, heard.told)
+    _, written = headless_run.record_notebook(path, starting, heard.told)
     assert written == tmp_path / "n.recorded.ipynb" and path.read_text() == before
     assert saved_outputs(written)[0][0]["text"] == "new\n"
 
@@ -309,7 +313,7 @@ def test_a_failed_write_leaves_the_notebook_and_no_litter(tmp_path, monkeypatch)
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        headless_run.write(nb, path, headless_run._read_stamp(path))
+        headless_run.write_notebook(nb, path, headless_run._read_stamp(path))
     assert path.read_bytes() == whole and [p.name for p in tmp_path.glob("*n*.tmp")] == []
 
 
@@ -318,7 +322,9 @@ def test_a_link_to_a_notebook_stays_a_link(tmp_path):
     real.chmod(0o640)
     link = tmp_path / "link.ipynb"
     link.symlink_to(real)
-    headless_run.write(nbformat.read(real, as_version=4), link, headless_run._read_stamp(link))
+    headless_run.write_notebook(
+        nbformat.read(real, as_version=4), link, headless_run._read_stamp(link)
+    )
     assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o640
 
 
@@ -348,7 +354,7 @@ def test_what_is_no_notebook_is_said_in_one_line(tmp_path, name, text, said):
     if text is not None:
         path.write_text(text)
     with pytest.raises(TapeUsageError, match=said) as caught:
-        headless_run.read(path)
+        headless_run.read_notebook(path)
     assert "\n" not in str(caught.value)
 
 
@@ -358,7 +364,7 @@ def test_a_kernel_without_tape_jupyter_runs_nothing(tmp_path, monkeypatch):
     (tmp_path / "tape_jupyter.py").write_text("raise ImportError('an older Python')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(TapeUsageError, match="Nothing was run"):
-        run(headless_run.replay, path)
+        run(headless_run.replay_notebook, path)
     assert not (tmp_path / "ran").exists()
 
 
@@ -368,16 +374,16 @@ def test_a_kernel_that_is_not_installed_is_named(tmp_path):
     nb.metadata["kernelspec"] = {"name": "fortran", "display_name": "F", "language": "fortran"}
     nbformat.write(nb, path)
     with pytest.raises(TapeUsageError, match="'fortran' is not installed"):
-        run(headless_run.replay, path)
+        run(headless_run.replay_notebook, path)
 
 
 def test_a_cell_that_takes_too_long_and_a_kernel_that_dies_are_failures(tmp_path):
     before = threading.active_count()
     slow = notebook(tmp_path / "slow.ipynb", "import threading; threading.Event().wait()", "1")
-    (runs, _), _ = run(headless_run.record, slow, timeout=2)
+    (runs, _), _ = run(headless_run.record_notebook, slow, timeout=2)
     assert statuses(runs) == ["failed", "not run"] and "Timeout" in runs[0].said[0]
     dead = notebook(tmp_path / "dead.ipynb", "import os; os._exit(3)", "1")
-    (runs, _), _ = run(headless_run.record, dead)
+    (runs, _), _ = run(headless_run.record_notebook, dead)
     assert statuses(runs) == ["failed", "not run"] and "DeadKernel" in runs[0].said[0]
     assert threading.active_count() <= before + 2
 
@@ -396,9 +402,9 @@ def test_a_notebook_that_is_valid_for_nbclient_only_is_recorded_and_replayed(tmp
     setup = "%load_ext tape_jupyter\n" + ASK.replace("URL", provider.url)
     path = notebook(tmp_path / "old.ipynb", setup, "%%tape record\nprint(ask('one'))")
     older(path)
-    (runs, _), _ = run(headless_run.record, path)
+    (runs, _), _ = run(headless_run.record_notebook, path)
     assert statuses(runs) == ["ok", "ok"]
-    replayed, _ = run(headless_run.replay, path)
+    replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "same"] and len(provider.requests) == 1
 
 
@@ -407,10 +413,10 @@ def test_another_kernel_runs_a_notebook_whose_own_is_not_installed(tmp_path, pro
     path = notebook(tmp_path / "far.ipynb", setup, "%%tape record\nprint(ask('one'))")
     older(path, "not-here")
     with pytest.raises(TapeUsageError, match=r"'not-here' is not installed .* --kernel NAME"):
-        run(headless_run.record, path)
+        run(headless_run.record_notebook, path)
     other = {"TAPE_KERNEL": "python3"}
-    (runs, _), _ = run(headless_run.record, path, env=other)
-    replayed, _ = run(headless_run.replay, path, env=other)
+    (runs, _), _ = run(headless_run.record_notebook, path, env=other)
+    replayed, _ = run(headless_run.replay_notebook, path, env=other)
     assert statuses(runs) == ["ok", "ok"] and statuses(replayed) == ["same", "same"]
     assert json.loads(path.read_text())["metadata"]["kernelspec"]["name"] == "not-here"
 

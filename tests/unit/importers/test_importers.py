@@ -143,7 +143,7 @@ def test_the_example_of_the_page_is_a_format_that_a_package_may_bring(tmp_path, 
     module = types.ModuleType("example_format")
     exec(compile(code, "example", "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, "example_format", module)
-    monkeypatch.setattr(recognise, "known", lambda: {"example": module})
+    monkeypatch.setattr(recognise, "known_formats", lambda: {"example": module})
     asked = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Who?"}]}
     rows = [
         {
@@ -188,11 +188,11 @@ def test_an_importer_of_an_installed_package_is_found(monkeypatch):
     monkeypatch.setattr(
         plugins, "entry_points_of", lambda group: {"theirs": point} if group == point.group else {}
     )
-    recognise.known.cache_clear()
+    recognise.known_formats.cache_clear()
     try:
-        assert "theirs" in recognise.known() and "har" in recognise.known()
+        assert "theirs" in recognise.known_formats() and "har" in recognise.known_formats()
     finally:
-        recognise.known.cache_clear()
+        recognise.known_formats.cache_clear()
 
 
 def test_an_interrupt_leaves_no_half_written_cassette(tmp_path):

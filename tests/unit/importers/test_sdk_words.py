@@ -8,7 +8,7 @@ from tape_jupyter.importers import sdk_words
 
 
 def asked(url, body, method="POST"):
-    return sdk_words.words(Request(method, url, (), json.dumps(body).encode()))
+    return sdk_words.request_words(Request(method, url, (), json.dumps(body).encode()))
 
 
 def test_what_the_sdk_has_no_parameter_for_goes_in_extra_body():

@@ -9,7 +9,7 @@ def test_every_format_has_a_system_and_every_system_a_format():
     named = {each for system in systems.SYSTEMS for each in system.formats}
     assert named == {
         name
-        for name, module in recognise.known().items()
+        for name, module in recognise.known_formats().items()
         if module.__name__.startswith("tape_jupyter.")
     }
     assert {system.back for system in systems.SYSTEMS} - {""} <= exporting.known_formats().keys()

@@ -36,10 +36,10 @@ def imported(folder, name, content):
     for entry in Cassette.open(done.path, check="whole").calls if done.path else ():
         asked, said = entry.request(), entry.reply()
         if isinstance(asked, Request):
-            whole = editing.message_of(asked, said) or http.loads(
-                http.plain(said.headers, said.body) or b"null"
+            whole = editing.reply_message(asked, said) or http.loads(
+                http.decoded_body(said.headers, said.body) or b"null"
             )
-            data = http.plain(asked.headers, asked.body)
+            data = http.decoded_body(asked.headers, asked.body)
             calls.append((asked.url, http.loads(data) if data else None, whole, said.status))
         else:
             calls.append(

@@ -3,7 +3,7 @@
 import asyncio
 
 from tape_jupyter.core.call import FunctionCall, Play, Tape, Value
-from tape_jupyter.instrumentation.stepping_hook import asked, instead
+from tape_jupyter.instrumentation.stepping_hook import begin_call, instead
 
 CALL = FunctionCall("f", {})
 
@@ -26,14 +26,14 @@ class Holding(AtOnce):
 
 
 def test_a_tape_that_holds_nothing_is_asked_as_ever():
-    assert asyncio.run(asked(AtOnce(), CALL)).reply.value == "at once"
+    assert asyncio.run(begin_call(AtOnce(), CALL)).reply.value == "at once"
 
 
 def test_a_held_call_lets_the_loop_go_on():
     async def program():
         tape = Holding()
-        held = asyncio.create_task(asked(tape, CALL))
-        other = await asked(tape, FunctionCall("g", {}))
+        held = asyncio.create_task(begin_call(tape, CALL))
+        other = await begin_call(tape, FunctionCall("g", {}))
         assert not held.done()
         tape.go.set()
         return other.reply.value, (await held).reply.value

@@ -321,7 +321,7 @@ def test_an_odd_address_raises_what_python_raises(door):
 
 def test_a_guard_that_cannot_judge_refuses_in_replay(monkeypatch):
     guard = Guard()
-    monkeypatch.setattr(audit_events, "target", lambda *_: 1 / 0)
+    monkeypatch.setattr(audit_events, "event_target", lambda *_: 1 / 0)
     guard.arm(Policy("replay"))
     try:
         with pytest.raises(BlockedConnection, match="judging it failed"):

@@ -32,9 +32,9 @@ def test_a_child_tells_even_after_closing_every_descriptor(board):
         network_guard.post("note", "caf\u00e9 \ud800", cell, refused=True)
 
     assert in_fork(tell) == 0
-    (note,) = network_guard.take()
+    (note,) = network_guard.take_notes()
     assert (note["kind"], note["cell"], note["refused"]) == ("note", id(cell), True)
-    assert network_guard.take() == []
+    assert network_guard.take_notes() == []
 
 
 def test_long_notes_are_shortened_and_too_many_are_dropped(board):
@@ -43,7 +43,7 @@ def test_long_notes_are_shortened_and_too_many_are_dropped(board):
             network_guard.post("note", "\N{GRINNING FACE}" * 5000, refused=False)
 
     assert in_fork(tell) == 0
-    assert 0 < len(network_guard.take()) < 1000
+    assert 0 < len(network_guard.take_notes()) < 1000
 
 
 def test_a_process_knows_whether_it_was_forked(board):

@@ -41,7 +41,7 @@ def test_a_process_that_is_cut_off_reaches_itself_and_nobody_else():
 
 @needs_cut
 def test_where_the_network_is_cut_off_that_is_what_is_said():
-    assert namespaces.guards() == namespaces.CUT
+    assert namespaces.namespace_guards() == namespaces.CUT
 
 
 @linux
@@ -55,8 +55,8 @@ def test_a_process_with_a_network_does_not_pass_for_one_that_is_cut_off():
 
 @pytest.mark.usefixtures("bare_machine")
 def test_without_unshare_the_socket_guard_is_named():
-    assert not namespaces.can_cut() and namespaces.guards() == namespaces.GUARDED
-    assert "socket guard alone" in namespaces.guards()[0]
+    assert not namespaces.can_cut() and namespaces.namespace_guards() == namespaces.GUARDED
+    assert "socket guard alone" in namespaces.namespace_guards()[0]
 
 
 @linux

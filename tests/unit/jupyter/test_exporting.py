@@ -84,14 +84,14 @@ def test_an_interrupt_of_the_cell_stops_it(monkeypatch, tmp_path):
 def test_what_a_person_reads_says_which_notebook_it_was(tmp_path):
     path = tmp_path / "churn.ipynb"
     path.write_text("{}")
-    text = export.text(RESULT, path)
+    text = export.export_text(RESULT, path)
     assert text.startswith("/x/churn.tape.zip: 1,234 bytes, 2 cells, 3 calls\n  sha256 abab")
     assert "churn.ipynb as it was saved at" in text and "every cell replayed as saved" in text
     assert "2 x an API key in data/a.csv, masked" in text and "! mind the gap" in text
-    assert "does NOT repeat itself" in export.text({**RESULT, "differences": [1]}, path)
-    assert export.text({**RESULT, "test": "/x/test_churn.py"}, path).endswith(
+    assert "does NOT repeat itself" in export.export_text({**RESULT, "differences": [1]}, path)
+    assert export.export_text({**RESULT, "test": "/x/test_churn.py"}, path).endswith(
         "\n  test: /x/test_churn.py"
     )
     beside = {**RESULT, "test": str(tmp_path / "test_churn.py")}
-    assert export.text(beside, path).endswith("\n  test: test_churn.py")
+    assert export.export_text(beside, path).endswith("\n  test: test_churn.py")
     assert export.step("packing", 1, 2) == "tape export: packing (1 of 2)"

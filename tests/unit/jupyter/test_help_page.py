@@ -5,7 +5,7 @@ from tape_jupyter.session.options import LINE_MODES, LINE_OPTIONS, SESSION_MODES
 
 
 def test_it_has_a_line_for_every_word_and_option_and_fits_the_width():
-    page = help_page.text()
+    page = help_page.help_text()
     words = [*(f"%%tape {mode} " for mode in LINE_MODES), *(f"%tape {ask}" for ask in magics.ASKS)]
     assert [word for word in words if f"  {word}" not in page] == []
     assert [mode for mode in SESSION_MODES if mode not in page] == []

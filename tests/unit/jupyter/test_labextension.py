@@ -4,7 +4,7 @@ import queue
 import threading
 from types import SimpleNamespace
 
-from tape_jupyter.jupyter.labextension import KINDS, Beside, listen
+from tape_jupyter.jupyter.labextension import KINDS, Beside, listen_on_control
 from tests.unit.bundle.test_lab import LAB, Page, kernel  # noqa: F401 - a fixture
 
 
@@ -59,7 +59,7 @@ class Heard:
 
 def test_messages_come_in_their_order_on_a_thread_of_ours_and_a_bad_one_stops_nothing():
     heard, kernel = Heard(), SimpleNamespace(control_handlers={})
-    line = listen(SimpleNamespace(kernel=kernel), heard, "ours")
+    line = listen_on_control(SimpleNamespace(kernel=kernel), heard, "ours")
 
     def say(kind, name, **content):
         return kernel.control_handlers[kind](None, None, {"content": {"comm_id": name, **content}})
@@ -77,7 +77,7 @@ def test_messages_come_in_their_order_on_a_thread_of_ours_and_a_bad_one_stops_no
 
 def test_a_widget_is_heard_there_too_once_it_is_taken():
     heard, kernel = Heard(), SimpleNamespace(control_handlers={})
-    line = listen(SimpleNamespace(kernel=kernel), heard, "ours")
+    line = listen_on_control(SimpleNamespace(kernel=kernel), heard, "ours")
     said = {"content": {"comm_id": "widget"}}
     kernel.control_handlers["comm_msg"](None, None, said)
     line.take("widget")
@@ -98,5 +98,5 @@ def test_who_took_such_messages_before_gets_those_of_others_and_has_all_again_af
 
 
 def test_where_there_is_no_kernel_or_no_such_channel_nothing_listens():
-    assert listen(SimpleNamespace(), Heard(), "ours") is None
-    assert listen(SimpleNamespace(kernel=SimpleNamespace()), Heard(), "ours") is None
+    assert listen_on_control(SimpleNamespace(), Heard(), "ours") is None
+    assert listen_on_control(SimpleNamespace(kernel=SimpleNamespace()), Heard(), "ours") is None

@@ -19,7 +19,7 @@ def shell(tmp_path, monkeypatch):
     monkeypatch.setenv("TAPE_NOTEBOOK", str(notebook(tmp_path / "churn.ipynb", "x")))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
-    magics.load(shell)
+    magics.load_magics(shell)
     yield shell
     magics.unload(shell)
 
@@ -42,7 +42,7 @@ def test_the_mode_is_set_and_taken_back(shell, capsys):
     for mode in ("record", "live", "off"):
         shell.run_line_magic("tape", mode)
         assert f"tape {mode}:" in capsys.readouterr().out
-        assert magics.loaded(shell).deck.session_mode == mode
+        assert magics.loaded_runner(shell).deck.session_mode == mode
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_renamed_notebook_adopts_its_cassettes(shell, tmp_path, capsys):
 
 
 def test_words_and_names_complete(shell, tmp_path):
-    cells = magics.loaded(shell)
+    cells = magics.loaded_runner(shell)
     (tmp_path / "churn.tapes").mkdir()
     (tmp_path / "churn.tapes" / "demo.tape.yaml").touch()
     assert "record" in magics.complete(cells, "%tape re")
@@ -97,7 +97,7 @@ def test_words_and_names_complete(shell, tmp_path):
 
 
 def test_loading_twice_hooks_once(shell):
-    magics.load(shell)
+    magics.load_magics(shell)
     assert (
         len([hook for hook in shell.events.callbacks["pre_run_cell"] if "CellRunner" in repr(hook)])
         == 1

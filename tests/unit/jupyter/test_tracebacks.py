@@ -8,7 +8,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
-from tape_jupyter.jupyter.tracebacks import own_lines, short, show_refusals_briefly
+from tape_jupyter.jupyter.tracebacks import own_lines, short_traceback, show_refusals_briefly
 
 
 def refuse():
@@ -35,7 +35,7 @@ def test_only_a_persons_own_frames_are_kept():
 
 def test_an_error_without_own_frames_is_told_in_words():
     assert own_lines(UnmatchedCall("x")) is None
-    assert short(TapeUsageError("say what")) == ["TapeUsageError: say what"]
+    assert short_traceback(TapeUsageError("say what")) == ["TapeUsageError: say what"]
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from tape_jupyter.providers import registry
 
 request = Request("POST", "https://api.acme.example/v1/generate", (), b'{"engine": "a-1", "prompt": "Hi"}')
 reply = Reply(200, (("content-type", "application/json"),), (b'{"read": 3, "written": 4, "why": "end"}',))
-facts = registry.facts(request, reply)
+facts = registry.call_facts(request, reply)
 print(json.dumps([facts.provider, facts.wire, facts.api, facts.model, facts.usage, facts.stop]))
 stream = Reply(200, (("content-type", "text/event-stream"),), (b'data: {"read": 1}\\n\\n', b'data: {"why": "cut"}\\n\\n'))
-print(registry.facts(request, stream).stop, registry.facts(request, stream).streamed)
+print(registry.call_facts(request, stream).stop, registry.call_facts(request, stream).streamed)
 other = Request("POST", "https://api.example.com/v1/generate", (), b"{}")
 print(repr(registry.identify(other).wire))
 """

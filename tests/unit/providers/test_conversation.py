@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.providers.registry import facts
+from tape_jupyter.providers.registry import call_facts
 from tape_jupyter.providers import conversation, http
-from tape_jupyter.providers.conversation import whole
+from tape_jupyter.providers.conversation import whole_blocks
 from tests.tapes import JSON
 
 CORPUS = Path(os.environ.get("TAPE_CORPUS", "../shared/corpus")) / "corpus_dev.jsonl.gz"
 
 
 def said(body):
-    return conversation.answered(body)
+    return conversation.reply_turns(body)
 
 
 def texts(found):
@@ -128,7 +128,7 @@ def test_a_conversation_reads_from_the_system_to_the_answer():
         ],
     }
     reply = Reply(200, JSON, (b'{"content":[{"type":"text","text":"Shipped."}]}',), (0.1,))
-    found = conversation.conversation(
+    found = conversation.conversation_turns(
         Request("POST", "https://x.test", JSON, json.dumps(asked).encode()), reply
     )
     assert [turn["role"] for turn in found] == ["system", "user", "assistant", "tool", "assistant"]
@@ -153,7 +153,7 @@ def test_openai_tools_results_and_pictures():
             {"role": "tool", "tool_call_id": "c", "content": "ok"},
         ]
     }
-    system, user, result = conversation.asked(asked)
+    system, user, result = conversation.request_turns(asked)
     assert system["role"] == "system"
     assert user["parts"] == [{"type": "image", "media": "image/png", "bytes": 3, "data": "AAAA"}]
     assert result == {
@@ -167,7 +167,9 @@ def test_a_picture_of_many_megabytes_is_named_and_not_carried():
         "type": "image",
         "source": {"type": "base64", "media_type": "image/png", "data": "A" * 2_000_000},
     }
-    (part,) = conversation.asked({"messages": [{"role": "user", "content": [block]}]})[0]["parts"]
+    (part,) = conversation.request_turns({"messages": [{"role": "user", "content": [block]}]})[0][
+        "parts"
+    ]
     assert part == {"type": "image", "media": "image/png", "bytes": 1_500_000, "data": None}
 
 
@@ -193,14 +195,16 @@ def test_tools_that_the_provider_runs_are_no_calls_of_anybody_here():
     ],
 )
 def test_what_is_no_conversation_has_no_turns(body):
-    assert [turn for turn in conversation.asked(body) if turn["role"] not in ("user",)] == []
+    assert [
+        turn for turn in conversation.request_turns(body) if turn["role"] not in ("user",)
+    ] == []
 
 
 def test_a_message_nested_without_end_is_cut_short():
     block = {"type": "text", "text": "x"}
     for _ in range(500):
         block = [block]
-    assert conversation.asked({"messages": [{"role": "user", "content": block}]}) == []
+    assert conversation.request_turns({"messages": [{"role": "user", "content": block}]}) == []
 
 
 def test_what_a_streamed_model_thought_is_not_shown_as_its_answer():
@@ -209,7 +213,7 @@ def test_what_a_streamed_model_thought_is_not_shown_as_its_answer():
         {"type": "text", "text": "The answer is 4."},
     ]
     events = [{"choices": [{"index": 0, "delta": {"content": [part]}}]} for part in parts]
-    assert [(block["type"], block["text"]) for block in whole(events)] == [
+    assert [(block["type"], block["text"]) for block in whole_blocks(events)] == [
         ("thinking", "Let me think. "),
         ("text", "The answer is 4."),
     ]
@@ -245,7 +249,7 @@ def test_a_stream_of_chat_chunks_is_one_message_with_its_calls():
         },
         "[DONE]",
     ]
-    text, use = whole(events)
+    text, use = whole_blocks(events)
     assert text["text"] == "Let me look." and (use["name"], use["input"]) == ("look", {"q": 1})
 
 
@@ -265,10 +269,12 @@ def test_every_recorded_answer_of_real_traffic_is_told_and_its_tool_calls_agree(
             record["request"]["method"], record["request"]["url"], request[1], request[0]
         )
         answer = Reply(record["response"]["status"], reply[1], (reply[0],), (0.1,))
-        known = facts(call, answer)
-        json.dumps(conversation.conversation(call, answer))
-        plain = http.plain(answer.headers, answer.body)
-        line = conversation.gist(conversation.said(answer.headers, plain)) if plain else ""
+        known = call_facts(call, answer)
+        json.dumps(conversation.conversation_turns(call, answer))
+        plain = http.decoded_body(answer.headers, answer.body)
+        line = (
+            conversation.gist(conversation.reply_body_turns(answer.headers, plain)) if plain else ""
+        )
         if (
             known.api in ("messages", "chat", "responses")
             and answer.status == 200

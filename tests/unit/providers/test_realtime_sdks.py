@@ -13,7 +13,7 @@ import tape_jupyter as tape
 from tape_jupyter.core.call import Request
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.providers.registry import facts
+from tape_jupyter.providers.registry import call_facts
 from tests.socket_runs import server
 from tests.sockets import UNMANAGED, SocketServer, certified
 from tests.taped_cells import on_tape
@@ -144,7 +144,7 @@ def test_a_function_offered_in_json_that_was_written_by_hand_is_taped_and_told_a
     assert twice(path, server, program) == "rain in Oslo 1"
     assert ran == ["Oslo"]
     call = next(call for call in on_tape(path).calls if isinstance(call.request(), Request))
-    told = facts(call.request(), call.reply())
+    told = call_facts(call.request(), call.reply())
     assert told.model == "gpt-realtime-2" and [tool.name for tool in told.tools] == ["weather"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers import editing
 from tape_jupyter.providers.protocol import TAPE_ONLY
-from tape_jupyter.providers.streams.events import parse
+from tape_jupyter.providers.streams.events import parse_events
 from tests import reencode_corpus, reencode_edits, sdk_views
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -169,7 +169,9 @@ def test_a_cut_stream_is_edited_as_far_as_it_goes():
     assert made.body.endswith(body[-20:])
     assert (
         "".join(
-            e.data["delta"]["text"] for e in parse(made.body) if e.kind == "content_block_delta"
+            e.data["delta"]["text"]
+            for e in parse_events(made.body)
+            if e.kind == "content_block_delta"
         )
         == "Bye bye"
     )
@@ -189,7 +191,7 @@ def test_line_ends_and_spelling_of_a_stream_are_kept():
                 ],
             },
         )
-        assert made.body.count(end.encode() * 2) == len(parse(made.body))
+        assert made.body.count(end.encode() * 2) == len(parse_events(made.body))
         assert anthropic(made.body)["stop_reason"] == "tool_use"
 
 
@@ -281,7 +283,7 @@ def test_usage_beside_and_unknown_keys_are_kept_and_usage_is_said_to_be_stale():
         name=False,
     )
     made, notes = edited("openai_chat", body, text("openai_chat", "Bye"))
-    assert parse(made.body)[-2].raw == parse(body)[-2].raw and any(
+    assert parse_events(made.body)[-2].raw == parse_events(body)[-2].raw and any(
         note.startswith("usage stale") for note in notes
     )
 
@@ -312,7 +314,7 @@ def test_a_removed_tool_call_renumbers_the_others_and_the_reason_follows():
                 for n, call in enumerate(message["choices"][0]["message"]["tool_calls"])
                 if n not in gone
             ]
-            return editing.put(message, ("choices", 0, "message", "tool_calls"), left)
+            return editing.with_value_at(message, ("choices", 0, "message", "tool_calls"), left)
 
         return change
 
@@ -321,7 +323,7 @@ def test_a_removed_tool_call_renumbers_the_others_and_the_reason_follows():
     assert [call["id"] for call in seen["message"]["tool_calls"]] == ["call_1"] and seen[
         "finish_reason"
     ] == "tool_calls"
-    assert len(parse(made.body)) == len(parse(body)) - 3
+    assert len(parse_events(made.body)) == len(parse_events(body)) - 3
     made, notes = edited("openai_chat", body, without(0, 1))
     seen = sdk_views.accumulated(made.body)["choices"][0]
     assert "tool_calls" not in seen["message"] and seen["finish_reason"] == "stop"
@@ -339,7 +341,9 @@ def test_several_choices_are_edited_one_by_one():
         name=False,
     )
     made, _ = edited(
-        "openai_chat", body, lambda m: editing.put(m, ("choices", 1, "message", "content"), "xyz")
+        "openai_chat",
+        body,
+        lambda m: editing.with_value_at(m, ("choices", 1, "message", "content"), "xyz"),
     )
     seen = sdk_views.sees("openai_chat", made.body, streamed=True)["choices"]
     assert (seen["0"]["message"]["content"], seen["1"]["message"]["content"]) == ("ab", "xyz")
@@ -362,7 +366,7 @@ def responses():
 
 
 def numbers(body):
-    return [event.data["sequence_number"] for event in parse(body)]
+    return [event.data["sequence_number"] for event in parse_events(body)]
 
 
 def test_a_text_of_a_response_changes_wherever_it_stands():
@@ -379,8 +383,12 @@ def test_a_text_of_a_response_changes_wherever_it_stands():
 
 def test_items_taken_out_and_put_in_are_numbered_on():
     made, _ = edited("openai_responses", responses(), lambda m: {**m, "output": m["output"][1:]})
-    assert numbers(made.body) == list(range(len(parse(made.body)))) and b"rs_1" not in made.body
-    assert {e.data["output_index"] for e in parse(made.body) if "output_index" in e.data} == {0, 1}
+    assert (
+        numbers(made.body) == list(range(len(parse_events(made.body)))) and b"rs_1" not in made.body
+    )
+    assert {
+        e.data["output_index"] for e in parse_events(made.body) if "output_index" in e.data
+    } == {0, 1}
     more = {
         "type": "function_call",
         "id": "fc_2",
@@ -392,7 +400,7 @@ def test_items_taken_out_and_put_in_are_numbered_on():
     made, _ = edited(
         "openai_responses", responses(), lambda m: {**m, "output": [*m["output"], more]}
     )
-    assert numbers(made.body) == list(range(len(parse(made.body))))
+    assert numbers(made.body) == list(range(len(parse_events(made.body))))
     assert (
         sdk_views.sees("openai_responses", made.body, streamed=True)["response"]["output"][3][
             "name"
@@ -455,7 +463,9 @@ def test_the_number_one_and_true_are_not_the_same_argument():
     }
     body = json.dumps(told).encode()
     made, _ = edited(
-        "anthropic", body, lambda m: editing.put(m, ("content", 0, "input"), {"n": True, "x": 2})
+        "anthropic",
+        body,
+        lambda m: editing.with_value_at(m, ("content", 0, "input"), {"n": True, "x": 2}),
     )
     assert (
         json.loads(made.body)["content"][0]["input"] == {"n": True, "x": 2}
@@ -479,10 +489,13 @@ def test_mistrals_lists_of_thinking_and_text_are_edited_too():
     request, reply = call("openai_chat", sse(*told, name=False))
     request = Request("POST", url, request.headers, request.body)
     message = editing.taken(request, reply).message
-    changed = editing.put(
+    changed = editing.with_value_at(
         message, ("choices", 0, "message", "content"), [*thought, {"type": "text", "text": "Bye"}]
     )
-    for wanted in (changed, editing.put(message, ("choices", 0, "message", "content"), "Bye")):
+    for wanted in (
+        changed,
+        editing.with_value_at(message, ("choices", 0, "message", "content"), "Bye"),
+    ):
         made, _ = editing.encoded(request, reply, wanted)
         answer = httpx2.Response(
             200, headers={"content-type": "text/event-stream"}, content=made.body

@@ -34,7 +34,7 @@ def bundle(folder, shown=("42\n", "two\n"), **said):
     )
     content = {"README.md": b"r", "session/churn.ipynb": nb}
     wanted = [
-        Expected(n, f"c{n}", source.splitlines()[-1], "0" * 64, expected.digest(out), 0)
+        Expected(n, f"c{n}", source.splitlines()[-1], "0" * 64, expected.outputs_digest(out), 0)
         for n, (source, out) in enumerate(zip(CELLS, outputs), 1)
     ]
     return bundles.written(folder, content, bundles.made(content, cells=tuple(wanted), **said))
@@ -82,7 +82,7 @@ def test_a_digest_that_was_let_run_before_runs_and_what_the_bundle_says_to_diffe
         project.path, shown=("42\n", "three\n"), differences=(ProofDifference(2, "it draws"),)
     )
     with bundles.archive.opened(path) as it:
-        trust.remember(it.digest, "churn.ipynb", "asked")
+        trust.remember_trust(it.digest, "churn.ipynb", "asked")
     project.run_tape("--tape", ".").assert_outcomes(passed=1, xfailed=1)
 
 

@@ -175,7 +175,7 @@ def test_locks_have_no_value_and_do_not_weigh():
 def test_what_holds_no_value_counts_by_its_type_and_is_named(handle):
     handle = handle()
     told = state(User(name="ada", tool=handle))
-    assert list(told.less) == [f"user.tool ({object_state.type_name(handle)})"]
+    assert list(told.less) == [f"user.tool ({object_state.object_type_name(handle)})"]
     assert told.digest == state(User(name="ada", tool=handle)).digest
 
 

@@ -5,7 +5,7 @@ import pytest
 from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.cassette.runs import CellIdentity
-from tape_jupyter.replay.selection import Selection, Selector, CallOrigin, site_of
+from tape_jupyter.replay.selection import Selection, Selector, CallOrigin, call_origin
 
 CELL = CellIdentity("cell-7", "0123456789abcdef")
 LLM = CallOrigin("model", "api.anthropic.com", 443, CELL)
@@ -123,7 +123,7 @@ def test_what_a_selection_says_of_itself():
 
 
 def test_where_a_call_crosses():
-    assert site_of(Request("POST", "https://Api.Anthropic.com/v1"), "model", CELL) == LLM
-    assert site_of(Request("GET", "http://127.0.0.1:5432/"), "host", CELL) == LOCAL
-    assert site_of(FunctionCall("lookup", {}), "tool", CELL) == TOOL
-    assert site_of(Request("GET", "http://[broken"), "host", CELL).name == ""
+    assert call_origin(Request("POST", "https://Api.Anthropic.com/v1"), "model", CELL) == LLM
+    assert call_origin(Request("GET", "http://127.0.0.1:5432/"), "host", CELL) == LOCAL
+    assert call_origin(FunctionCall("lookup", {}), "tool", CELL) == TOOL
+    assert call_origin(Request("GET", "http://[broken"), "host", CELL).name == ""

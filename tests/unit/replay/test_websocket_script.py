@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter.core.websocket import WebSocketFrame
 from tape_jupyter.cassette.match_key import IgnorePath
-from tape_jupyter.replay.websocket_script import PATIENCE, Script, kind_of, message_key
+from tape_jupyter.replay.websocket_script import PATIENCE, Script, message_kind, message_key
 from tape_jupyter.secrets.registry import Secrets
 
 
@@ -159,4 +159,4 @@ def test_a_program_may_take_longer_where_the_recorded_one_did():
     ],
 )
 def test_the_kind_of_a_message_is_its_type_or_its_first_field(text, kind):
-    assert kind_of(sent(text)) == kind
+    assert message_kind(sent(text)) == kind

@@ -36,22 +36,24 @@ def report(
 
 
 def test_one_line_says_mode_calls_models_tokens_cost_time_and_cassette():
-    assert cell_summary.text(report(ASK, ASK, LOOK)) == (
+    assert cell_summary.summary_text(report(ASK, ASK, LOOK)) == (
         "● recorded  3 calls · claude-sonnet-5 ×2, lookup · 1 failed · 3,028 tok · $0.017 · 3.40 s · churn.tapes/main"
     )
 
 
 def test_a_replay_says_what_it_saved():
-    assert "saved $0.0083" in cell_summary.headline(report(ASK, mode="replay"))
+    assert "saved $0.0083" in cell_summary.summary_headline(report(ASK, mode="replay"))
 
 
 def test_a_replay_that_is_saved_says_no_time():
-    assert "3.40 s" not in cell_summary.text(report(ASK, mode="replay"), timed=False)
+    assert "3.40 s" not in cell_summary.summary_text(report(ASK, mode="replay"), timed=False)
 
 
 def test_a_cell_without_calls_is_one_short_line():
-    assert cell_summary.text(report()) == "● recorded  no calls · 3.40 s · churn.tapes/main"
-    assert cell_summary.text(report(mode="live", path=None)) == "● observed  no calls · 3.40 s"
+    assert cell_summary.summary_text(report()) == "● recorded  no calls · 3.40 s · churn.tapes/main"
+    assert (
+        cell_summary.summary_text(report(mode="live", path=None)) == "● observed  no calls · 3.40 s"
+    )
     assert not cell_summary.worth_showing(report())
     assert cell_summary.worth_showing(report(warnings=["w"]))
 
@@ -60,12 +62,12 @@ def test_an_unknown_price_is_not_told_and_a_partly_known_one_has_a_plus():
     unknown = ReportRow(
         "1", "model", "gemma", Facts(provider="local", model="gemma", usage=Usage(10, 5))
     )
-    assert "15 tok · 3.40 s" in cell_summary.headline(report(unknown))
-    assert "$0.0083+" in cell_summary.headline(report(ASK, unknown))
+    assert "15 tok · 3.40 s" in cell_summary.summary_headline(report(unknown))
+    assert "$0.0083+" in cell_summary.summary_headline(report(ASK, unknown))
 
 
 def test_misses_warnings_and_an_incomplete_run_are_told():
-    said = cell_summary.text(
+    said = cell_summary.summary_text(
         report(
             LOOK,
             misses=[UnmatchedCall("no such call\nnearest: 78a670b1")],
@@ -112,7 +114,7 @@ def test_recorded_text_stays_text():
     hostile = ReportRow(
         EVIL, EVIL, EVIL, Facts(provider=EVIL, model=EVIL, usage=Usage(1, 1)), 0.1, EVIL
     )
-    page = cell_summary.html(
+    page = cell_summary.summary_html(
         report(
             hostile, misses=[UnmatchedCall(EVIL)], warnings=[EVIL], notes=[EVIL], path=f"{EVIL}/x"
         ),
@@ -126,15 +128,15 @@ def test_recorded_text_stays_text():
 
 
 def test_the_summary_loads_nothing_and_follows_the_pages_colours():
-    page = cell_summary.html(report(ASK, LOOK, warnings=["w"]))
+    page = cell_summary.summary_html(report(ASK, LOOK, warnings=["w"]))
     assert not re.search(r"url\(|src=|href=|@import|<style", page)
     assert "color:inherit" in page
     assert "background" not in page
 
 
 def test_the_page_of_a_cell_with_many_calls_is_a_few_hundred_bytes():
-    falls = waterfall.lines([waterfall.Bar("lookup", n, n + 1) for n in range(200)], 500)
-    page = cell_summary.html(report(*[ASK] * 500), None, falls)
+    falls = waterfall.waterfall_lines([waterfall.Bar("lookup", n, n + 1) for n in range(200)], 500)
+    page = cell_summary.summary_html(report(*[ASK] * 500), None, falls)
     assert falls[-1].endswith("and 492 more")
     assert len(page.encode()) < 1_200
 
@@ -177,4 +179,4 @@ def test_columns_that_tell_nothing_are_left_out():
     [(None, "–"), (0.0004, "<1 ms"), (0.031, "31 ms"), (3.4, "3.40 s"), (12.3, "12 s")],
 )
 def test_a_time_reads_like_a_time(seconds, said):
-    assert cell_summary.seconds(seconds) == said
+    assert cell_summary.seconds_text(seconds) == said

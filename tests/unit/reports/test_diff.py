@@ -20,7 +20,7 @@ STREAM = b"".join(
 def test_a_cassette_is_not_different_from_itself(tmp_path):
     path = churn(tmp_path)
     assert tape.diff(path, str(path)) == []
-    assert diff.text([], "a", "b") == "a and b answer every call alike"
+    assert diff.diff_text([], "a", "b") == "a and b answer every call alike"
 
 
 def test_one_word_changed_is_one_line_of_diff_and_the_rest_is_silent(tmp_path):
@@ -32,7 +32,7 @@ def test_one_word_changed_is_one_line_of_diff_and_the_rest_is_silent(tmp_path):
         "-      text: South",
         "+      text: East",
     ]
-    told = diff.text([found], "main", "main > t")
+    told = diff.diff_text([found], "main", "main > t")
     assert (
         told.startswith("--- main\n+++ main > t\nchanged: ") and "(model claude-sonnet-4-5" in told
     )
@@ -90,9 +90,9 @@ def test_what_answered_otherwise_is_told_beside_the_differences(tmp_path):
         "library httpx changed: 0.28 -> 0.29",
     ]
     assert drifts(one, one) == []
-    text, found = takes.compared(one, other)
+    text, found = takes.compare_takes(one, other)
     assert text.endswith("drift: library httpx changed: 0.28 -> 0.29")
-    assert [each["what"] for each in takes.records(one, other, found)] == [
+    assert [each["what"] for each in takes.difference_records(one, other, found)] == [
         "changed",
         "drift",
         "drift",

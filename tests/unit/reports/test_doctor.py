@@ -30,7 +30,7 @@ def test_a_sound_environment_and_cassette_have_nothing_wrong(tmp_path):
     assert [each for each in found.values() if each.grade == "wrong"] == []
     assert "3 runs, 3 calls" in found["main.tape.yaml"].said
     assert sorted(p.name for p in path.parent.iterdir()) == before
-    assert json.loads(doctor.as_json(list(found.values())))[0]["about"] == "python"
+    assert json.loads(doctor.doctor_json(list(found.values())))[0]["about"] == "python"
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_edits_torn_tails_and_runs_without_end_are_worth_a_note(tmp_path):
 
 def test_a_folder_that_is_not_there_cannot_be_recorded_into(tmp_path):
     assert doctor.writable(tmp_path / "none").grade == "wrong"
-    assert doctor.lock(tmp_path / "none").grade == "wrong"
+    assert doctor.check_locks(tmp_path / "none").grade == "wrong"
 
 
 def test_a_check_that_fails_is_itself_a_finding(monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "python", lambda: 1 / 0)
+    monkeypatch.setattr(doctor, "check_python", lambda: 1 / 0)
     found = by_name(doctor.findings([], tmp_path))
     assert found["python"].grade == "wrong" and "ZeroDivisionError" in found["python"].said

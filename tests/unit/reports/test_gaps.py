@@ -16,7 +16,7 @@ from tests.tapes import churn
 
 
 def made(*paths):
-    return gaps.report_of(paths)
+    return gaps.report_gaps(paths)
 
 
 def tape(*words):
@@ -65,8 +65,8 @@ def test_what_is_missing_of_many_runs_is_told_once_with_the_runs(tmp_path):
         recorded(path, (chat(str(n)), said()), source=f"cell {n}")
     told = {each.name: runs for each, runs in made(path).missing}
     assert len(told["user_id"]) == 5
-    assert gaps.text(made(path)).count("%tape set user_id=...") == 1
-    assert "and 2 more" in gaps.text(made(path))
+    assert gaps.gaps_text(made(path)).count("%tape set user_id=...") == 1
+    assert "and 2 more" in gaps.gaps_text(made(path))
     assert [each.what for each in made(path).budget if each.number == 2] == [
         "the request gave no seed (5 calls)"
     ]
@@ -82,9 +82,9 @@ def test_cold_cases_of_a_folder_are_listed_counted_and_grouped(tmp_path):
         recorded(
             path, (chat(), said()), end={"cold": cold} if cold else None, kit={"tenant_id": name}
         )
-    report = made(*gaps.below(tmp_path))
+    report = made(*gaps.cassettes_below(tmp_path))
     assert [case.tenant for case in report.cold] == ["a", "c"]
-    text = gaps.text(report)
+    text = gaps.gaps_text(report)
     assert (
         "3 runs, 3 calls in 3 cassettes: 2 cold cases" in text and "connection to db:5432" in text
     )
@@ -97,7 +97,7 @@ def test_takes_are_not_counted_a_second_time(tmp_path):
         "lookup" and Cassette.open(path).calls[-1].id, value={"name": "Eve"}, take="other"
     )
     assert list(tmp_path.rglob("takes/*.tape.yaml"))
-    assert gaps.below(tmp_path) == [path]
+    assert gaps.cassettes_below(tmp_path) == [path]
 
 
 def test_a_cassette_that_cannot_be_read_is_named_and_hides_no_other(tmp_path):
@@ -106,17 +106,17 @@ def test_a_cassette_that_cannot_be_read_is_named_and_hides_no_other(tmp_path):
     broken.write_text("---\ntape: 99\n...\n")
     report = made(path, broken)
     assert len(report.runs) == 2 and list(report.broken) == [str(broken)]
-    assert "newer version" in gaps.text(report)
+    assert "newer version" in gaps.gaps_text(report)
     assert tape("gaps", path.parent)[0] == 2
 
 
 def test_where_there_is_nothing_that_is_said(tmp_path):
     with pytest.raises(TapeUsageError, match="record one with"):
-        gaps.below(tmp_path)
+        gaps.cassettes_below(tmp_path)
     empty = tmp_path / "n.tapes" / "main.tape.yaml"
     empty.parent.mkdir()
     empty.touch()
-    assert gaps.text(made(empty)) == gaps.NO_GAPS
+    assert gaps.gaps_text(made(empty)) == gaps.NO_GAPS
 
 
 def test_the_example_notebooks_can_be_reported(tmp_path):

@@ -40,11 +40,11 @@ def report(tmp_path):
         end={"cold": cold},
         kit={"tenant_id": "<b>"},
     )
-    return gaps.report_of([path])
+    return gaps.report_gaps([path])
 
 
 def test_the_page_tells_items_missing_lines_and_cold_cases(report):
-    page = Page(gaps_html.html(report))
+    page = Page(gaps_html.gaps_html(report))
     text = " ".join(page.words)
     for word in (
         "sampling",
@@ -58,25 +58,25 @@ def test_the_page_tells_items_missing_lines_and_cold_cases(report):
 
 
 def test_recorded_words_never_become_markup(report):
-    page = Page(gaps_html.html(report))
+    page = Page(gaps_html.gaps_html(report))
     assert not {"script", "img", "b"} & set(page.tags)
     assert "<script>alert(1)</script> went past the tape" in page.words
 
 
 def test_the_page_takes_its_colours_from_the_page_around_it(report):
-    html = gaps_html.html(report)
+    html = gaps_html.gaps_html(report)
     assert "http" not in re.sub(r"api\.openai\.com", "", html) and "<style" not in html
     assert not re.search(r"(?<!,)#[0-9a-f]{3,6}", html), "a colour of its own is only a fallback"
 
 
 def test_an_empty_report_is_one_line():
-    assert gaps.NO_GAPS in gaps_html.html(gaps.Report())
+    assert gaps.NO_GAPS in gaps_html.gaps_html(gaps.Report())
 
 
 def test_many_runs_are_not_all_told_in_a_saved_notebook(report):
     many = gaps.Report(report.runs * 60, report.cassettes)
-    assert "and 10 more runs" in gaps_html.html(many)
-    assert len(gaps_html.html(many)) < 2_000_000
+    assert "and 10 more runs" in gaps_html.gaps_html(many)
+    assert len(gaps_html.gaps_html(many)) < 2_000_000
 
 
 def test_a_terminal_shows_the_same_without_markup_being_taken_for_it(report, capsys):
@@ -91,5 +91,5 @@ def test_a_terminal_shows_the_same_without_markup_being_taken_for_it(report, cap
 def test_a_notebook_gets_text_and_page(report, monkeypatch):
     shown = {}
     monkeypatch.setattr("IPython.display.publish_display_data", shown.update)
-    gaps_html.show(report)
+    gaps_html.show_gaps(report)
     assert set(shown) == {"text/plain", "text/html"} and "missing (" in shown["text/plain"]

@@ -20,23 +20,23 @@ def test_a_notebook_a_folder_and_a_file_all_name_the_cassette(tmp_path):
     path = churn(tmp_path)
     other = path.with_name("alt.tape.yaml")
     other.write_bytes(path.read_bytes())
-    assert listing.cassettes_of(tmp_path / "churn.ipynb") == [path, other]
-    assert listing.cassettes_of(tmp_path / "churn.tapes", "alt") == [other]
-    assert listing.cassettes_of(path) == [path]
+    assert listing.list_cassettes(tmp_path / "churn.ipynb") == [path, other]
+    assert listing.list_cassettes(tmp_path / "churn.tapes", "alt") == [other]
+    assert listing.list_cassettes(path) == [path]
 
 
 def test_a_cassette_that_is_not_there_is_said_with_those_that_are(tmp_path):
     churn(tmp_path)
     with pytest.raises(TapeUsageError, match="no cassette alt; there are: main"):
-        listing.cassettes_of(tmp_path / "churn.ipynb", "alt")
+        listing.list_cassettes(tmp_path / "churn.ipynb", "alt")
     with pytest.raises(TapeUsageError, match="record one with"):
-        listing.cassettes_of(tmp_path / "other.ipynb")
+        listing.list_cassettes(tmp_path / "other.ipynb")
     with pytest.raises(TapeUsageError, match="no such cassette or notebook"):
-        listing.cassettes_of(tmp_path / "x.tape.yaml")
+        listing.list_cassettes(tmp_path / "x.tape.yaml")
 
 
 def test_runs_tell_which_of_them_replay_uses(tape):
-    told = listing.runs(tape)
+    told = listing.run_records(tape)
     assert [(run["calls"], run["outcome"], run["replayed"]) for run in told] == [
         (1, "ok", False),
         (1, "ok", True),
@@ -47,7 +47,7 @@ def test_runs_tell_which_of_them_replay_uses(tape):
 
 
 def test_calls_tell_model_tokens_and_cost(tape):
-    model, _, tool = listing.calls(tape)
+    model, _, tool = listing.call_records(tape)
     assert (model["name"], model["tokens_in"], model["tokens_out"]) == (
         "claude-sonnet-4-5-20250929",
         1000,
@@ -61,22 +61,22 @@ def test_calls_tell_model_tokens_and_cost(tape):
 
 def test_a_call_is_found_by_id_and_the_newest_run_counts(tape):
     first, second, tool = tape.calls
-    assert listing.find([tape], first.id) is second
-    assert listing.find([tape], f"{first.run}/{first.id}") is first
-    assert listing.find([tape], tool.id) is tool
+    assert listing.find_call_record([tape], first.id) is second
+    assert listing.find_call_record([tape], f"{first.run}/{first.id}") is first
+    assert listing.find_call_record([tape], tool.id) is tool
     with pytest.raises(TapeUsageError, match="near: " + first.id):
-        listing.find([tape], first.id[:4] + "zzzz")
+        listing.find_call_record([tape], first.id[:4] + "zzzz")
 
 
 def test_a_call_is_shown_in_full(tape):
-    told = listing.call(tape.calls[1])
+    told = listing.call_record(tape.calls[1])
     assert told["request"]["body"]["messages"][0]["content"] == "Which region?"
     assert told["reply"]["body"]["content"][0]["text"] == "South"
     assert (told["reply"]["status"], told["reply"]["reads"], told["edited"]) == (200, 2, False)
     assert told["where"].endswith(f"main.tape.yaml:{tape.calls[1].line}")
     text = "\n".join(listing.call_text(tape.calls[1]))
     assert '"Which region?"' in text and "request-id: req_1" in text
-    tool = listing.call(tape.calls[2])
+    tool = listing.call_record(tape.calls[2])
     assert tool["request"] == {"tool": "lookup", "arguments": {"id": 7}} and tool["reply"]["value"]
 
 
@@ -87,11 +87,15 @@ def test_a_body_that_is_no_text_is_told_by_its_size(tmp_path):
     )
     recorder.run("d", (asked("y"), answered("z" * 50_000)))
     picture, long = recorder.cassette.calls
-    assert listing.call(picture)["reply"]["body"] == "(5 bytes that are no text)"
+    assert listing.call_record(picture)["reply"]["body"] == "(5 bytes that are no text)"
     assert "more characters" in "\n".join(listing.call_text(long))
 
 
 def test_a_reply_edited_by_hand_is_marked(tmp_path):
     path = churn(tmp_path)
     path.write_text(path.read_text().replace("text: South", "text: East"))
-    assert [call["edited"] for call in listing.calls(Cassette.open(path))] == [False, True, False]
+    assert [call["edited"] for call in listing.call_records(Cassette.open(path))] == [
+        False,
+        True,
+        False,
+    ]

@@ -55,7 +55,7 @@ def blocks(text):
 
 
 def test_rows_and_details_stand_in_the_page(tmp_path):
-    out, notes = page.write(Cassette.open(recorded(tmp_path)))
+    out, notes = page.write_page(Cassette.open(recorded(tmp_path)))
     assert out == tmp_path / "n.tape.html" and notes == []
     told = blocks(out.read_text())
     rows, details = told["tape-rows"], told["tape-details-0"]
@@ -78,14 +78,14 @@ def test_rows_and_details_stand_in_the_page(tmp_path):
 
 
 def test_a_page_tells_nothing_of_where_it_was_made(tmp_path):
-    out, _ = page.write(Cassette.open(recorded(tmp_path)))
+    out, _ = page.write_page(Cassette.open(recorded(tmp_path)))
     details = blocks(out.read_text())["tape-details-0"].values()
     assert {each["detail"]["path"] for each in details} == {"n.tapes/main.tape.yaml"}
     assert str(tmp_path) not in json.dumps(blocks(out.read_text()))
 
 
 def test_nothing_in_a_recording_can_end_its_block_and_only_our_scripts_may_run(tmp_path):
-    out, _ = page.write(Cassette.open(recorded(tmp_path, EVIL)))
+    out, _ = page.write_page(Cassette.open(recorded(tmp_path, EVIL)))
     text = out.read_text()
     scripts = re.findall(r"<script[^>]*>", text)
     assert scripts.count("<script>") == 1 and all(
@@ -109,18 +109,18 @@ def test_nothing_of_a_person_is_overwritten_but_a_page_is_written_anew(tmp_path)
     mine = tmp_path / "mine.html"
     mine.write_text("my own words")
     with pytest.raises(TapeUsageError, match="is no page of tape-jupyter's"):
-        page.write(cassette, mine)
+        page.write_page(cassette, mine)
     with pytest.raises(TapeUsageError, match="ends in .html"):
-        page.write(cassette, tmp_path / "n.ipynb")
+        page.write_page(cassette, tmp_path / "n.ipynb")
     assert mine.read_text() == "my own words"
-    out, _ = page.write(cassette)
-    assert page.write(cassette)[0] == out
+    out, _ = page.write_page(cassette)
+    assert page.write_page(cassette)[0] == out
 
 
 def test_a_take_has_a_page_of_its_own(tmp_path):
     cassette = Cassette.open(recorded(tmp_path))
     take = cassette.override(cassette.calls[0], reply=answered("positive"), take="glad")
-    out, _ = page.write(take)
+    out, _ = page.write_page(take)
     assert (
         out.name == "n.glad.tape.html"
         and '"positive"' in blocks(out.read_text())["tape-rows"]["name"]
@@ -130,11 +130,11 @@ def test_a_take_has_a_page_of_its_own(tmp_path):
 def test_a_takes_page_opens_at_what_is_another_than_in_the_recording(tmp_path):
     cassette = Cassette.open(recorded(tmp_path))
     take = cassette.override(cassette.calls[0], reply=answered("positive"), take="glad")
-    told = blocks(page.write(take)[0].read_text())
+    told = blocks(page.write_page(take)[0].read_text())
     opened = told["tape-state"]["state"]["span"]
     assert list(told["tape-base"]) == [opened]
     assert "negative" in told["tape-base"][opened]["left"] and "positive" in told["tape-base"][opened]["right"]  # fmt: skip
-    told = blocks(page.write(cassette)[0].read_text())
+    told = blocks(page.write_page(cassette)[0].read_text())
     assert told["tape-state"]["state"]["span"] is None and told["tape-base"] == {}
 
 
@@ -145,7 +145,7 @@ def test_more_rows_than_are_drawn_at_once_stand_in_blocks_one_after_the_other(
     monkeypatch.setattr(page, "LIMIT", 2)
     monkeypatch.setattr(page, "BLOCK", 2)
     heard = []
-    out, notes = page.write(
+    out, notes = page.write_page(
         Cassette.open(recorded(tmp_path)), tell=lambda *told: heard.append(told)
     )
     told = blocks(out.read_text())
@@ -155,7 +155,7 @@ def test_more_rows_than_are_drawn_at_once_stand_in_blocks_one_after_the_other(
 
 
 def test_the_script_stands_before_what_is_not_drawn_at_once(tmp_path):
-    text = page.write(Cassette.open(recorded(tmp_path)))[0].read_text()
+    text = page.write_page(Cassette.open(recorded(tmp_path)))[0].read_text()
     places = [
         text.index(part)
         for part in ('id="tape-rows"', 'id="tape-side"', "<script>", 'id="tape-details-0"')
@@ -166,7 +166,7 @@ def test_the_script_stands_before_what_is_not_drawn_at_once(tmp_path):
 def test_details_stop_where_the_page_would_become_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "BLOCK", 1)
     monkeypatch.setattr(page, "MOST_BYTES", 1700)
-    out, notes = page.write(Cassette.open(recorded(tmp_path)))
+    out, notes = page.write_page(Cassette.open(recorded(tmp_path)))
     told = blocks(out.read_text())
     assert re.search(
         r"lists all 5 spans, .* of the first [1-4]: the others would make it too large", notes[0]
@@ -188,22 +188,22 @@ def test_a_loop_that_repeats_its_history_makes_a_page_in_proportion_to_what_it_s
                 answered("yes"),
             )
         tape.end()
-        sizes.append(len("".join(page.page(tape.cassette, []))))
-    empty = len("".join(page.page(Cassette.open(tmp_path / "none.tape.yaml"), [])))
+        sizes.append(len("".join(page.page_pieces(tape.cassette, []))))
+    empty = len("".join(page.page_pieces(Cassette.open(tmp_path / "none.tape.yaml"), [])))
     assert sizes[1] - empty < 4.5 * (sizes[0] - empty)
 
 
 def test_a_script_that_holds_a_tag_is_not_put_into_a_page(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "script", lambda name: "x = '</script>'")
     with pytest.raises(TapeUsageError, match="holds a tag"):
-        page.write(Cassette.open(recorded(tmp_path)))
+        page.write_page(Cassette.open(recorded(tmp_path)))
 
 
 def test_an_empty_cassette_gives_a_page(tmp_path):
     assert (
-        blocks("".join(page.page(Cassette.open(tmp_path / "none.tape.yaml"), [])))["tape-rows"][
-            "total"
-        ]
+        blocks("".join(page.page_pieces(Cassette.open(tmp_path / "none.tape.yaml"), [])))[
+            "tape-rows"
+        ]["total"]
         == 0
     )
 
@@ -236,9 +236,9 @@ def test_what_calls_said_is_not_held_while_a_page_is_written(tmp_path, monkeypat
             )
         tape.end()
         cassette = Cassette.open(tape.cassette.path)
-        page.write(cassette, tmp_path / "warm.html")
+        page.write_page(cassette, tmp_path / "warm.html")
         tracemalloc.start()
-        page.write(cassette, tmp_path / "measured.html")
+        page.write_page(cassette, tmp_path / "measured.html")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]

@@ -8,7 +8,7 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tape_jupyter.reports.page import folded, packed, plain, shared
+from tape_jupyter.reports.page import fold_spans, packed_block, plain_block, shared
 from tests.pages import _joined, unfolded
 
 TEXTS = st.text(alphabet="ab\U0001f642\u00e9", max_size=60)
@@ -47,7 +47,7 @@ def test_spans_come_back_whole_and_take_what_they_share_from_the_one_of_their_ki
         span("m1", "model", ["a", "b"], [long + "1", "r", long, ""]), span("t1", "tool", (), ["x", "y", "x", "y"]),
         span("m2", "model", ["a", "b", "c"], [long + "12", "r", long, ""]), span("m3", "model", ["z"], ["", "", "", "q"]),
     ]  # fmt: skip
-    block = folded(spans)
+    block = fold_spans(spans)
     assert list(unfolded(block).values()) == spans
     assert block[2]["turns"] == [2, ["c"]] and block[2]["texts"][0] == (len(long) + 1, 0, "2")
 
@@ -55,9 +55,10 @@ def test_spans_come_back_whole_and_take_what_they_share_from_the_one_of_their_ki
 def test_no_block_holds_what_could_end_it():
     evil = {"</script>": "<!--<script>\u2028"}
     assert (
-        json.loads(re.fullmatch(r"<script [^>]*>([^<]*)</script>\n", plain("a", evil))[1]) == evil
+        json.loads(re.fullmatch(r"<script [^>]*>([^<]*)</script>\n", plain_block("a", evil))[1])
+        == evil
     )
     data = re.fullmatch(
-        r'<script type="text/plain" id="a">([\w+/=]*)</script>\n', packed("a", evil)
+        r'<script type="text/plain" id="a">([\w+/=]*)</script>\n', packed_block("a", evil)
     )[1]
     assert json.loads(zlib.decompress(base64.b64decode(data))) == evil

@@ -18,7 +18,7 @@ def test_the_environments_keys_are_known_and_a_replays_placeholders_are_none(tmp
         "OPENAI_API_KEY": placeholder("OPENAI_API_KEY"),
         "EDITOR": "vim-is-my-editor",
     }
-    assert kept(environment.here(tmp_path, environ, tmp_path)) == {
+    assert kept(environment.environment_secrets(tmp_path, environ, tmp_path)) == {
         "w9Qe7RtY5uIoP3aS": "ACME_API_KEY"
     }
 
@@ -44,7 +44,7 @@ def test_what_programs_keep_in_the_home_folder_is_known(tmp_path, path, text, va
     file.parent.mkdir(parents=True)
     file.write_text(text)
     file.chmod(0o600)
-    assert value in kept(environment.here(tmp_path, {}, tmp_path / "home"))
+    assert value in kept(environment.environment_secrets(tmp_path, {}, tmp_path / "home"))
 
 
 @pytest.mark.parametrize("name", [".env", ".env.local", "production.env"])
@@ -55,7 +55,7 @@ def test_env_files_of_the_folder_and_of_those_above_it_are_known(tmp_path, name)
     (tmp_path / "work" / name).write_text(
         'DEBUG=1\nexport ACME_TOKEN="Zq7rTq1v9WcX2bLk"\nURL=redis://:Pq8sUr2w0XdY3cMl@r/0\n'
     )
-    assert set(kept(environment.here(folder, {}, tmp_path / "home"))) == {
+    assert set(kept(environment.environment_secrets(folder, {}, tmp_path / "home"))) == {
         "Zq7rTq1v9WcX2bLk",
         "Pq8sUr2w0XdY3cMl",
     }
@@ -74,7 +74,9 @@ def test_a_token_in_gits_remote_is_known(tmp_path, worktree):
         folder.mkdir()
         (git / "worktrees" / "tree").mkdir(parents=True)
         (folder / ".git").write_text(f"gitdir: {git / 'worktrees' / 'tree'}\n")
-    assert "Zq7rTq1v9WcX2bLk" in kept(environment.here(folder, {}, tmp_path / "home"))
+    assert "Zq7rTq1v9WcX2bLk" in kept(
+        environment.environment_secrets(folder, {}, tmp_path / "home")
+    )
 
 
 def test_files_that_cannot_be_read_are_passed_over(tmp_path):
@@ -82,7 +84,7 @@ def test_files_that_cannot_be_read_are_passed_over(tmp_path):
     (tmp_path / ".netrc").write_bytes(b"\xff\xfe machine")
     (tmp_path / ".npmrc").write_bytes(b"x" * (environment.MOST + 1))
     (tmp_path / ".git").write_text("gitdir: nowhere")
-    assert not kept(environment.here(tmp_path, {}, tmp_path))
+    assert not kept(environment.environment_secrets(tmp_path, {}, tmp_path))
 
 
 def notebook(*sources):
@@ -92,7 +94,7 @@ def notebook(*sources):
 
 
 def test_the_patterns_of_the_notebook_are_known(tmp_path):
-    secrets = environment.here(tmp_path, {}, tmp_path)
+    secrets = environment.environment_secrets(tmp_path, {}, tmp_path)
     book = notebook(
         "%tape set redact.customer=C-[0-9]+",
         ["x = 1\n", "  %tape set redact='Ada Roy'\n"],
@@ -105,7 +107,9 @@ def test_the_patterns_of_the_notebook_are_known(tmp_path):
         for text in ["of C-17 and Ada Roy"]
         for start, end, name, _ in secrets.found(text)
     ] == [("C-17", "customer"), ("Ada Roy", "redacted")]
-    assert environment.patterns(b"[]") == environment.patterns(b"no notebook") == []
+    assert (
+        environment.notebook_patterns(b"[]") == environment.notebook_patterns(b"no notebook") == []
+    )
 
 
 def test_a_key_that_begins_with_a_slash_is_no_path(tmp_path):
@@ -114,7 +118,7 @@ def test_a_key_that_begins_with_a_slash_is_no_path(tmp_path):
         "ACME_TOKEN": "/f336g3q7cbvZNvX4SSHTL3AOxH0jP",
         "ACME_KEY": str(tmp_path / "key7x2.pem"),
     }
-    assert list(kept(environment.here(tmp_path, environ, tmp_path))) == [
+    assert list(kept(environment.environment_secrets(tmp_path, environ, tmp_path))) == [
         "/f336g3q7cbvZNvX4SSHTL3AOxH0jP"
     ]
 
@@ -130,12 +134,12 @@ def test_a_key_that_begins_with_a_slash_is_no_path(tmp_path):
     ],
 )
 def test_of_a_drawn_value_the_first_ten_letters_are_known(value, first):
-    assert environment.beginning(value) == first
+    assert environment.key_beginning(value) == first
 
 
 def test_a_key_that_was_cut_is_found(tmp_path):
     (tmp_path / ".env").write_text("ACME_API_KEY=q7Zk2mV9xLp4Rt8wYc3n\n")
-    secrets = environment.here(tmp_path, {}, tmp_path)
+    secrets = environment.environment_secrets(tmp_path, {}, tmp_path)
     environment.with_beginnings(secrets)
     said = leaks.scan({"out.txt": b"key begins with q7Zk2mV9xL..."}, secrets)
     assert [leak.kind.partition(" ")[0] for leak in said] == ["known"]

@@ -15,7 +15,7 @@ ALL = {**KINDS, **MORE}
 
 
 def values(text):
-    return {found.value for found in key_patterns.find(text)}
+    return {found.value for found in key_patterns.find_keys(text)}
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -95,7 +95,7 @@ def test_a_header_that_only_looks_like_a_tokens_is_none():
 
 def test_what_is_found_is_never_shown():
     text, _ = made("github", random.Random(2))
-    assert text not in repr(list(key_patterns.find(text))) and {
+    assert text not in repr(list(key_patterns.find_keys(text))) and {
         "github-token",
         "discord-token",
     } <= set(key_patterns.kinds())

@@ -192,7 +192,7 @@ def test_pictures_uuids_digests_and_ids_are_no_secrets(tmp_path):
 def test_a_value_that_is_secret_here_is_found_though_it_looks_like_nothing(
     tmp_path, encoding, value
 ):
-    secrets = environment.here(tmp_path, {"ACME_API_KEY": value}, tmp_path)
+    secrets = environment.environment_secrets(tmp_path, {"ACME_API_KEY": value}, tmp_path)
     content = {"session/a.txt": f"x {ENCODINGS[encoding](value)} y".encode()}
     assert leaks.scan(content, secrets) == [
         leaks.Leak("session/a.txt, line 1", "known ACME_API_KEY", 1)
@@ -342,7 +342,7 @@ def test_env_files_above_the_repository_count_up_to_the_home_folder(tmp_path):
     work.mkdir()
     for place, name in ((work.parent.parent, "ABOVE"), (home, "HOME_S"), (tmp_path, "BEYOND")):
         (place / ".env").write_text(f"{name}_API_KEY=q8Zr{name.lower()}71kWx09vLm\n")
-    secrets = environment.here(work, {}, home)
+    secrets = environment.environment_secrets(work, {}, home)
     assert secrets.suspicious("q8Zrabove71kWx09vLm") and secrets.suspicious("q8Zrhome_s71kWx09vLm")
     assert not secrets.suspicious("q8Zrbeyond71kWx09vLm")
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from tape_jupyter.secrets import masking, passages
-from tape_jupyter.secrets.masking import Masking, recut
+from tape_jupyter.secrets.masking import Masking, recut_masked
 from tape_jupyter.secrets.registry import Secrets
 from tests.plants import ENCODINGS, made
 from tests.unit.secrets.test_passages import png
@@ -96,7 +96,7 @@ def test_a_stream_is_masked_across_its_pieces(mask):
         {"type": "ping"}, {"delta": {"text": ""}, "index": 0}, {"type": "ping"}, {"delta": {"text": " now"}, "index": 0},
     ]  # fmt: skip
     assert (
-        any(MARK in text for text in passages.joined(clean["events"]))
+        any(MARK in text for text in passages.joined_texts(clean["events"]))
         and entries[1]["data"]["delta"]["text"] == TOKEN[:4]
     )
 
@@ -109,7 +109,7 @@ def test_a_whole_that_changed_is_cut_as_it_was(seed):
     start = rng.randint(0, len(whole))
     end = rng.randint(start, len(whole))
     clean = whole[:start] + "MASK" * (end > start) + whole[end:]
-    again = recut(texts, clean)
+    again = recut_masked(texts, clean)
     assert "".join(again) == clean and len(again) == len(texts)
     assert clean != whole or again == texts
 

@@ -34,7 +34,7 @@ WRAPS = {
 @pytest.mark.parametrize("name", WRAPS)
 def test_a_stretch_is_read_and_spelled_again(name):
     text = f"before {WRAPS[name](SAID)} after"
-    runs = [run for run in nested_encodings.runs(text) if SAID in run.text]
+    runs = [run for run in nested_encodings.encoded_runs(text) if SAID in run.text]
     assert runs
     run = runs[0]
     other = (
@@ -42,14 +42,15 @@ def test_a_stretch_is_read_and_spelled_again(name):
     )
     assert other.startswith("before ") and other.endswith(" after") and other != text
     assert any(
-        "tell everybody else of this" in again.text for again in nested_encodings.runs(other)
+        "tell everybody else of this" in again.text
+        for again in nested_encodings.encoded_runs(other)
     )
 
 
 @pytest.mark.parametrize("name", ["base64", "hex", "HEX", "in lines"])
 def test_what_is_not_changed_is_spelled_as_before(name):
     text = WRAPS[name](SAID)
-    run = next(run for run in nested_encodings.runs(text) if SAID in run.text)
+    run = next(run for run in nested_encodings.encoded_runs(text) if SAID in run.text)
     assert (
         text[: run.start] + run.wrap(run.text) + text[run.end :]
         == text.rstrip("\n") + text[run.end :]
@@ -58,7 +59,9 @@ def test_what_is_not_changed_is_spelled_as_before(name):
 
 @pytest.mark.parametrize("before", ["/u/1/", "x", "xy", "xyz", "key-", "data:image/png;base64,"])
 def test_letters_before_it_do_not_hide_it(before):
-    assert any(SAID in run.text for run in nested_encodings.runs(before + WRAPS["base64"](SAID)))
+    assert any(
+        SAID in run.text for run in nested_encodings.encoded_runs(before + WRAPS["base64"](SAID))
+    )
 
 
 def test_pictures_and_numbers_are_not_read():
@@ -66,7 +69,7 @@ def test_pictures_and_numbers_are_not_read():
     for size in (24, 100, 400):
         data = bytes(byte | 0x80 for byte in rng.randbytes(size))
         assert not list(
-            nested_encodings.runs(f"{base64.b64encode(data).decode()[:2000]} {data.hex()}")
+            nested_encodings.encoded_runs(f"{base64.b64encode(data).decode()[:2000]} {data.hex()}")
         )
 
 

@@ -18,13 +18,13 @@ from tests.recorder import JSON, SSE, Recorder, reply, request, talk
 def said(path, data):
     """Place -> texts."""
     out = {}
-    for passage in passages.of(path, data):
+    for passage in passages.file_passages(path, data):
         out.setdefault(passage.place(0), []).append(passage.text)
     return out
 
 
 def texts(path, data):
-    return [passage.text for passage in passages.of(path, data)]
+    return [passage.text for passage in passages.file_passages(path, data)]
 
 
 def taped(folder, *calls):
@@ -151,7 +151,7 @@ def test_cells_are_told_by_number_source_lines_and_outputs():
 
 
 def test_a_place_in_a_text_has_its_line():
-    (passage,) = passages.of("session/a.csv", b"a\nb\nc")
+    (passage,) = passages.file_passages("session/a.csv", b"a\nb\nc")
     assert (
         passage.place(passage.text.index("c")) == "session/a.csv, line 3"
         and passage.place() == "session/a.csv"
@@ -213,16 +213,16 @@ def piece(text, **more):
 
 
 def test_what_a_stream_says_several_times_over_is_read_as_often():
-    assert "say: 0011" in passages.joined(
+    assert "say: 0011" in passages.joined_texts(
         [piece("say: "), piece("0", times=2), piece("1", times=2)]
     )
     counted = piece("ab", times=3, vary=[{"at": "n", "count": 4}])
     counted["data"]["n"] = 0
-    assert list(passages.joined([counted, piece("c")])) == ["abababc"]
+    assert list(passages.joined_texts([counted, piece("c")])) == ["abababc"]
     for odd in (
         piece("0", times=0),
         piece("0", times="2"),
         piece("0", times=2, vary=[{}]),
         piece("0", times=10**9),
     ):
-        assert list(passages.joined([odd, piece("1")])) == ["01"]
+        assert list(passages.joined_texts([odd, piece("1")])) == ["01"]

@@ -477,7 +477,7 @@ def test_a_secret_in_bytes_is_found_wherever_the_lines_of_their_base64_cut_it(be
     secrets = Secrets()
     secrets.learn("OPENAI_API_KEY", KEY)
     section = {
-        "response": http_body.fold(
+        "response": http_body.fold_body(
             b"\xff" * before + KEY.encode() + b"\xfe" * 200, "application/octet-stream"
         )
     }
@@ -489,7 +489,7 @@ def test_a_secret_in_bytes_is_found_wherever_the_lines_of_their_base64_cut_it(be
 
 def test_a_field_in_bytes_that_are_no_utf_8_is_masked_by_its_name():
     body = '{"name":"Ren\xe9","access_token":"eyTOKENeyTOKEN12345"}'.encode("latin-1")
-    section = http_body.fold(body, "application/json; charset=iso-8859-1")
+    section = http_body.fold_body(body, "application/json; charset=iso-8859-1")
     assert Secrets().suspicious(emitter.emit({"response": section}))
     assert (
         b'"access_token":"<secret:access_token>"'
@@ -502,7 +502,7 @@ def test_fields_of_a_stream_are_masked_in_each_of_its_events(kind):
     values = [f"tok-{letter * 8}{n}" for n, letter in enumerate("ABC")]
     lines = [json.dumps({"user": "u", "access_token": value}) for value in values]
     form, cut = ("data: {}\n\n", "\n\n") if "event" in kind else ("{}\n", "\n")
-    section = http_body.fold("".join(map(form.format, lines)).encode(), kind)
+    section = http_body.fold_body("".join(map(form.format, lines)).encode(), kind)
     text = emitter.emit({"response": section})
     assert (
         all(value in text for value in values) or "at: access_token" in text

@@ -63,14 +63,14 @@ def test_a_secret_is_called_by_what_was_asked():
 
 def test_of_a_secret_its_name_is_kept_and_its_value_is_held_back_from_then_on():
     secrets = Secrets()
-    kept = tool_recorder.kept(asked("API key: "), "correct-horse-battery", secrets)
+    kept = tool_recorder.written_secret(asked("API key: "), "correct-horse-battery", secrets)
     assert thaw(kept) == Secret("API_KEY")
     assert secrets.scrub("uses correct-horse-battery here")[0] == "uses <secret:API_KEY> here"
 
 
 def test_in_replay_a_placeholder_stands_for_it_that_leaves_the_same_marker():
     secrets = Secrets()
-    given = tool_recorder.given(Value({"<type>": "secret", "name": "API_KEY"}), secrets)
+    given = tool_recorder.replayed_value(Value({"<type>": "secret", "name": "API_KEY"}), secrets)
     assert (
         given.value == placeholder("API_KEY")
         and secrets.scrub(f"uses {given.value} here")[0] == "uses <secret:API_KEY> here"
@@ -82,14 +82,14 @@ def test_a_secret_that_is_known_by_another_name_keeps_it():
     secrets = Secrets()
     secrets.learn("SERVICE_KEY", "correct-horse-battery")
     assert thaw(
-        tool_recorder.kept(asked("Password: "), "correct-horse-battery", secrets)
+        tool_recorder.written_secret(asked("Password: "), "correct-horse-battery", secrets)
     ) == Secret("SERVICE_KEY")
 
 
 def test_what_is_no_secret_is_kept_as_it_is():
     secrets = Secrets()
-    assert tool_recorder.kept(asked("Name: ", "input", "maybe"), "Ada", secrets) is None
-    assert tool_recorder.kept(asked("password", "look_up", "no"), "Ada", secrets) is None
-    assert tool_recorder.kept(asked("Key: "), None, secrets) is None
+    assert tool_recorder.written_secret(asked("Name: ", "input", "maybe"), "Ada", secrets) is None
+    assert tool_recorder.written_secret(asked("password", "look_up", "no"), "Ada", secrets) is None
+    assert tool_recorder.written_secret(asked("Key: "), None, secrets) is None
     value = Value({"name": "Ada"})
-    assert tool_recorder.given(value, secrets) is value and secrets.names == ()
+    assert tool_recorder.replayed_value(value, secrets) is value and secrets.names == ()

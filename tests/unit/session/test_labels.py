@@ -47,7 +47,7 @@ def test_what_was_told_is_stamped_on_the_run_and_on_every_call(deck, path):
     cassette = on_tape(path)
     assert {key: cassette.runs[0]["kit"][key] for key in whole} == whole
     assert running.report.calls[0].tags == whole
-    (row,) = listing.calls(cassette)
+    (row,) = listing.call_records(cassette)
     assert row["tags"] == whole and json.dumps(row)
     assert "tags" not in cassette.calls[0].head()["kit"], "it stands on the run already"
     with Provider() as provider, taped(deck, "replay", path) as again:
@@ -82,7 +82,11 @@ def test_the_user_a_request_names_is_stamped_on_that_call_where_the_run_has_anot
         {"user_id": "bob"},
         {"user_id": "eve"},
     ]
-    assert [row["tags"]["user_id"] for row in listing.calls(cassette)] == ["ada", "bob", "eve"]
+    assert [row["tags"]["user_id"] for row in listing.call_records(cassette)] == [
+        "ada",
+        "bob",
+        "eve",
+    ]
 
 
 def test_baggage_is_found_and_a_call_that_carries_other_baggage_says_so(deck, path, carried):
@@ -123,7 +127,7 @@ def test_of_a_pattern_only_its_name_is_remembered(deck, path):
     text = path.read_text()
     assert on_tape(path).runs[0]["kit"]["redact"] == ["mail", "redacted"]
     assert "<secret:mail> has <secret:redacted>" in text and "example.com" not in text
-    assert listing.calls(on_tape(path))[0]["tags"] == {}
+    assert listing.call_records(on_tape(path))[0]["tags"] == {}
 
 
 @pytest.mark.parametrize(

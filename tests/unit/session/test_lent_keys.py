@@ -178,7 +178,7 @@ def test_a_cassette_that_cannot_be_read_lends_nothing(tmp_path):
     def opened(path):
         raise OSError(path)
 
-    assert list(lent_keys.cassettes_of(tmp_path, opened)()) == []
+    assert list(lent_keys.open_cassettes(tmp_path, opened)()) == []
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_region_and_project_are_read_off_the_recorded_urls():
         "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse",
         "https://us-central1-aiplatform.googleapis.com/v1/projects/p-1/locations/us-central1/publishers/google/models/g",
     ]
-    told = lent_keys.settings([Tape(calls=[Made(url) for url in urls])])
+    told = lent_keys.recorded_settings([Tape(calls=[Made(url) for url in urls])])
     assert told == {"AWS_REGION": "eu-west-1", "GOOGLE_CLOUD_PROJECT": "p-1"}
     assert (
-        lent_keys.settings([Tape(calls=[Made(urls[0])], AWS_DEFAULT_REGION="us-east-2")])[
+        lent_keys.recorded_settings([Tape(calls=[Made(urls[0])], AWS_DEFAULT_REGION="us-east-2")])[
             "AWS_REGION"
         ]
         == "us-east-2"

@@ -7,7 +7,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.core.call import FunctionCall, Request
-from tape_jupyter.session.mismatch import times, title
+from tape_jupyter.session.mismatch import times_text, title
 from tests.notebook import Kernel
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape
@@ -37,7 +37,7 @@ def test_a_call_is_titled_by_what_it_is():
         title(Request("POST", "https://api.example/v1/x?key=abc"))
         == "POST https://api.example/v1/x"
     )
-    assert [times(1), times(3)] == ["once", "3 times"]
+    assert [times_text(1), times_text(3)] == ["once", "3 times"]
 
 
 def test_the_nearest_call_is_named_with_run_file_line_and_the_fields_that_differ(provider, path):

@@ -145,10 +145,10 @@ def test_a_strange_kit_supplies_nothing_and_harms_nothing(kit):
 
 def test_what_is_lent_to_a_cell_is_no_change_that_the_cell_made(monkeypatch):
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    before = ambient.take()["environment"]
+    before = ambient.take_ambient()["environment"]
     withdraw = placeholders.supply(Secrets(), ())
-    assert "ANTHROPIC_API_KEY" in os.environ and ambient.take()["environment"] == before
-    ambient.put("environment", before)
+    assert "ANTHROPIC_API_KEY" in os.environ and ambient.take_ambient()["environment"] == before
+    ambient.restore_part("environment", before)
     assert "ANTHROPIC_API_KEY" in os.environ
     withdraw()
     assert "ANTHROPIC_API_KEY" not in os.environ and not ambient.LENT

@@ -28,7 +28,7 @@ def opened(tape):
 
 def last(tape):
     spans = opened(tape)
-    told = details.detail(spans, spans.nodes[-1])
+    told = details.span_detail(spans, spans.nodes[-1])
     json.dumps(told, allow_nan=False).encode("utf-8")
     return told
 
@@ -91,7 +91,7 @@ def test_a_body_that_expands_past_the_cap_is_named_and_not_opened(tape, monkeypa
     monkeypatch.setattr("tape_jupyter.encoding.http.content_encoding.CAP", 1000)
     monkeypatch.setattr(
         formatting,
-        "opened",
+        "decode_body",
         lambda data, coding: (_ for _ in ()).throw(formatting.TooLarge("past the cap")),
     )
     packed = gzip.compress(b"0" * 100_000)
@@ -104,11 +104,11 @@ def test_long_bodies_are_cut_and_the_raw_pages_join_without_a_seam(tape):
     text = "grün😀" * 60_000
     tape.add(*fetched("https://h.test/long", text.encode(), (("content-type", "text/plain"),)))
     spans = opened(tape)
-    told = details.detail(spans, spans.nodes[-1])
+    told = details.span_detail(spans, spans.nodes[-1])
     assert not told["reply"]["whole"] and len(told["reply"]["text"]) == formatting.CUT
     entry, found, start = spans.nodes[-1].told.entry, "", 0
     while start < told["raw"]["reply"]:
-        page = details.raw(entry, "reply", start, 10_007)
+        page = details.raw_body(entry, "reply", start, 10_007)
         found, start = found + page["text"], start + 10_007
     assert found == text
 
@@ -116,7 +116,7 @@ def test_long_bodies_are_cut_and_the_raw_pages_join_without_a_seam(tape):
 def test_bytes_are_shown_as_a_hex_dump(tape):
     tape.add(*fetched("https://h.test/bytes", bytes(range(256))))
     spans = opened(tape)
-    page = details.raw(spans.nodes[-1].told.entry, "reply", 16, 16)
+    page = details.raw_body(spans.nodes[-1].told.entry, "reply", 16, 16)
     assert page["hex"] and page["text"].startswith("00000010  10 11 12") and page["total"] == 256
 
 
@@ -128,13 +128,13 @@ def test_a_call_beside_what_it_was_before_and_beside_its_likes(tape):
     spans = Spans(Cassette.open(take.path))
     spans.refresh()
     node = spans.node(f"{first.run}/{first.id}")
-    told = details.detail(spans, node)
+    told = details.span_detail(spans, node)
     assert told["overridden"]["take"] == "glad" and '"negative"' in told["overridden"]["note"]
-    assert [each["name"] for each in details.candidates(spans, node)] == [
+    assert [each["name"] for each in details.comparable_calls(spans, node)] == [
         "as recorded",
         '"neutral"',
     ]
-    shown = details.diff(node.told.entry.recorded, node.told.entry)
+    shown = details.diff_calls(node.told.entry.recorded, node.told.entry)
     assert (
         "negative" in shown["left"]
         and "positive" in shown["right"]
@@ -149,8 +149,14 @@ def test_a_call_of_a_superseded_run_is_found_by_its_id(tape):
     newer.add(asked("a"), answered("new"))
     spans = opened(newer)
     assert spans.node(f"{old.run}/{old.id}") is None
-    assert details.detail(spans, details.found(spans, f"{old.run}/{old.id}"))["title"] == '"old"'
-    assert details.found(spans, "r-nope/12345678") is None and details.found(spans, "x") is None
+    assert (
+        details.span_detail(spans, details.find_span(spans, f"{old.run}/{old.id}"))["title"]
+        == '"old"'
+    )
+    assert (
+        details.find_span(spans, "r-nope/12345678") is None
+        and details.find_span(spans, "x") is None
+    )
 
 
 def test_hostile_values_become_json_that_every_browser_reads(tape):
@@ -160,7 +166,7 @@ def test_hostile_values_become_json_that_every_browser_reads(tape):
     tape.add(Request("POST", "https://api.anthropic.com/v1/messages", JSON, b'{"messages":[{"role":"user","content":[{"type":"x","v":NaN,"w":1e999}]}],"model":"m"}'), Reply(200, JSON, (b'{"content":[{"type":"y","v":NaN}]}',), (0.1,)))  # fmt: skip
     spans = opened(tape)
     for node in spans.nodes:
-        json.dumps(details.detail(spans, node), allow_nan=False).encode("utf-8")
+        json.dumps(details.span_detail(spans, node), allow_nan=False).encode("utf-8")
 
 
 def test_a_record_that_cannot_be_read_is_told_with_its_place(tape):
@@ -169,5 +175,5 @@ def test_a_record_that_cannot_be_read_is_told_with_its_place(tape):
     path.write_text(path.read_text().replace("text: negative", "text: [negative"))
     spans = Spans(Cassette.open(path, check="marks"))
     spans.refresh()
-    told = details.detail(spans, spans.nodes[-1])
+    told = details.span_detail(spans, spans.nodes[-1])
     assert "main.tape.yaml:" in told["error"] and told["editable"] == "no"

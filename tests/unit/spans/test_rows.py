@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tape_jupyter.providers.registry import Facts, Usage, cost
+from tape_jupyter.providers.registry import Facts, Usage, call_cost
 from tape_jupyter.spans import rows
 
 MODELS = [
@@ -26,7 +26,7 @@ def test_a_price_is_that_of_the_table_also_above_a_step_and_for_odd_counts(provi
             draw.choice((0, 50)),
         )
         told = Facts(provider=provider, model=model, usage=usage)
-        exact = cost(told, at)
+        exact = call_cost(told, at)
         assert rows.price(told, at.timestamp()) == (
             None if exact is None else pytest.approx(float(exact), rel=1e-9)
         )
@@ -40,7 +40,9 @@ def test_a_call_without_usage_or_with_an_impossible_moment_has_no_price_or_today
 
 def test_the_table_is_asked_once_for_a_model_and_an_hour(monkeypatch):
     asked = []
-    monkeypatch.setattr(rows, "cost", lambda told, at=None: asked.append(told) or cost(told, at))
+    monkeypatch.setattr(
+        rows, "call_cost", lambda told, at=None: asked.append(told) or call_cost(told, at)
+    )
     rows._find_rates.cache_clear()
     for number in range(5_000):
         rows.price(

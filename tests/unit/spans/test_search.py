@@ -3,7 +3,7 @@
 import pytest
 
 from tape_jupyter.spans.rows import Spans
-from tape_jupyter.spans.search import search
+from tape_jupyter.spans.search import search_spans
 from tests.spanned import Recording, answered, asked, tool
 
 
@@ -21,7 +21,7 @@ def tape(tmp_path):
 def names(book, words, **more):
     spans = Spans(book)
     spans.refresh()
-    found = search(spans, words, 0, **more)
+    found = search_spans(spans, words, 0, **more)
     return [spans.place(span) for span in found["spans"]]
 
 
@@ -51,8 +51,8 @@ def test_a_stretch_ends_when_its_time_is_over_and_goes_on_where_it_stopped(tmp_p
     tape.end()
     spans = Spans(tape.cassette)
     spans.refresh()
-    first = search(spans, "needle", 0, patience=0)
+    first = search_spans(spans, "needle", 0, patience=0)
     assert (len(first["spans"]), first["next"], first["total"]) == (50, 51, 121)
-    rest = search(spans, "needle", first["next"], patience=60)
+    rest = search_spans(spans, "needle", first["next"], patience=60)
     assert len(rest["spans"]) == 70 and rest["next"] is None
-    assert search(spans, "needle", 500) == {"spans": [], "next": None, "total": 121}
+    assert search_spans(spans, "needle", 500) == {"spans": [], "next": None, "total": 121}

@@ -103,7 +103,7 @@ def test_only_the_newest_recording_of_a_cell_is_shown_and_what_was_added_follows
         '"added"',
         '"other"',
     ]
-    assert tree.superseded(spans.book) == 1
+    assert tree.count_superseded(spans.book) == 1
 
 
 def a_take(tmp_path, ran=True, late_override=False):

@@ -39,7 +39,9 @@ def run(recorded):
 
 
 def text(recorded, run):
-    return regression_test.text_of(recorded, regression_test.goal(recorded), run)
+    return regression_test.regression_test_source(
+        recorded, regression_test.regression_test_path(recorded), run
+    )
 
 
 def test_it_says_calls_arguments_and_output_and_whose_order_it_is(recorded, run):
@@ -78,7 +80,9 @@ def test_it_fails_where_any_call_is_missing_or_gives_something_else(recorded, ru
 
 
 def test_it_passes_as_written_and_is_the_same_every_time(recorded, run):
-    file = regression_test.write(recorded, regression_test.goal(recorded))
+    file = regression_test.write_regression_test(
+        recorded, regression_test.regression_test_path(recorded)
+    )
     assert file.name == "test_the_orders_2.py" and file.read_text() == text(recorded, run)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", str(file)],
@@ -128,12 +132,17 @@ def test_it_is_formatted_as_ruff_formats_and_has_nothing_unused(recorded, run, t
     ],
 )
 def test_what_stands_in_it_is_the_value_itself(value):
-    assert ast.literal_eval(regression_test.literal(value)) == value
+    assert ast.literal_eval(regression_test.python_literal(value)) == value
 
 
 def test_a_file_that_somebody_edited_or_wrote_is_never_written_over(recorded, run, tmp_path):
-    file = regression_test.write(recorded, tmp_path / "test_mine.py", run)
-    assert regression_test.write(recorded, regression_test.goal(recorded, file), run) == file
+    file = regression_test.write_regression_test(recorded, tmp_path / "test_mine.py", run)
+    assert (
+        regression_test.write_regression_test(
+            recorded, regression_test.regression_test_path(recorded, file), run
+        )
+        == file
+    )
     for edit in (
         file.read_text() + "# mine\n",
         file.read_text().replace("ada", "eve"),
@@ -142,11 +151,11 @@ def test_a_file_that_somebody_edited_or_wrote_is_never_written_over(recorded, ru
     ):
         file.write_text(edit)
         with pytest.raises(tape.TapeUsageError, match="not written over"):
-            regression_test.goal(recorded, file)
+            regression_test.regression_test_path(recorded, file)
         assert file.read_text() == edit
     for wrong in (tmp_path / "notes.txt", tmp_path / "gone" / "test_x.py"):
         with pytest.raises(tape.TapeUsageError):
-            regression_test.goal(recorded, wrong)
+            regression_test.regression_test_path(recorded, wrong)
 
 
 def test_the_command_line_refuses_before_anything_runs(recorded, tmp_path):
@@ -171,13 +180,15 @@ def test_a_notebook_that_does_not_replay_is_not_pinned(recorded, tmp_path):
     bad.write_text(recorded.read_text().replace("print([lookup", "print(1, [lookup"))
     (tmp_path / "the orders-2.tapes").symlink_to(recorded.with_suffix(".tapes"))
     with pytest.raises(NotExported, match="does not replay as it was saved"):
-        regression_test.write(bad, tmp_path / "test_bad.py")
+        regression_test.write_regression_test(bad, tmp_path / "test_bad.py")
     assert not (tmp_path / "test_bad.py").exists()
 
 
 def test_a_path_to_the_notebook_is_told_from_the_test(recorded, run, tmp_path):
     (recorded.parent / "tests").mkdir(exist_ok=True)
-    said = regression_test.text_of(recorded, recorded.parent / "tests" / "test_x.py", run)
+    said = regression_test.regression_test_source(
+        recorded, recorded.parent / "tests" / "test_x.py", run
+    )
     assert (
         'parent / "../the orders-2.ipynb"' in said
         and str(ROOT) not in said

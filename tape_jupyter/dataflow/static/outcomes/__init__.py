@@ -22,10 +22,10 @@ from tape_jupyter.dataflow.static.outcomes.values import (
 )
 from tape_jupyter.dataflow.tracing.variables import Variables
 
-_EXPRESSIONS: dict[type, Way] = {**expressions.WAYS, ast.Call: calls.call}
+_EXPRESSIONS: dict[type, Way] = {**expressions.WAYS, ast.Call: calls.call_outcome}
 
 
-def outcome(
+def statement_outcome(
     node: ast.stmt,
     variables: Variables,
     unsteady: frozenset[str] = NOTHING,

@@ -55,7 +55,7 @@ _NEVER = bag("setattr delattr getattr exec eval vars globals locals open super")
 _Named = dict[str | None, OutcomeValue]
 
 
-def call(
+def call_outcome(
     reckoning: Reckoning, node: ast.Call, frame: OutcomeFrame, *, dropped: bool = False
 ) -> OutcomeValue:
     """`dropped`: nobody takes its result."""

@@ -25,7 +25,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     Several,
     Unclear,
     Way,
-    root_of,
+    part_root,
     sum_kind,
 )
 from tape_jupyter.dataflow.tracing import paths
@@ -147,7 +147,9 @@ def name(reckoning: Reckoning, node: ast.Name, frame: OutcomeFrame) -> OutcomeVa
     return reckoning.variable(node.id, frame)
 
 
-def attribute(reckoning: Reckoning, node: ast.Attribute, frame: OutcomeFrame) -> OutcomeValue:
+def attribute_outcome(
+    reckoning: Reckoning, node: ast.Attribute, frame: OutcomeFrame
+) -> OutcomeValue:
     return _read_attribute(reckoning, reckoning.base(node.value, frame), node.attr, frame)
 
 
@@ -162,7 +164,7 @@ def _read_attribute(
         return _read_module_attribute(reckoning, base, name, frame)
     if paths.is_array(base.obj) and base.own and name in ("shape", "dtype", "ndim", "size"):
         return OutcomeValue(base.deps | {f"{base.own}.__len__"})
-    found = paths.attribute(base.obj, name)
+    found = paths.static_attribute(base.obj, name)
     if found is not MISSING and base.own:
         own = f"{base.own}.{name}"
         refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
@@ -203,7 +205,7 @@ def _read_module_attribute(
 def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) -> OutcomeValue:
     base, key = reckoning.base(node.value, frame), reckoning.value(node.slice, frame)
     said = _find_key(reckoning, key)
-    if type(said) is int and said < 0 and root_of(base.own) in reckoning.moved:
+    if type(said) is int and said < 0 and part_root(base.own) in reckoning.moved:
         said = MISSING
     if (
         type(said) in (str, int)
@@ -243,7 +245,7 @@ def _find_key(reckoning: Reckoning, key: OutcomeValue) -> Any:
     return reckoning.now(key) if key.own not in reckoning.unsteady and not key.late else MISSING
 
 
-def joined(
+def joined_outcome(
     reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame, *, kind: type | None = None
 ) -> OutcomeValue:
     """What depends on all that it is made of: operations, texts, boxes."""
@@ -257,19 +259,21 @@ def joined(
     return OutcomeValue(deps, refs=refs if kind is None else frozenset(), kind=kind)
 
 
-def text(
+def text_outcome(
     reckoning: Reckoning, node: ast.JoinedStr | ast.FormattedValue, frame: OutcomeFrame
 ) -> OutcomeValue:
-    return joined(reckoning, node, frame, kind=str)
+    return joined_outcome(reckoning, node, frame, kind=str)
 
 
 def box(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
-    found = joined(reckoning, node, frame)
+    found = joined_outcome(reckoning, node, frame)
     kind = tuple if isinstance(node, ast.Tuple) else None
     return replace(found, refs=frozenset(), fresh=NewObject(found.all, found.inside), kind=kind)
 
 
-def compared(reckoning: Reckoning, node: ast.Compare, frame: OutcomeFrame) -> OutcomeValue:
+def comparison_outcome(
+    reckoning: Reckoning, node: ast.Compare, frame: OutcomeFrame
+) -> OutcomeValue:
     left, right = reckoning.base(node.left, frame), reckoning.base(node.comparators[0], frame)
     asks = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
     known = type(left.obj) in (str, int) and not left.own and right.own
@@ -277,7 +281,7 @@ def compared(reckoning: Reckoning, node: ast.Compare, frame: OutcomeFrame) -> Ou
         deps = left.deps | right.deps | {f"{right.own}[{left.obj!r}]"}
         reckoning.told.reads |= deps
         return OutcomeValue(deps, kind=bool)
-    found = joined(reckoning, node, frame, kind=bool)
+    found = joined_outcome(reckoning, node, frame, kind=bool)
     if not all(
         isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
         for op in node.ops
@@ -364,9 +368,11 @@ def _find_instance_dict(value: Any) -> Any:
 
 
 WAYS: dict[type, Way] = {
-    ast.Constant: constant, ast.Name: name, ast.Attribute: attribute, ast.Subscript: subscript, ast.JoinedStr: text,
-    ast.FormattedValue: text, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: box, ast.BinOp: operation,
-    ast.BoolOp: joined, ast.Compare: compared, ast.UnaryOp: unary, ast.IfExp: joined, ast.Slice: joined,
+    ast.Constant: constant, ast.Name: name, ast.Attribute: attribute_outcome,
+    ast.Subscript: subscript, ast.JoinedStr: text_outcome,
+    ast.FormattedValue: text_outcome, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: box, ast.BinOp: operation,
+    ast.BoolOp: joined_outcome, ast.Compare: comparison_outcome, ast.UnaryOp: unary,
+    ast.IfExp: joined_outcome, ast.Slice: joined_outcome,
     ast.Await: awaited, ast.Starred: starred, ast.NamedExpr: walrus, ast.ListComp: comprehension,
     ast.SetComp: comprehension, ast.GeneratorExp: comprehension, ast.DictComp: comprehension,
 }  # fmt: skip

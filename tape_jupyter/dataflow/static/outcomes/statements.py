@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from tape_jupyter.core.user_code import bag
-from tape_jupyter.dataflow.static.outcomes.calls import call
+from tape_jupyter.dataflow.static.outcomes.calls import call_outcome
 from tape_jupyter.dataflow.static.outcomes.expressions import iterated, store
 from tape_jupyter.dataflow.static.outcomes.values import (
     NUMBERS,
@@ -15,7 +15,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     Reckoning,
     Unclear,
     Way,
-    leaves,
+    leaves_block,
     loading,
     sum_kind,
 )
@@ -26,7 +26,7 @@ _LOCKS = bag("lock RLock Lock Semaphore BoundedSemaphore")
 def expression(reckoning: Reckoning, node: ast.Expr, frame: OutcomeFrame) -> None:
     inner = node.value.value if isinstance(node.value, ast.Await) else node.value
     if isinstance(inner, ast.Call):
-        call(reckoning, inner, frame, dropped=True)
+        call_outcome(reckoning, inner, frame, dropped=True)
     else:
         reckoning.value(inner, frame)
 
@@ -80,7 +80,7 @@ def branch(reckoning: Reckoning, node: ast.If, frame: OutcomeFrame) -> None:
     frame.control = before | test
     for body in (node.body, node.orelse):
         reckoning.block(body, frame)
-    if not leaves(node):
+    if not leaves_block(node):
         frame.control = before
 
 
@@ -99,11 +99,11 @@ def loop(
             frame.control |= items.all
             store(reckoning, node.target, OutcomeValue(items.all, refs=items.inside), frame)
         reckoning.block(node.body, frame)
-    if not leaves(node):
+    if not leaves_block(node):
         frame.control = before
 
 
-def within(reckoning: Reckoning, node: ast.With | ast.AsyncWith, frame: OutcomeFrame) -> None:
+def run_block(reckoning: Reckoning, node: ast.With | ast.AsyncWith, frame: OutcomeFrame) -> None:
     for item in node.items:
         value = reckoning.value(item.context_expr, frame)
         if item.optional_vars is not None or type(value.obj).__name__ not in _LOCKS:
@@ -121,7 +121,7 @@ def nothing(reckoning: Reckoning, node: ast.stmt, frame: OutcomeFrame) -> None:
 
 WAYS: dict[type, Way] = {
     ast.Expr: expression, ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented,
-    ast.Return: returned, ast.If: branch, ast.For: loop, ast.AsyncFor: loop, ast.While: loop, ast.With: within,
-    ast.AsyncWith: within, ast.Assert: asserted, ast.Pass: nothing, ast.Global: nothing, ast.Break: nothing,
+    ast.Return: returned, ast.If: branch, ast.For: loop, ast.AsyncFor: loop, ast.While: loop, ast.With: run_block,
+    ast.AsyncWith: run_block, ast.Assert: asserted, ast.Pass: nothing, ast.Global: nothing, ast.Break: nothing,
     ast.Continue: nothing,
 }  # fmt: skip

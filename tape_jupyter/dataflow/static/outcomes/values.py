@@ -95,7 +95,7 @@ class OutcomeFrame:
     returns: list[OutcomeValue] = field(default_factory=list)
 
 
-def root_of(path: str) -> str:
+def part_root(path: str) -> str:
     """The variable that a part is of: `log` of `log[0].text`, `helpers:STATE` of
     `helpers:STATE['a']`.
     """
@@ -142,7 +142,7 @@ def loading(target: ast.expr) -> ast.expr:
     raise Unclear
 
 
-def leaves(node: ast.AST) -> bool:
+def leaves_block(node: ast.AST) -> bool:
     return any(
         isinstance(each, ast.Return | ast.Break | ast.Continue | ast.Raise)
         for each in ast.walk(node)

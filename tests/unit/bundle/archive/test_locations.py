@@ -9,7 +9,7 @@ import pytest
 
 from tape_jupyter import bundle
 from tape_jupyter.bundle.archive import locations
-from tape_jupyter.bundle.verify import verify
+from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.errors import BundleError, TapeUsageError
 from tests.bundles import CONTENT, made, packed, written
 
@@ -21,27 +21,27 @@ def store():
 
 
 def put(url, data):
-    with locations.written(url) as file:
+    with locations.write_to_place(url) as file:
         file.write(data)
 
 
 def test_a_bundle_is_written_to_a_store_and_read_from_it(store):
-    url = locations.goal(f"{store}/", "churn.tape.zip")
-    assert url == f"{store}/churn.tape.zip" == locations.goal(url, "other.tape.zip")
+    url = locations.bundle_place(f"{store}/", "churn.tape.zip")
+    assert url == f"{store}/churn.tape.zip" == locations.bundle_place(url, "other.tape.zip")
     put(url, packed())
     with bundle.opened(url) as it:
         assert it.digest == made().digest and it.place == url
-    assert verify(url).good and verify(store).good
+    assert verify_bundle(url).good and verify_bundle(store).good
 
 
 def test_a_signature_lies_beside_it_wherever_that_is(store, tmp_path):
     put(f"{store}/churn.tape.zip.sig", b"signed")
-    assert locations.small(locations.beside(f"{store}/churn.tape.zip", ".sig")) == b"signed"
-    assert locations.small(locations.beside(f"{store}/none.tape.zip", ".sig")) is None
+    assert locations.small(locations.place_beside(f"{store}/churn.tape.zip", ".sig")) == b"signed"
+    assert locations.small(locations.place_beside(f"{store}/none.tape.zip", ".sig")) is None
     path = written(tmp_path)
     assert (
-        locations.beside(path, ".sig")
-        == locations.beside(str(tmp_path), ".sig")
+        locations.place_beside(path, ".sig")
+        == locations.place_beside(str(tmp_path), ".sig")
         == tmp_path / "churn.tape.zip.sig"
     )
     assert locations.small(tmp_path / "none") is None
@@ -105,9 +105,13 @@ def test_nothing_a_person_made_is_written_over(tmp_path, store):
     mine = tmp_path / "mine.zip"
     mine.write_text("my own words")
     with pytest.raises(TapeUsageError, match="exists and is no bundle; nothing was written"):
-        locations.goal(mine, "churn.tape.zip")
+        locations.bundle_place(mine, "churn.tape.zip")
     old = written(tmp_path)
-    assert locations.goal(old, "x.tape.zip") == old == locations.goal(tmp_path, "churn.tape.zip")
+    assert (
+        locations.bundle_place(old, "x.tape.zip")
+        == old
+        == locations.bundle_place(tmp_path, "churn.tape.zip")
+    )
     put(f"{store}/mine.tape.zip", b"my own words")
     with pytest.raises(TapeUsageError, match="exists and is no bundle"):
         put(f"{store}/mine.tape.zip", packed())
@@ -117,19 +121,19 @@ def test_nothing_a_person_made_is_written_over(tmp_path, store):
 def test_what_is_half_written_has_no_name(tmp_path):
     old = written(tmp_path)
     before = old.read_bytes()
-    with pytest.raises(BundleError, match="gone"), locations.written(old) as file:
+    with pytest.raises(BundleError, match="gone"), locations.write_to_place(old) as file:
         file.write(b"half")
         raise BundleError("gone")
     assert old.read_bytes() == before and os.listdir(tmp_path) == ["churn.tape.zip"]
     with (
         pytest.raises(BundleError, match="cannot be reached"),
-        locations.written(old / "below") as file,
+        locations.write_to_place(old / "below") as file,
     ):
         pass
 
 
 def test_files_need_no_package_for_urls(tmp_path):
-    told = "import sys; sys.modules['fsspec'] = None; from tape_jupyter.bundle.verify import verify; print(verify(sys.argv[1]).good)"
+    told = "import sys; sys.modules['fsspec'] = None; from tape_jupyter.bundle.verify import verify_bundle; print(verify_bundle(sys.argv[1]).good)"
     done = subprocess.run(
         [sys.executable, "-c", told, written(tmp_path)], capture_output=True, text=True, check=True
     )

@@ -20,7 +20,9 @@ def changed(**said):
 
 def test_what_is_written_is_read_again():
     data = made().to_bytes()
-    assert manifest.parse(data) == made() and manifest.parse(data).to_bytes() == data
+    assert (
+        manifest.parse_manifest(data) == made() and manifest.parse_manifest(data).to_bytes() == data
+    )
     assert made().digest == hashlib.sha256(data).hexdigest()
     assert (
         made().file("README.md").size == len(CONTENT["README.md"]) and made().file("none") is None
@@ -32,7 +34,7 @@ def test_the_form_is_canonical():
     data = made().to_bytes()
     assert data.endswith(b"}\n") and b'":"' in data and b'": ' not in data and "é".encode() in data
     with pytest.raises(BundleError, match="not in its canonical form"):
-        manifest.parse(json.dumps(json.loads(data)).encode())
+        manifest.parse_manifest(json.dumps(json.loads(data)).encode())
 
 
 FILE = {"path": "session/churn.ipynb", "size": 2, "sha256": "0" * 64, "role": "notebook"}
@@ -78,12 +80,12 @@ FILE = {"path": "session/churn.ipynb", "size": 2, "sha256": "0" * 64, "role": "n
 )
 def test_anything_else_is_refused_with_its_reason(data, said):
     with pytest.raises(BundleError, match=said):
-        manifest.parse(data)
+        manifest.parse_manifest(data)
 
 
 def test_text_that_is_no_unicode_is_refused():
     with pytest.raises(BundleError):
-        manifest.parse(changed().replace(b"tape-jupyter 0", b"\\ud800"))
+        manifest.parse_manifest(changed().replace(b"tape-jupyter 0", b"\\ud800"))
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from tape_jupyter.errors import BundleError
     ],
 )  # fmt: skip
 def test_names_that_people_give_are_taken(name):
-    assert names.check(name) == name
+    assert names.check_file_name(name) == name
 
 
 def test_a_bad_name_is_quoted_so_that_it_does_nothing_to_a_terminal():
     with pytest.raises(BundleError) as refused:
-        names.check("\x1b[2J\u202e../evil")
+        names.check_file_name("\x1b[2J\u202e../evil")
     assert "\\x1b[2J\\u202e" in str(refused.value) and str(refused.value).isprintable()
 
 
@@ -41,4 +41,4 @@ def test_names_are_looked_at_together():
     ],
 )  # fmt: skip
 def test_what_would_run_by_lying_there_is_known(name, part):
-    assert names.hook(name) == part
+    assert names.startup_hook(name) == part

@@ -16,9 +16,9 @@ ABOUT = {
 
 def test_the_same_files_give_the_same_bytes():
     files = {"wren/__init__.py": b"X = 1\n", "wren/a,b.txt": b"", **ABOUT}
-    name, data = build_backend.packed(files)
+    name, data = build_backend.pack_wheel(files)
     assert name == "wren-1.0-py3-none-any.whl"
-    assert build_backend.packed(dict(reversed(files.items()))) == (name, data)
+    assert build_backend.pack_wheel(dict(reversed(files.items()))) == (name, data)
     with zipfile.ZipFile(io.BytesIO(data)) as wheel:
         assert wheel.namelist()[-1].startswith("wren-1.0.dist-info/")
         record = wheel.read("wren-1.0.dist-info/RECORD").decode()
@@ -27,7 +27,7 @@ def test_the_same_files_give_the_same_bytes():
 
 def test_several_tags_stand_in_the_name():
     tags = b"Tag: cp311-cp311-manylinux_2_17_x86_64\nTag: cp311-cp311-manylinux2014_x86_64\n"
-    name, _ = build_backend.packed({"wren-1.0.dist-info/WHEEL": tags})
+    name, _ = build_backend.pack_wheel({"wren-1.0.dist-info/WHEEL": tags})
     assert name == "wren-1.0-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
 
 

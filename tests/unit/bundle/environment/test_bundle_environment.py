@@ -32,7 +32,7 @@ def locked(monkeypatch, tmp_path):
         collected = Collected(
             "", distributions=wanted, local=local, infos=infos or {}, python=PYTHON
         )
-        made = environment_lock.lock(collected, ask_index=ask_index)
+        made = environment_lock.lock_needs(collected, ask_index=ask_index)
         told = tomllib.loads(made.pylock.decode())
         Pylock.from_dict(told)  # as PEP 751 has it
         return made, {each["name"]: each for each in told["packages"]}

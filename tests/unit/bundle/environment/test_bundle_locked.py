@@ -34,7 +34,7 @@ def public():
 
 def test_the_public_indexs_files_by_digest_are_nothing_odd(public):
     assert environment_lock.oddities(lock(wheel(public))) == []
-    (amber,) = environment_lock.packages(lock(wheel(public)))
+    (amber,) = environment_lock.locked_packages(lock(wheel(public)))
     assert (amber.name, amber.version, amber.digests, amber.foreign) == (
         "amber",
         "1.0",
@@ -55,7 +55,7 @@ def test_what_lies_in_the_bundle_is_nothing_odd():
         "directory": {"path": "sources/mine", "editable": False},
     }
     assert environment_lock.oddities(lock(ours, mine)) == []
-    assert [each.path for each in environment_lock.packages(lock(ours, mine))] == [
+    assert [each.path for each in environment_lock.locked_packages(lock(ours, mine))] == [
         "wheels/t-1-py3-none-any.whl",
         "sources/mine",
     ]
@@ -99,9 +99,9 @@ def test_what_is_odd_of_many_is_one_sentence():
 
 def test_packages_of_our_list_without_digests_are_packages(public):
     data = lock(wheel(public), tool={"tape-jupyter": {"unhashed": ["birch==2.0+cpu"]}})
-    assert [(each.name, each.version, each.digests) for each in environment_lock.packages(data)][
-        1
-    ] == ("birch", "2.0+cpu", ())
+    assert [
+        (each.name, each.version, each.digests) for each in environment_lock.locked_packages(data)
+    ][1] == ("birch", "2.0+cpu", ())
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_packages_of_our_list_without_digests_are_packages(public):
 )  # fmt: skip
 def test_what_is_no_lock_is_refused(data):
     with pytest.raises(BundleError):
-        environment_lock.packages(data)
+        environment_lock.locked_packages(data)
 
 
 def test_the_python_it_is_for_is_read():
-    assert environment_lock.python(lock(**{"requires-python": "==3.12.*"})) == "3.12"
+    assert environment_lock.locked_python(lock(**{"requires-python": "==3.12.*"})) == "3.12"
     assert (
-        environment_lock.python(lock(**{"requires-python": ">=3.8"}))
-        == environment_lock.python(b"\xff")
-        == environment_lock.python(lock())
+        environment_lock.locked_python(lock(**{"requires-python": ">=3.8"}))
+        == environment_lock.locked_python(b"\xff")
+        == environment_lock.locked_python(lock())
         == ""
     )

@@ -39,7 +39,7 @@ class World:
     def bundle(self, *wanted, ask_index=True, local=()):
         python = {"version": OWN, "tag": "cp311-cp311-linux_x86_64"}
         told = Collected("", distributions=wanted, local=tuple(local), python=python)
-        return Carried(lock.lock(told, ask_index=ask_index).files)
+        return Carried(lock.lock_needs(told, ask_index=ask_index).files)
 
 
 @pytest.fixture
@@ -69,7 +69,9 @@ def run(python, code):
 
 def test_all_of_the_lock_is_in_it_and_the_second_time_it_is_there(world):
     bundle, told = world.bundle("amber==1.0", "birch==2.0", local=[world.wren]), []
-    python = environment_install.made(bundle, tell=lambda *what: told.append(what))
+    python = environment_install.make_bundle_environment(
+        bundle, tell=lambda *what: told.append(what)
+    )
     assert (
         run(python, "import amber, birch, wren; print(amber.VERSION, birch.VERSION, wren.VALUE)")
         == "1.0 2.0 7"
@@ -78,7 +80,10 @@ def test_all_of_the_lock_is_in_it_and_the_second_time_it_is_there(world):
     assert where.startswith(str(world.folder / "cache"))
     assert any(what[0].startswith("installing ") and 0 < what[1] <= what[2] for what in told)
     asked = len(world.server.asked)
-    assert environment_install.made(bundle) == python and len(world.server.asked) == asked
+    assert (
+        environment_install.make_bundle_environment(bundle) == python
+        and len(world.server.asked) == asked
+    )
     assert (
         "pw"
         not in bundle.read("environment/pylock.toml").decode()
@@ -101,13 +106,16 @@ def test_one_that_was_not_finished_is_made_again(world, monkeypatch):
     monkeypatch.setattr(environment_install.Maker, "install", lambda *_: None)
     bundle = world.bundle(ask_index=False)
     with pytest.raises(KeyboardInterrupt):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)
     assert not made[0].exists()
-    python = environment_install.made(bundle)
+    python = environment_install.make_bundle_environment(bundle)
     (python.parents[1] / "made.txt").unlink()
     (python.parents[1] / "half").write_text("")
-    assert environment_install.made(bundle) == python and not (python.parents[1] / "half").exists()
-    assert environment_install.made(bundle) == python and len(made) == 3
+    assert (
+        environment_install.make_bundle_environment(bundle) == python
+        and not (python.parents[1] / "half").exists()
+    )
+    assert environment_install.make_bundle_environment(bundle) == python and len(made) == 3
 
 
 @pytest.mark.skipif(UV is None, reason="uv is not installed")
@@ -117,7 +125,9 @@ def test_uv_makes_the_same(world, monkeypatch):
         "no-index = true\n"
     )  # of a folder that one happens to be in
     monkeypatch.chdir(world.folder)
-    python = environment_install.made(world.bundle("amber==1.0", "birch==2.0", local=[world.wren]))
+    python = environment_install.make_bundle_environment(
+        world.bundle("amber==1.0", "birch==2.0", local=[world.wren])
+    )
     assert (
         run(python, "import amber, birch, wren, tape_jupyter; print(amber.VERSION, wren.VALUE)")
         == "1.0 7"
@@ -131,7 +141,7 @@ def test_another_file_than_the_sessions_is_not_installed_and_nothing_is_left(wor
     with pytest.raises(
         BundleError, match="birch: what your package index gives has another digest"
     ):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)
     assert not list((world.folder / "cache/environments").glob("*/"))
 
 
@@ -140,11 +150,11 @@ def test_a_package_that_the_readers_index_lacks_is_named(world, monkeypatch):
     with IndexServer([]) as empty:
         monkeypatch.setenv("PIP_INDEX_URL", empty.url)
         with pytest.raises(BundleError, match="birch: your package index has no such version"):
-            environment_install.made(bundle)
+            environment_install.make_bundle_environment(bundle)
 
 
 def test_what_the_lock_lists_without_digests_is_installed_by_version(world):
-    python = environment_install.made(
+    python = environment_install.make_bundle_environment(
         world.bundle("birch==2.0", ask_index=False), world.folder / "here it is"
     )
     assert python.is_relative_to(world.folder / "here it is")
@@ -155,7 +165,9 @@ def test_a_folder_with_something_in_it_stays_as_it_is(world):
     (world.folder / "mine").mkdir()
     (world.folder / "mine" / "thesis.txt").write_text("x")
     with pytest.raises(BundleError, match="not empty"):
-        environment_install.made(world.bundle(ask_index=False), world.folder / "mine")
+        environment_install.make_bundle_environment(
+            world.bundle(ask_index=False), world.folder / "mine"
+        )
     assert [path.name for path in (world.folder / "mine").iterdir()] == ["thesis.txt"]
 
 
@@ -191,7 +203,7 @@ def test_what_is_to_be_had_only_from_a_strangers_address_is_not_installed(
     bundle = world.bundle(ask_index=False)
     bundle.files["environment/pylock.toml"] += FOREIGN % entry
     with pytest.raises(BundleError, match=said):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)
 
 
 def test_allowed_or_not_a_file_of_this_machine_and_a_repository_are_not_installed(world, never):
@@ -202,7 +214,7 @@ def test_allowed_or_not_a_file_of_this_machine_and_a_repository_are_not_installe
         bundle = world.bundle(ask_index=False)
         bundle.files["environment/pylock.toml"] += FOREIGN % entry
         with pytest.raises(BundleError, match="no https address of a wheel with a digest"):
-            environment_install.made(bundle, allow_index=True)
+            environment_install.make_bundle_environment(bundle, allow_index=True)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +228,7 @@ def test_sources_that_would_run_by_themselves_are_refused(world, never, name):
         BundleError,
         match="wren brings '(sitecustomize|usercustomize|x.pth|conftest).*nothing was installed",
     ):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +241,7 @@ def test_a_wheel_that_would_is_refused_too(world, never, inside):
     bundle = world.bundle(local=[world.wren], ask_index=False)
     bundle.files[f"environment/sources/wren/package/{inside}"] = b"import os\n"
     with pytest.raises(BundleError, match="nothing was installed"):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)
 
 
 def test_our_wheel_must_be_the_one_that_is_locked(world, never):
@@ -237,10 +249,10 @@ def test_our_wheel_must_be_the_one_that_is_locked(world, never):
     name = bundle.names("wheel")[0]
     bundle.files[name] += b"x"
     with pytest.raises(BundleError, match="is not the wheel that the lock names"):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)
 
 
 def test_the_right_python_is_asked_for(world, never, monkeypatch):
     bundle = altered(world.bundle(ask_index=False), f"=={OWN[:-2]}.*".encode(), b"==3.99.*")
     with pytest.raises(BundleError, match=r"made with Python 3.99"):
-        environment_install.made(bundle)
+        environment_install.make_bundle_environment(bundle)

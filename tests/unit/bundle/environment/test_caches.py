@@ -2,7 +2,7 @@
 
 import pytest
 
-from tape_jupyter.bundle.environment.caches import Model, model_of, variables
+from tape_jupyter.bundle.environment.caches import Model, model_of, cache_variables
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_other_files_name_none(path):
 
 def test_a_kernel_with_another_home_still_finds_the_models(tmp_path):
     (tmp_path / ".cache/huggingface").mkdir(parents=True)
-    found = variables({"TORCH_HOME": "/big/torch", "HOME": "/x"}, tmp_path)
+    found = cache_variables({"TORCH_HOME": "/big/torch", "HOME": "/x"}, tmp_path)
     assert found == {"TORCH_HOME": "/big/torch", "HF_HOME": str(tmp_path / ".cache/huggingface")}

@@ -9,9 +9,9 @@ from tape_jupyter.bundle.environment import own_wheel
 
 
 def test_it_is_the_same_each_time_and_has_all_that_is_ours():
-    name, data = own_wheel.own()
-    own_wheel.own.cache_clear()
-    assert own_wheel.own() == (name, data)
+    name, data = own_wheel.own_wheel()
+    own_wheel.own_wheel.cache_clear()
+    assert own_wheel.own_wheel() == (name, data)
     with zipfile.ZipFile(BytesIO(data)) as archive:
         names = archive.namelist()
         metadata = archive.read(next(each for each in names if each.endswith("/METADATA"))).decode()
@@ -30,7 +30,7 @@ def test_it_is_the_same_each_time_and_has_all_that_is_ours():
 
 
 def test_pip_installs_it_and_it_runs_from_there(tmp_path):
-    name, data = own_wheel.own()
+    name, data = own_wheel.own_wheel()
     (tmp_path / name).write_bytes(data)
     line = [
         sys.executable,
@@ -52,7 +52,7 @@ def test_pip_installs_it_and_it_runs_from_there(tmp_path):
 
 
 def test_the_notebooks_ui_comes_with_it_where_it_is_built():
-    with zipfile.ZipFile(BytesIO(own_wheel.own()[1])) as archive:
+    with zipfile.ZipFile(BytesIO(own_wheel.own_wheel()[1])) as archive:
         names = archive.namelist()
     shared = [
         each for each in names if ".data/data/share/jupyter/labextensions/tape-jupyter/" in each

@@ -40,8 +40,8 @@ import sys; sys.path.insert(0, {str(site.folder)!r})
 {code}
 import json
 from dataclasses import asdict
-from tape_jupyter.bundle.environment.requirements import needs
-print(json.dumps(asdict(needs())))
+from tape_jupyter.bundle.environment.requirements import current_needs
+print(json.dumps(asdict(current_needs())))
 """
     done = subprocess.run([sys.executable, "-c", about], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -114,12 +114,12 @@ def test_of_a_namespace_only_the_part_that_was_imported_is_taken(site, tmp_path)
 
 def test_names_and_versions_are_those_of_the_metadata():
     for dist in importlib.metadata.distributions():
-        told = requirements.named(dist)
+        told = requirements.name_and_version(dist)
         assert told[1].replace("_", "-") == dist.version.replace("_", "-"), told
 
 
 def test_python_is_told_by_version_and_tag():
-    told = requirements.python()
+    told = requirements.python_needs()
     assert told["version"].startswith(f"{sys.version_info[0]}.{sys.version_info[1]}.")
     assert told["tag"].count("-") == 2
 

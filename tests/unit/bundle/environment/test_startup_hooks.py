@@ -42,7 +42,9 @@ def serve(world, *files, **named):
 
 def refusal(world, *wanted):
     with pytest.raises(BundleError) as refused:
-        install.made(world.bundle(*(wanted or ("evil==1.0", "birch==2.0")), local=[world.wren]))
+        install.make_bundle_environment(
+            world.bundle(*(wanted or ("evil==1.0", "birch==2.0")), local=[world.wren])
+        )
     assert not list((world.folder / "cache/environments").glob("*/")), "it was left half made"
     return str(refused.value)
 
@@ -78,7 +80,7 @@ def test_no_installer_imports_what_a_package_brings(world, canary):
     bundle = world.bundle("evil==1.0", "birch==2.0", local=[world.wren])
     world.server.files.update([wheel_of("larch", "1.0")])
     altered(bundle, b"unhashed = []", b'unhashed = ["larch==1.0"]')
-    python = install.made(bundle)
+    python = install.make_bundle_environment(bundle)
     assert not place.exists()
     assert run(python, "import larch, birch, wren; print('all')") == "all"
 
@@ -118,7 +120,9 @@ def test_ordinary_packages_have_their_programs_and_known_hooks_do_not_run(world,
         ("inner/found_there.py", ""),
         ("evil-1.0.dist-info/entry_points.txt", "[console_scripts]\nhttp = evil:main\n"),
     )
-    python = install.made(world.bundle("evil==1.0", "birch==2.0", local=[world.wren]))
+    python = install.make_bundle_environment(
+        world.bundle("evil==1.0", "birch==2.0", local=[world.wren])
+    )
     assert run(python, "import evil, birch, wren, found_there; print('all')") == "all"
     assert (python.parent / "http").exists()
     assert not canary[0].exists()
@@ -158,7 +162,7 @@ def test_sources_are_not_built(world, canary, ask_index):
         if ask_index
         else "evil: your package index has no such version as a wheel",
     ):
-        install.made(bundle)
+        install.make_bundle_environment(bundle)
     assert not canary[0].exists()
 
 
@@ -203,15 +207,15 @@ def test_where_it_is_allowed_sources_are_built_without_network_home_and_variable
     name, data = sdist_of("evil", SETUP, {"pyproject.toml": PROJECT, "backend.py": backend})
     world.server.files.update([(name, data), pip_wheel()])
     bundle = world.bundle("evil==1.0", "birch==2.0")
-    python = install.made(bundle, allow_build=True)
+    python = install.make_bundle_environment(bundle, allow_build=True)
     seen = json.loads(run(python, "import evil, birch, json; print(json.dumps(evil.SEEN))"))
     assert "tape-venv-" in seen["home"] and seen["key"] is None and seen["lines"] <= 1
     assert not {"PIP_INDEX_URL", "API_KEY"} & set(seen["env"])
     if sandbox.can_confine():
         assert not canary.exists()
-    assert install.made(bundle, allow_build=True) == python  # it is kept
+    assert install.make_bundle_environment(bundle, allow_build=True) == python  # it is kept
     with pytest.raises(BundleError, match="--allow-build"):
-        install.made(bundle)
+        install.make_bundle_environment(bundle)
 
 
 @needs_cut
@@ -229,7 +233,7 @@ def test_what_sources_are_to_be_built_with_is_not_believed(world, project, said)
     name, data = sdist_of("evil", SETUP, {"pyproject.toml": project})
     world.server.files[name] = data
     with pytest.raises(BundleError, match=f"evil.*{said}"):
-        install.made(world.bundle("evil==1.0"), allow_build=True)
+        install.make_bundle_environment(world.bundle("evil==1.0"), allow_build=True)
     assert not list((world.folder / "cache/environments").glob("*/"))
 
 
@@ -238,7 +242,7 @@ def test_on_a_machine_without_namespaces_nothing_is_built(world, monkeypatch):
     name, data = sdist_of("evil", SETUP)
     world.server.files[name] = data
     with pytest.raises(BundleError, match="gives no network namespace"):
-        install.made(world.bundle("evil==1.0"), allow_build=True)
+        install.make_bundle_environment(world.bundle("evil==1.0"), allow_build=True)
 
 
 def test_what_would_have_to_be_built_is_said_of_the_lock(world):
@@ -268,7 +272,7 @@ def test_sources_at_an_address_of_the_bundles_are_not_installed_though_it_is_all
         b'archive = {url = "%s", hashes = {sha256 = "%s"}}' % (address.encode(), b"0" * 64)
     )
     with pytest.raises(BundleError, match="evil has no https address of a wheel"):
-        install.made(bundle, allow_index=True)
+        install.make_bundle_environment(bundle, allow_index=True)
 
 
 @pytest.mark.usefixtures("installer")
@@ -280,7 +284,7 @@ def test_an_installer_gets_none_of_a_persons_other_variables(world, tmp_path, mo
     seen = []
     popen = venv_popen(seen)
     monkeypatch.setattr("subprocess.Popen", popen)
-    install.made(world.bundle("birch==2.0"))
+    install.make_bundle_environment(world.bundle("birch==2.0"))
     assert seen and not {"API_KEY", "PIP_NO_BINARY", "PYTHONSTARTUP"} & set().union(*seen)
     assert all("PATH" in each for each in seen)
 

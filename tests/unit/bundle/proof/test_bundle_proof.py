@@ -65,7 +65,7 @@ def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
 )
 def test_what_is_told_ends_with_what_to_do(why, advice):
     found = run.ProofRun((run.CellProof(1, "a"), run.CellProof(2, "b", why, ("-1", "+2"))), ())
-    told = run.told(found)
+    told = run.changed_cells(found)
     assert "(1 of 2 cells), nothing was written" in told[0] and told[1] == f"  [2] b: {why}"
     assert told[2:4] == ["      -1", "      +2"]
     assert advice in told[-1] and "--allow-differences" in told[-1]
@@ -74,7 +74,7 @@ def test_what_is_told_ends_with_what_to_do(why, advice):
 def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(churn):
     import nbformat
 
-    from tape_jupyter.bundle.export import Options, export
+    from tape_jupyter.bundle.export import Options, export_bundle
     from tape_jupyter.errors import NotExported
 
     node = nbformat.read(churn, as_version=4)
@@ -86,14 +86,14 @@ def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(chur
     )
     nbformat.write(node, churn)
     with pytest.raises(NotExported) as caught:
-        export(churn, options=Options(ask_index=False))
+        export_bundle(churn, options=Options(ask_index=False))
     assert f"print('said:', text): {run.MISSED}" in str(caught.value)
     assert "recorded: 'one'" in str(caught.value) and "now:      'another'" in str(caught.value)
     assert "[4] import urllib.request" in str(caught.value)
 
 
 def test_a_tool_that_writes_elsewhere_is_not_exported_as_proven(tmp_path, monkeypatch):
-    from tape_jupyter.bundle.export import Options, export
+    from tape_jupyter.bundle.export import Options, export_bundle
     from tape_jupyter.errors import NotExported
     from tests.exported import newcomer, taped
 
@@ -107,7 +107,7 @@ def test_a_tool_that_writes_elsewhere_is_not_exported_as_proven(tmp_path, monkey
     (tmp_path / "work").mkdir()
     path = taped(tmp_path / "work" / "churn.ipynb", "%load_ext tape_jupyter", source)
     with pytest.raises(NotExported) as caught:
-        export(path, options=Options(ask_index=False))
+        export_bundle(path, options=Options(ask_index=False))
     assert run.UNHELD in str(caught.value) and "note.txt" in str(caught.value)
-    done = export(path, options=Options(ask_index=False, allow_differences=True))
+    done = export_bundle(path, options=Options(ask_index=False, allow_differences=True))
     assert [each.why for each in done.manifest.differences] == [run.UNHELD]

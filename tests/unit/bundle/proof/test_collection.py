@@ -84,7 +84,7 @@ def text(folder):
 
 @pytest.fixture(scope="module")
 def told(text):
-    return collection.parse(text)
+    return collection.parse_collected(text)
 
 
 def test_data_that_anybody_read_is_named_with_its_digest(told):
@@ -191,4 +191,4 @@ def test_the_root_rises_only_as_far_as_it_must():
 )
 def test_what_a_broken_kernel_tells_is_refused(text):
     with pytest.raises(BundleError, match="did not tell"):
-        collection.parse(text)
+        collection.parse_collected(text)

@@ -16,17 +16,17 @@ def stream(text):
 
 
 def test_outputs_that_count_as_the_same_have_the_same_digest_and_others_have_not(tmp_path):
-    one = expected.digest(stream("<C at 0x7f01>\n"))
+    one = expected.outputs_digest(stream("<C at 0x7f01>\n"))
     assert (
         one
-        == expected.digest(stream("<C at 0x7f02>\n"))
-        != expected.digest(stream("<D at 0x7f01>\n"))
+        == expected.outputs_digest(stream("<C at 0x7f02>\n"))
+        != expected.outputs_digest(stream("<D at 0x7f01>\n"))
     )
     where = places(tmp_path / "a", tmp_path) | places(tmp_path / "b", tmp_path)
-    assert expected.digest(stream(f"{tmp_path}/a/x"), where) == expected.digest(
+    assert expected.outputs_digest(stream(f"{tmp_path}/a/x"), where) == expected.outputs_digest(
         stream(f"{tmp_path}/b/x"), where
     )
-    assert expected.digest(stream("a\nb")) != expected.digest(stream("a\n\nb"))
+    assert expected.outputs_digest(stream("a\nb")) != expected.outputs_digest(stream("a\n\nb"))
 
 
 @pytest.fixture
@@ -69,4 +69,7 @@ def test_each_code_cell_has_its_calls_as_they_are_replayed_and_the_error_it_ends
         (3, "%tape export", 0, ""),
         (4, "ask()", 0, ""),
     ]
-    assert cells[2].outputs == expected.digest([]) and len({cell.source for cell in cells}) == 4
+    assert (
+        cells[2].outputs == expected.outputs_digest([])
+        and len({cell.source for cell in cells}) == 4
+    )

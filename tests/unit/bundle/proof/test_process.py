@@ -20,7 +20,7 @@ def found(monkeypatch):
 def run(path, tmp_path, **more):
     started, seen = [], []
     job = process.ProofJob(str(path), str(tmp_path / "home"), **more)
-    done = process.run(job, lambda *told: started.append(told), seen.append)
+    done = process.run_proof(job, lambda *told: started.append(told), seen.append)
     assert tuple(seen) == done.outs
     return done.outs, started
 
@@ -67,7 +67,7 @@ def test_its_kernel_may_be_asked_something_before_the_first_cell_and_after_the_l
     job = process.ProofJob(
         str(path), str(tmp_path / "home"), before="told = 7", after="text + str(told)"
     )
-    done = process.run(job, lambda *_: None, lambda _: None)
+    done = process.run_proof(job, lambda *_: None, lambda _: None)
     assert done.after == "é" * 300_000 + "7"
     assert done.outs[0].outputs[0]["data"]["text/plain"] == "7" and not done.outs[0].raises
 
@@ -90,7 +90,7 @@ def test_sets_are_in_the_order_of_the_recording(tmp_path):
     path = notebook(tmp_path / "n.ipynb", show)
     first, second = (text(run(path, tmp_path)[0][0]) for _ in range(2))
     assert first == second
-    headless_run.record(path, lambda *_: None, lambda _: None, env={"PYTHONHASHSEED": "7"})
+    headless_run.record_notebook(path, lambda *_: None, lambda _: None, env={"PYTHONHASHSEED": "7"})
     assert process.hash_seed(path) == "0"  # nothing was taped
     path = notebook(
         tmp_path / "taped.ipynb",
@@ -99,7 +99,7 @@ def test_sets_are_in_the_order_of_the_recording(tmp_path):
         ),
         show,
     )
-    headless_run.record(path, lambda *_: None, lambda _: None, env={"PYTHONHASHSEED": "7"})
+    headless_run.record_notebook(path, lambda *_: None, lambda _: None, env={"PYTHONHASHSEED": "7"})
     assert process.hash_seed(path) == "7"
     assert text(run(path, tmp_path)[0][1]) == text(Saved(path, 1)) != first
 
@@ -114,8 +114,8 @@ class Saved:
 
 
 def test_the_project_is_found_only_by_its_own_interpreter(tmp_path):
-    assert process.environment(tmp_path)["PYTHONPATH"] == str(ROOT)
-    other = process.environment(tmp_path, "/somewhere/venv/bin/python")
+    assert process.isolated_environment(tmp_path)["PYTHONPATH"] == str(ROOT)
+    other = process.isolated_environment(tmp_path, "/somewhere/venv/bin/python")
     assert "PYTHONPATH" not in other and other["PATH"].startswith(
         "/somewhere/venv/bin" + os.pathsep
     )
@@ -123,6 +123,6 @@ def test_the_project_is_found_only_by_its_own_interpreter(tmp_path):
 
 def test_cells_that_a_run_all_never_reached_are_not_run_in_a_replay(tmp_path):
     path = notebook(tmp_path / "n.ipynb", "1 / 0", "open('reached', 'w').close()")
-    headless_run.record(path, lambda *_: None, lambda _: None)
+    headless_run.record_notebook(path, lambda *_: None, lambda _: None)
     outs, _ = run(path, tmp_path)
     assert [out.ran for out in outs] == [True, False] and not (tmp_path / "reached").exists()

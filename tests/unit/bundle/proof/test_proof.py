@@ -29,7 +29,7 @@ def test_a_cells_text_is_told_as_a_fresh_process_tells_it():
         {"output_type": "stream", "name": "stdout", "text": "b\n"},
         {"output_type": "error", "ename": "KeyError", "evalue": "'x'", "traceback": []},
     ]
-    assert isolated.text_of(shown) == "a\nb\n2\nKeyError: 'x'"
+    assert isolated.shown_text(shown) == "a\nb\n2\nKeyError: 'x'"
 
 
 def made(*sources):
@@ -51,19 +51,19 @@ def test_a_history_that_comes_out_the_same_is_proved_and_another_is_named(tmp_pa
     history = made("x = 1", "print(x)")
     path = notebook(tmp_path / "n.ipynb", "x = 1", "print(x)")
     case = ProofCase(history, {1: "1\n"}, history, {1: "1\n"}, path, "t", "main")
-    assert isolated.prove(case).state == "proved"
+    assert isolated.prove_case(case).state == "proved"
 
     wrong = ProofCase(history, {1: "2\n"}, history, {1: "1\n"}, path, "t", "main")
-    told = isolated.prove(wrong)
+    told = isolated.prove_case(wrong)
     assert told.state == "differs" and told.adopt == ("1",) and "[2]" in told.text
 
     unsteady = ProofCase(history, {1: "2\n"}, history, {1: "3\n"}, path, "t", "main")
-    assert isolated.prove(unsteady).state == "not provable"
+    assert isolated.prove_case(unsteady).state == "not provable"
 
 
 def test_what_goes_wrong_in_proving_is_told_not_raised(monkeypatch):
     monkeypatch.setattr(isolated.process, "replay", lambda job: 1 / 0)
     told = []
     case = ProofCase(made("1"), {}, made("1"), {}, Path("n.ipynb"), "t", "main")
-    isolated.begin(case, told.append).join()
+    isolated.begin_proof(case, told.append).join()
     assert told[0].state == "not provable" and "ZeroDivisionError" in told[0].text

@@ -315,9 +315,9 @@ def test_raw_bodies_keep_their_charset_and_lose_their_content_encoding(tmp_path)
 
 def test_binary_frames_are_not_edited_as_text(tmp_path):
     path = tmp_path / "frames.tape.yaml"
-    from tape_jupyter.encoding.http.aws_event_stream import frame
+    from tape_jupyter.encoding.http.aws_event_stream import encode_frame
 
-    body = frame({":event-type": "messageStop"}, b"{}")
+    body = encode_frame({":event-type": "messageStop"}, b"{}")
     kind = (("content-type", "application/vnd.amazon.eventstream"),)
     url = "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse-stream"
     Recorder(path).run(

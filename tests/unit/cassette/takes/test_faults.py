@@ -19,13 +19,13 @@ from tape_jupyter.cassette.takes import faults
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.encoding.values.registry import thaw_error
-from tape_jupyter.providers.streams.events import parse
+from tape_jupyter.providers.streams.events import parse_events
 from tests.provider import Provider, Scripted
 from tests.tapes import JSON, Recorder, asked
 from tests.unit.providers.test_reencode import END, START, block, chat, sse
 
 SSE = (("content-type", "text/event-stream"),)
-STREAM = [event.raw for event in parse(sse(START, *block(0, "One ", "two ", "three"), *END))]
+STREAM = [event.raw for event in parse_events(sse(START, *block(0, "One ", "two ", "three"), *END))]
 
 
 # ---------------------------------------------------------------- every client, live and injected
@@ -115,14 +115,16 @@ def outcome(door, url, *, gate=None, count=0, timeout=20):
 
     def seen(chunk):
         body.extend(chunk)
-        if gate is not None and len(parse(bytes(body))) >= count:
+        if gate is not None and len(parse_events(bytes(body))) >= count:
             gate.set()
 
     try:
         DOORS[door](url, seen, timeout)
     except Exception as error:
-        return len(parse(bytes(body))), f"{type(error).__module__}.{type(error).__qualname__}"
-    return len(parse(bytes(body))), ""
+        return len(
+            parse_events(bytes(body))
+        ), f"{type(error).__module__}.{type(error).__qualname__}"
+    return len(parse_events(bytes(body))), ""
 
 
 def live(door, answer, *, gate=None, count=0, timeout=20):

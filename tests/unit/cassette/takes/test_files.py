@@ -263,7 +263,10 @@ def test_names_that_are_free(path):
     main = tape.open(path)
     for name in ("live", "live-2", "live-4"):
         main.override(tool_call(main), value=1, take=name)
-    assert files.fresh(path, "live") == "live-3" and files.fresh(path, "x" * 64) == "x" * 64
+    assert (
+        files.unused_name(path, "live") == "live-3"
+        and files.unused_name(path, "x" * 64) == "x" * 64
+    )
 
 
 def test_runs_and_calls_of_its_own_refer_to_the_calls_below(path):

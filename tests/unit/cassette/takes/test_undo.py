@@ -65,20 +65,20 @@ def test_a_take_that_others_are_based_on_is_not_undone_under_them(path):
 
 def test_the_choice_of_a_take_follows_its_name_and_goes_with_it(path):
     main = tape.open(path)
-    assert files.default(path) == ""
+    assert files.default_take(path) == ""
     take = main.override(main.calls[1], reply=answered("East"), take="angry")
     before = path.read_bytes()
     files.choose(path, "angry")
-    assert files.default(path) == "angry" and path.read_bytes() == before
+    assert files.default_take(path) == "angry" and path.read_bytes() == before
     assert main.takes() == ["angry"], "the file with the choice is no take"
     take.rename("calm")
-    assert files.default(path) == "calm"
+    assert files.default_take(path) == "calm"
     with pytest.raises(TapeUsageError, match="no take 'gone'"):
         files.choose(path, "gone")
     with pytest.raises(TapeUsageError, match="cannot name a take"):
         files.choose(path, "../main")
     tape.open(path).take("calm").delete()
-    assert files.default(path) == ""
+    assert files.default_take(path) == ""
 
 
 def test_a_choice_that_is_no_name_or_of_no_take_is_none(path):
@@ -87,7 +87,7 @@ def test_a_choice_that_is_no_name_or_of_no_take_is_none(path):
     file = path.parent / "takes" / "main.default"
     for text in ("gone\n", "../../etc/passwd\n", "\xff", "x" * 100):
         file.write_text(text, encoding="latin-1")
-        assert files.default(path) == ""
+        assert files.default_take(path) == ""
 
 
 def test_the_chosen_take_replays_without_a_word_and_the_recording_by_its_own_name(

@@ -84,7 +84,7 @@ def test_how_an_array_lies_in_memory_does_not_matter():
 
 def test_a_view_tells_its_owner():
     a = np.zeros(4)
-    assert identity(a) in arrays.look("numpy", a[1:]).ids
+    assert identity(a) in arrays.table_of("numpy", a[1:]).ids
 
 
 class Marked(np.ndarray):
@@ -115,14 +115,14 @@ def test_a_table_of_a_class_of_ones_own_is_seen_and_none_of_its_code_is_run():
 
 def test_what_is_no_table_is_none():
     assert (
-        arrays.look("json", {}) is None
-        and arrays.look("numpy", np.random) is None
+        arrays.table_of("json", {}) is None
+        and arrays.table_of("numpy", np.random) is None
         and arrays.beneath({}) is None
     )
 
 
 def test_a_frame_gives_buffers_not_values_one_by_one():
-    table = arrays.look("pandas", pd.DataFrame({"n": range(100_000)}))
+    table = arrays.table_of("pandas", pd.DataFrame({"n": range(100_000)}))
     assert sum(len(bytes(b)) for b in table.buffers) == 800_000
     assert sum(len(v) for v in table.values if isinstance(v, tuple)) < 10
 

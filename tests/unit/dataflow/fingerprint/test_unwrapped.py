@@ -4,8 +4,8 @@ import types
 
 import tape_jupyter as tape
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
-from tape_jupyter.dataflow.restore.snapshots import remember
-from tape_jupyter.dataflow.fingerprint.unwrapped import attributes_of, body_of, code_of
+from tape_jupyter.dataflow.restore.snapshots import remember_value
+from tape_jupyter.dataflow.fingerprint.unwrapped import attributes_of, unwrap, code_of
 from tape_jupyter.instrumentation.tools.decorators import tape_functions
 
 SEEN = []
@@ -37,7 +37,7 @@ def test_a_function_that_is_taped_where_it_stands_has_its_own_code_and_attribute
 
 
 def test_a_decorated_function_is_what_it_stands_around():
-    assert body_of(tape.tool(find)) is find and body_of(find) is find
+    assert unwrap(tape.tool(find)) is find and unwrap(find) is find
 
 
 def test_handlers_in_a_dict_look_the_same_while_they_are_taped():
@@ -54,12 +54,12 @@ def test_handlers_in_a_dict_look_the_same_while_they_are_taped():
 def test_what_is_put_back_leaves_our_code_where_it_stands():
     space = made()
     function: types.FunctionType = space["find"]
-    memento = remember(function)
+    memento = remember_value(function)
     undo = tape_functions({"find": function})
     function.note = "new"
     memento.put()
     assert function.__code__ is not code_of(function) and attributes_of(function) == {}
-    taped = remember(function)
+    taped = remember_value(function)
     undo()
     taped.put()
     assert function.__code__ is code_of(function) and function("x") == "x" and vars(function) == {}
@@ -68,7 +68,7 @@ def test_what_is_put_back_leaves_our_code_where_it_stands():
 def test_a_decorated_function_can_be_put_back():
     space = made()
     space["find"] = tape.tool(space["find"])
-    memento = remember(space["find"])
+    memento = remember_value(space["find"])
     assert memento.possible()
     space["seen"].append(1)
     assert fingerprint(space["find"], space).codes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tape_jupyter.dataflow.isolated import process
-from tape_jupyter.dataflow.isolated.process import ReplayJob, replay
+from tape_jupyter.dataflow.isolated.process import ReplayJob, replay_job
 from tape_jupyter.dataflow.history import Change, Execution, History
 
 
@@ -29,7 +29,7 @@ def away(request, monkeypatch):
 
 def test_it_runs_every_cell_and_tells_what_each_shows(tmp_path, away):
     started = []
-    done = replay(
+    done = replay_job(
         job(
             tmp_path, "x = 1\nprint('hi')\nx + 1", "await __import__('asyncio').sleep(0)\n1/0", "x"
         ),
@@ -54,7 +54,7 @@ def test_files_are_as_they_were_before_and_nothing_that_it_writes_stays(tmp_path
         "import os; open('log', 'a').write('x'); print(open('log').read(), os.path.exists('gone'))",
         "!echo 1 > new; cat new",
     )
-    done = replay(job(tmp_path, *cells, files=files))
+    done = replay_job(job(tmp_path, *cells, files=files))
     assert done.ran[0].text.startswith("early x False") and "1" in done.ran[1].text
     assert (folder / "log").read_text() == "late" and sorted(p.name for p in folder.iterdir()) == [
         "gone",
@@ -64,7 +64,7 @@ def test_files_are_as_they_were_before_and_nothing_that_it_writes_stays(tmp_path
 
 def test_a_write_outside_is_refused_and_no_proof(tmp_path, away):
     target = Path(sys.prefix) / "tape-was-here"
-    done = replay(job(tmp_path, "x = 1", f"open({str(target)!r}, 'w')"))
+    done = replay_job(job(tmp_path, "x = 1", f"open({str(target)!r}, 'w')"))
     assert (
         done.failed == f"not provable: cell 2 writes {target}, outside the notebook's folder"
         and not target.exists()
@@ -74,7 +74,7 @@ def test_a_write_outside_is_refused_and_no_proof(tmp_path, away):
 def test_there_is_no_network(tmp_path, away):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
-        done = replay(
+        done = replay_job(
             job(tmp_path, f"import socket; socket.create_connection({server.getsockname()!r})")
         )
         with pytest.raises(TimeoutError):
@@ -84,17 +84,17 @@ def test_there_is_no_network(tmp_path, away):
 
 def test_what_takes_too_long_or_ends_the_process_is_no_proof(tmp_path):
     assert (
-        replay(job(tmp_path, "1", "import time; time.sleep(99)", seconds=6)).failed
+        replay_job(job(tmp_path, "1", "import time; time.sleep(99)", seconds=6)).failed
         == "not provable: cell 2 took longer than 6 s"
     )
     assert (
-        replay(job(tmp_path, "import os; os._exit(3)")).failed
+        replay_job(job(tmp_path, "import os; os._exit(3)")).failed
         == "not provable: cell 1 ended the process"
     )
 
 
 def test_setup_and_environment_come_first(tmp_path):
-    done = replay(
+    done = replay_job(
         job(
             tmp_path,
             "print(ready, __import__('os').environ['T_B'])",
@@ -129,13 +129,13 @@ def test_the_world_is_as_it_was_before_the_history(tmp_path, monkeypatch):
     history.begin(
         "d", "print(os.environ['T_KEPT'], 'T_MADE' in os.environ, 'T_added' in sys.path)", 2
     )
-    done = replay(process.job(history, cwd=str(tmp_path)))
+    done = replay_job(process.job(history, cwd=str(tmp_path)))
     assert done.ran[-1].text == "early False False\n"
 
 
 def test_in_a_kernel_things_are_shown_as_a_kernel_shows_them(tmp_path):
     wide = "pandas.DataFrame([['x' * 12] * 12])"
-    told = replay(
+    told = replay_job(
         job(
             tmp_path,
             "import sys, pandas\nprint(type(get_ipython()).__name__, sys.stdout.encoding)",
@@ -150,7 +150,7 @@ def test_in_a_kernel_things_are_shown_as_a_kernel_shows_them(tmp_path):
 
 
 def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
-    done = replay(
+    done = replay_job(
         job(
             tmp_path,
             "import json; json.dumps = None; json.JSONEncoder.default = None",

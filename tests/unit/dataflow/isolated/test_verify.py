@@ -7,7 +7,7 @@ from tests.unit.dataflow.restore.test_versions import entry
 from tape_jupyter.dataflow.isolated.end_state import End, EndValue
 from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
 from tape_jupyter.dataflow.history import Change, History
-from tape_jupyter.dataflow.isolated.verify import verify
+from tape_jupyter.dataflow.isolated.verify import verify_rerun
 
 
 def history():
@@ -21,7 +21,7 @@ def ran(index, text="", **after):
 
 
 def test_the_same_texts_and_values_are_a_proof():
-    verdict = verify(
+    verdict = verify_rerun(
         history(),
         {0: "a", 1: "<f at 0x7f0000aa>"},
         Replayed((ran(0, "a", x=1), ran(1, "<f at 0x7f1111bb>", y=2))),
@@ -30,7 +30,9 @@ def test_the_same_texts_and_values_are_a_proof():
 
 
 def test_another_text_names_the_cell_to_adopt():
-    verdict = verify(history(), {0: "a", 1: "b"}, Replayed((ran(0, "a", x=1), ran(1, "c", y=2))))
+    verdict = verify_rerun(
+        history(), {0: "a", 1: "b"}, Replayed((ran(0, "a", x=1), ran(1, "c", y=2)))
+    )
     assert (
         (verdict.state, verdict.cells)
         == (
@@ -44,29 +46,29 @@ def test_another_text_names_the_cell_to_adopt():
 
 def test_long_lines_are_cut_around_what_parts_them():
     one, other = ("the same words, again and again, " * 5 + end for end in ("main", "take"))
-    verdict = verify(history(), {0: one}, Replayed((ran(0, other, x=1), ran(1, "", y=2))))
+    verdict = verify_rerun(history(), {0: one}, Replayed((ran(0, other, x=1), ran(1, "", y=2))))
     here, there = re.findall(r"'(…[^']+)' (?:here|after)", verdict.text)
     assert here.endswith("main") and there.endswith("take")
 
 
 def test_another_value_or_file_does_too():
     assert (
-        verify(history(), {}, Replayed((ran(0, x=9), ran(1, y=2)))).text
+        verify_rerun(history(), {}, Replayed((ran(0, x=9), ran(1, y=2)))).text
         == "[1] also depends on this: `x` holds something else"
     )
     made = history()
     made[0].files["/f"] = Change(None, b"a")
     other = EntryOutcome(0, "", after={"x": "1"}, changed=frozenset({"x"}), files={"/f": "zz"})
-    assert verify(made, {}, Replayed((other, ran(1, y=2)))).cells == (0,)
+    assert verify_rerun(made, {}, Replayed((other, ran(1, y=2)))).cells == (0,)
 
 
 def test_what_was_overwritten_since_is_not_compared():
     made = History([entry(0, strong=["x"], x=1), entry(1, strong=["x"], x=2)])
-    assert verify(made, {}, Replayed((ran(0, x=7), ran(1, x=2)))).state == "proved"
+    assert verify_rerun(made, {}, Replayed((ran(0, x=7), ran(1, x=2)))).state == "proved"
 
 
 def test_a_cell_that_does_not_reproduce_even_as_recorded_proves_nothing():
-    verdict = verify(
+    verdict = verify_rerun(
         history(), {0: "time 1"}, Replayed((ran(0, "time 2", x=1), ran(1, y=2))), lambda: {0}
     )
     assert verdict.state == "not provable"
@@ -77,7 +79,7 @@ def test_a_cell_that_does_not_reproduce_even_as_recorded_proves_nothing():
 
 
 def test_a_replay_that_failed_proves_nothing():
-    verdict = verify(history(), {}, Replayed((), "not provable: cell 2 took longer than 5 s"))
+    verdict = verify_rerun(history(), {}, Replayed((), "not provable: cell 2 took longer than 5 s"))
     assert (verdict.state, verdict.text) == (
         "not provable",
         "not provable: cell 2 took longer than 5 s",
@@ -91,7 +93,7 @@ def ended(**names):
 
 def proof(here, there):
     replayed = Replayed((ran(0, x=1), ran(1, y=2)), end=there)
-    return verify(history(), {}, replayed, live=here)
+    return verify_rerun(history(), {}, replayed, live=here)
 
 
 def test_the_live_kernel_is_compared_not_what_was_noted_of_it():
@@ -114,5 +116,5 @@ def test_a_live_file_is_compared_too():
     made = history()
     made[0].files["/f"] = Change(None, b"a")
     replayed = Replayed((ran(0, x=1), ran(1, y=2)), end=End(ended(x="1", y="2").names, {"/f": "b"}))
-    told = verify(made, {}, replayed, live=End(ended(x="1", y="2").names, {"/f": "a"}))
+    told = verify_rerun(made, {}, replayed, live=End(ended(x="1", y="2").names, {"/f": "a"}))
     assert told.state == "differs" and "/f holds something else" in told.text

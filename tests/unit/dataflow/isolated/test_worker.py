@@ -25,15 +25,15 @@ def shell(tmp_path, monkeypatch):
     ],
 )
 def test_what_a_cell_shows(shell, source, text):
-    assert worker.execute(shell, source)["text"].replace("\r", "") == text
+    assert worker.execute_in_shell(shell, source)["text"].replace("\r", "") == text
 
 
 def test_text_that_is_no_python(shell):
-    ran = worker.execute(shell, "a b")
+    ran = worker.execute_in_shell(shell, "a b")
     assert ran["error"] == "SyntaxError" and "SyntaxError: invalid syntax" in ran["text"]
 
 
 def test_pictures_are_told_by_a_digest(shell):
-    worker.execute(shell, "%matplotlib inline\nimport matplotlib.pyplot as plt")
-    one, other = (worker.execute(shell, f"plt.plot([1, {n}]);")["images"] for n in (2, 3))
+    worker.execute_in_shell(shell, "%matplotlib inline\nimport matplotlib.pyplot as plt")
+    one, other = (worker.execute_in_shell(shell, f"plt.plot([1, {n}]);")["images"] for n in (2, 3))
     assert len(one) == 1 and one != other

@@ -7,7 +7,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.dataflow.isolated import worker
-from tape_jupyter.dataflow.plan import plan
+from tape_jupyter.dataflow.plan import plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 
@@ -28,12 +28,12 @@ class Kernel:
             self.run(len(self.history), cell)
 
     def run(self, index, source):
-        self.texts[index] = worker.execute(self.shell, source)["text"]
+        self.texts[index] = worker.execute_in_shell(self.shell, source)["text"]
         return self.history[-1]
 
     def change(self, changed, reply="b", **options):
         self.replies["q"] = reply
-        self.plan = plan(self.history, [changed])
+        self.plan = plan_rerun(self.history, [changed])
         return Rerun(self.history, self.plan, self.shell, resync=self.tracker.resync, **options)
 
     def step(self, rerun):

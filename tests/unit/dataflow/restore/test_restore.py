@@ -8,7 +8,7 @@ from tests.unit.dataflow.restore.test_versions import entry
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.history import Change, History, Step
-from tape_jupyter.dataflow.restore.restore import World, hold, namespace, put_file, read_file
+from tape_jupyter.dataflow.restore.restore import World, hold_values, namespace, put_file, read_file
 from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions
 
 
@@ -63,7 +63,7 @@ def test_a_global_of_a_users_module(monkeypatch):
         {"g_helpers:STATE": 1},
         {"g_helpers:STATE": "1"},
     )
-    hold(made)
+    hold_values(made)
     history = History([made])
     World.now(namespace({}), history).put("g_helpers:STATE", 0, Versions(history))
     assert module.STATE == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tape_jupyter.dataflow.restore.snapshots import remember
+from tape_jupyter.dataflow.restore.snapshots import remember_value
 
 
 class Agent:
@@ -28,7 +28,7 @@ class Slotted:
 
 def changed_back(value, change):
     """Change it, put it back; whether it could be."""
-    memento = remember(value)
+    memento = remember_value(value)
     change(value)
     assert memento.possible(), memento.opaque
     memento.put()
@@ -130,7 +130,7 @@ def test_arrays_and_tables():
 
 def test_a_table_put_back_twice_is_not_changed_in_between():
     frame = pd.DataFrame({"a": [1, 2]})
-    memento = remember(frame)
+    memento = remember_value(frame)
     for _ in range(2):
         memento.put()
         frame.loc[0, "a"] = 9
@@ -159,13 +159,13 @@ def test_random_generators_and_buffers():
     ],
 )
 def test_what_cannot_be_wound_back_is_named(value, name):
-    memento = remember({"deep": [value]})
+    memento = remember_value({"deep": [value]})
     assert not memento.possible() and name in memento.opaque[0]
 
 
 def test_a_buffer_closed_since_cannot_be_put_back():
     buffer = io.StringIO("a")
-    memento = remember(buffer)
+    memento = remember_value(buffer)
     buffer.close()
     assert memento.whole and not memento.possible()
 
@@ -175,17 +175,20 @@ def test_a_connection_and_a_cache_cannot():
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
-    assert not remember(connection).possible() and not remember(functools.lru_cache(abs)).possible()
+    assert (
+        not remember_value(connection).possible()
+        and not remember_value(functools.lru_cache(abs)).possible()
+    )
     connection.close()
 
 
 def test_what_is_vast_is_not_kept():
-    assert not remember(np.zeros(1000), size=100).possible()
-    assert remember([[n] for n in range(100)], nodes=10).opaque == ["something vast"]
+    assert not remember_value(np.zeros(1000), size=100).possible()
+    assert remember_value([[n] for n in range(100)], nodes=10).opaque == ["something vast"]
 
 
 def test_modules_and_plain_values_hold_nothing():
-    assert remember([types, 1, "a", None, 2.5, (1, 2), frozenset([1])]).possible()
+    assert remember_value([types, 1, "a", None, 2.5, (1, 2), frozenset([1])]).possible()
 
 
 class Lease:
@@ -199,13 +202,16 @@ def test_what_does_something_when_it_goes_is_told_and_can_still_be_wound_back():
     agent.lease = Lease()
     seen = weakref.ref(agent.lease)
     for value in (agent, [awaited]):
-        memento = remember(value)
+        memento = remember_value(value)
         assert memento.whole and memento.ends and not memento.possible()
         assert memento.bare().puts == [] and not memento.bare().possible()
-    assert not remember([io.StringIO(), io.BytesIO(), Agent, seen, weakref.ref(awaited)]).ends
+    assert not remember_value([io.StringIO(), io.BytesIO(), Agent, seen, weakref.ref(awaited)]).ends
 
 
 def test_a_memento_tells_what_it_copied_and_what_its_value_weighs():
-    assert remember(np.zeros(10_000)).size == 80_000
-    assert 8_000 <= remember(list(range(1_000))).size < 10_000
-    assert remember("x").size == 0 and remember([[n] for n in range(1_000)]).weight >= 100_000
+    assert remember_value(np.zeros(10_000)).size == 80_000
+    assert 8_000 <= remember_value(list(range(1_000))).size < 10_000
+    assert (
+        remember_value("x").size == 0
+        and remember_value([[n] for n in range(1_000)]).weight >= 100_000
+    )

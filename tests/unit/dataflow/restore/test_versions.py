@@ -1,7 +1,7 @@
 """Which entry gave a thing its state, and whether that state can be put back."""
 
 from tape_jupyter.dataflow.history import Change, Execution, History, Step
-from tape_jupyter.dataflow.restore.restore import hold
+from tape_jupyter.dataflow.restore.restore import hold_values
 from tape_jupyter.dataflow.restore.versions import (
     BEGINNING,
     Versions,
@@ -21,7 +21,7 @@ def entry(index, source="", reads=(), strong=(), weak=(), **values):
     made.changed, made.kept = changed, dict(values)
     made.after = {n: repr(values.get(n, index)) for n in changed}
     made.before = dict.fromkeys(set(reads) & changed | set(weak), "?")
-    hold(made)
+    hold_values(made)
     return made
 
 

@@ -6,11 +6,11 @@ import types
 import pytest
 
 from tape_jupyter.dataflow.static.effects import code_changes, keeps_state, may_change
-from tape_jupyter.dataflow.static.uses import uses
+from tape_jupyter.dataflow.static.uses import statement_uses
 
 
 def may(source, value, function=None):
-    touch = next(t for t in uses(ast.parse(source).body[0]).touches if t.root == "x")
+    touch = next(t for t in statement_uses(ast.parse(source).body[0]).touches if t.root == "x")
     return may_change(touch, value, function)
 
 

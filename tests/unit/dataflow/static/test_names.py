@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter.dataflow.static.names import cell_names, names_of, transform, used_names
+from tape_jupyter.dataflow.static.names import cell_names, code_names, transform, used_names
 
 
 def only(source):
@@ -122,7 +122,7 @@ def test_a_functions_own_code_counts_as_running():
     def f(a):
         return tone + a  # noqa: F821
 
-    assert names_of(f.__code__).reads == {"tone"}
+    assert code_names(f.__code__).reads == {"tone"}
 
 
 def test_what_cannot_raise_for_another_reply():

@@ -2,11 +2,11 @@
 
 import ast
 
-from tape_jupyter.dataflow.static.uses import chain, uses
+from tape_jupyter.dataflow.static.uses import attribute_chain, statement_uses
 
 
 def of(source):
-    return uses(ast.parse(source).body[0])
+    return statement_uses(ast.parse(source).body[0])
 
 
 def test_parts_are_told_where_nothing_else_is_done_with_the_name():
@@ -38,8 +38,8 @@ def test_size_and_keys_are_parts_of_their_own():
 
 
 def test_a_key_that_is_not_written_there_is_no_part():
-    assert chain(ast.parse("a[k]", mode="eval").body) is None
-    assert chain(ast.parse("a[-1]", mode="eval").body)[1] == "a[-1]"
+    assert attribute_chain(ast.parse("a[k]", mode="eval").body) is None
+    assert attribute_chain(ast.parse("a[-1]", mode="eval").body)[1] == "a[-1]"
 
 
 def test_exec_with_a_namespace_of_its_own():

@@ -4,8 +4,8 @@ import pytest
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.values.registry import GeneratorSteps, freeze, freeze_error, thaw
-from tape_jupyter.encoding.values.generators import is_steps, joined
-from tape_jupyter.encoding.yaml.emitter import emit, parse
+from tape_jupyter.encoding.values.generators import is_steps, join_states
+from tape_jupyter.encoding.yaml.emitter import emit, parse_record
 
 WHOLE = GeneratorSteps(
     is_async=True, items=[1, {"a": 2}, "x"], waits=[0.1, 0.2, 0.3, 0.4], sent={1: "hi"},
@@ -16,7 +16,7 @@ WHOLE = GeneratorSteps(
 def test_steps_are_written_and_read():
     structure = WHOLE.structure()
     assert freeze(WHOLE) == structure and is_steps(structure) and not is_steps({"items": []})
-    assert parse(emit({"call": structure}))["call"] == structure
+    assert parse_record(emit({"call": structure}))["call"] == structure
     assert thaw(structure) == WHOLE
 
 
@@ -32,7 +32,7 @@ def test_a_part_and_what_came_later_are_the_whole(kept):
         True, WHOLE.items[:kept], WHOLE.waits[:kept], {k: v for k, v in WHOLE.sent.items() if k < kept},
         {k: v for k, v in WHOLE.thrown.items() if k < kept},
     )  # fmt: skip
-    assert thaw(joined(part.structure(), WHOLE.structure(kept))) == WHOLE
+    assert thaw(join_states(part.structure(), WHOLE.structure(kept))) == WHOLE
 
 
 def test_each_item_has_its_wait_and_the_end_the_last():
@@ -52,4 +52,4 @@ def test_what_is_malformed_is_refused(change):
     with pytest.raises(CassetteError):
         thaw({"<type>": "generator", "items": [1], **change})
     with pytest.raises(CassetteError):
-        joined({"<type>": "generator", "items": []}, [1])
+        join_states({"<type>": "generator", "items": []}, [1])

@@ -17,7 +17,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
     shell = flow_score._shell()
-    before = ambient.take()
+    before = ambient.take_ambient()
 
     def cell(source):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -32,9 +32,9 @@ def run(tmp_path, monkeypatch):
     cell.tracker.install()
     yield cell
     cell.tracker.uninstall()
-    for part in ambient.changes(before, ambient.take()):
+    for part in ambient.changed_parts(before, ambient.take_ambient()):
         with contextlib.suppress(Exception):
-            ambient.put(part, before[part])
+            ambient.restore_part(part, before[part])
     assert cell.tracker.failures == []
     shell.clear_instance()
 
@@ -74,7 +74,7 @@ def test_files_inside_and_outside_the_folder_are_seen_with_what_they_were(run, t
 def test_ambient_state_is_seen_and_can_be_put_back(run):
     entry = run("import os, random\nos.environ['FLOW_T'] = 'x'\nrandom.seed(3)")
     assert {"environment", "random"} <= set(entry.ambient)
-    ambient.put("environment", entry.ambient["environment"].before)
+    ambient.restore_part("environment", entry.ambient["environment"].before)
     import os
 
     assert "FLOW_T" not in os.environ
@@ -87,7 +87,7 @@ def test_a_patched_module_can_be_put_back(run):
     entry = run("math.pi = 3\nmath.new = 4")
     change = entry.ambient["module math"]
     assert change.after == {"pi": 3, "new": 4} and change.before["new"] is ambient.ABSENT
-    ambient.put("module math", change.before)
+    ambient.restore_part("module math", change.before)
     assert 3.14 < math.pi < 3.15 and not hasattr(math, "new")
 
 
@@ -221,8 +221,8 @@ def test_what_shows_a_plain_value_is_not_listened_to_and_all_else_is(run):
 
 
 def test_the_surroundings_are_taken_once_a_cell(run, monkeypatch):
-    taken, take = [], ambient.take
-    monkeypatch.setattr(ambient, "take", lambda *known: taken.append(1) or take(*known))
+    taken, take = [], ambient.take_ambient
+    monkeypatch.setattr(ambient, "take_ambient", lambda *known: taken.append(1) or take(*known))
     run("x = 1")
     taken.clear()
     assert "environment" in run("import os\nos.environ['TAPE_A'] = '1'").ambient

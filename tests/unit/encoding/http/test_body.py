@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tape_jupyter.encoding.yaml import emitter
-from tape_jupyter.encoding.http.body import TerminalWatch, cut, decode, fold, renewed, restore
+from tape_jupyter.encoding.http.body import TerminalWatch, cut, decode, fold_body, renewed, restore
 from tape_jupyter.encoding.http import aws_event_stream
 from tape_jupyter.encoding.http.content_encoding import sealed
 from tape_jupyter.errors import CassetteError
@@ -24,12 +24,12 @@ from tests.timing import at_once, growth, ratio
 
 def written_and_read(section):
     """The section as it comes back from a cassette's text."""
-    return emitter.parse(emitter.emit({"response": section}))["response"]
+    return emitter.parse_record(emitter.emit({"response": section}))["response"]
 
 
 def kept(raw, content_type="", content_encoding=""):
     """The section of a body, proven through the cassette's text."""
-    section = fold(raw, content_type, content_encoding)
+    section = fold_body(raw, content_type, content_encoding)
     back = written_and_read(section)
     assert back == section
     assert restore(back) == (raw, False)
@@ -187,7 +187,7 @@ def test_any_json_in_any_spelling_comes_back(value, options):
 
 
 def test_no_bytes_are_no_section():
-    assert fold(b"") == {}
+    assert fold_body(b"") == {}
     assert restore({"status": 204, "headers": {}}) == (b"", False)
 
 
@@ -448,7 +448,7 @@ def test_json_lines_fold_like_events():
 
 def frame(name, data, kind="event"):
     payload = data if isinstance(data, bytes) else json.dumps(data, separators=(",", ":")).encode()
-    return aws_event_stream.frame(
+    return aws_event_stream.encode_frame(
         {":event-type": name, ":content-type": "application/json", ":message-type": kind}, payload
     )
 
@@ -496,7 +496,7 @@ def test_the_events_inside_bedrock_chunks_can_be_read_and_edited():
 
 
 def test_frames_with_other_headers_or_payloads_are_kept():
-    odd = aws_event_stream.frame(
+    odd = aws_event_stream.encode_frame(
         {":message-type": "exception", ":exception-type": "throttlingException"},
         b'{"message":"slow"}',
     )
@@ -557,7 +557,7 @@ def test_a_cut_gzip_stream_is_kept_and_read_as_far_as_it_goes():
 
 def test_a_masked_section_gets_new_digests_and_bytes():
     for coding in ("", "gzip"):
-        section = fold(sealed(b'{"key":"sk-1"}', coding), "application/json", coding)
+        section = fold_body(sealed(b'{"key":"sk-1"}', coding), "application/json", coding)
         section["body"]["key"] = "masked"
         fresh, raw = renewed(section)
         assert restore(written_and_read(fresh)) == (raw, False)
@@ -568,7 +568,7 @@ def test_a_masked_section_gets_new_digests_and_bytes():
 
 
 def test_an_edited_text_is_cut_again_into_as_many_events():
-    section = fold(sse(delta("North"), delta(" lost"), delta(" most"), STOP))
+    section = fold_body(sse(delta("North"), delta(" lost"), delta(" most"), STOP))
     for text, parts in [
         ("South lost most", ["South", " lost", " most"]),
         ("South lost the most by far", ["South", " lost", " the most by far"]),
@@ -582,7 +582,7 @@ def test_an_edited_text_is_cut_again_into_as_many_events():
 
 
 def test_an_edit_back_to_the_recorded_text_is_no_edit():
-    section = fold(sse(delta("North"), delta(" lost")))
+    section = fold_body(sse(delta("North"), delta(" lost")))
     section["events"][0]["text"] = "South lost"
     assert restore(section)[1]
     section["events"][0]["text"] = "North lost"
@@ -746,16 +746,18 @@ def mutated(section, rng):
 def test_a_mutated_section_gives_bytes_or_a_cassette_error():
     rng = random.Random(7)
     sources = [
-        fold(sse(delta("a"), delta("b"), STOP, "[DONE]") + b": x\n\n: x\n\nodd\n\n"),
-        fold(sse(*({"d": t, "n": i, "m": i * i, "o": t} for i, t in enumerate("abc"))), "", ""),
-        fold(
+        fold_body(sse(delta("a"), delta("b"), STOP, "[DONE]") + b": x\n\n: x\n\nodd\n\n"),
+        fold_body(
+            sse(*({"d": t, "n": i, "m": i * i, "o": t} for i, t in enumerate("abc"))), "", ""
+        ),
+        fold_body(
             frame("a", {"x": 1})
             + frame("chunk", {"bytes": base64.b64encode(b'{"a":1}').decode()})
             + b"xx"
         ),
-        fold(b'{"a":"x"}\n{"a":"y"}\nz'),
-        fold(gzip.compress(b'{"a":[1,2]}'), "", "gzip"),
-        fold(b"\xff"),
+        fold_body(b'{"a":"x"}\n{"a":"y"}\nz'),
+        fold_body(gzip.compress(b'{"a":[1,2]}'), "", "gzip"),
+        fold_body(b"\xff"),
     ]
     for _ in range(6000):
         section = mutated(rng.choice(sources), rng)
@@ -912,7 +914,7 @@ def test_watching_one_endless_event_is_linear():
 
 def test_a_2000_event_stream_folds_and_unfolds_quickly():
     raw = sse(*(delta(f"word {i} ") for i in range(2000)), STOP)
-    section = fold(raw, "text/event-stream")
+    section = fold_body(raw, "text/event-stream")
     assert restore(section) == (raw, False)
     assert len(section["events"]) == 2
 
@@ -923,7 +925,7 @@ def test_a_2000_event_stream_folds_and_unfolds_quickly():
             if event.startswith(b"data: {")
         ]
 
-    assert ratio(lambda: fold(raw, "text/event-stream"), events_as_json) < 300
+    assert ratio(lambda: fold_body(raw, "text/event-stream"), events_as_json) < 300
     assert ratio(lambda: restore(section), events_as_json) < 25
 
 
@@ -1004,14 +1006,14 @@ def test_the_end_of_nearly_every_real_stream_is_seen():
 )
 def test_a_body_that_was_parsed_already_is_kept_as_one_that_was_not(text):
     raw = text.encode()
-    told = fold(raw, "application/json", parsed=json_value(raw))
-    assert told == fold(raw, "application/json")
+    told = fold_body(raw, "application/json", parsed=json_value(raw))
+    assert told == fold_body(raw, "application/json")
     assert restore(told) == (raw, False)
 
 
 def test_an_event_of_many_lines_takes_time_in_proportion():
     def folded(count):
         text = "".join(f"data: line {n} of a table\n" for n in range(count)) + "\n"
-        return lambda: fold(text.encode(), "text/event-stream")
+        return lambda: fold_body(text.encode(), "text/event-stream")
 
     assert growth(folded, 2_000, 16_000) < 4

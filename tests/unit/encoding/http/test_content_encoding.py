@@ -13,7 +13,7 @@ from tape_jupyter.encoding.http.content_encoding import (
     TooLarge,
     codings,
     decoder,
-    opened,
+    decode_body,
     sealed,
 )
 from tape_jupyter.errors import CassetteError
@@ -36,7 +36,7 @@ BODY = b'{"text":"North lost the most"}' * 200
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_sealed_opens_again(name):
-    assert opened(sealed(BODY, name), name) == BODY
+    assert decode_body(sealed(BODY, name), name) == BODY
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -66,20 +66,20 @@ def test_a_flushed_event_can_be_read_before_the_stream_ends(name):
 
 
 def test_gzip_members_follow_each_other():
-    assert opened(gzip.compress(b"one") + gzip.compress(b"two"), "gzip") == b"onetwo"
+    assert decode_body(gzip.compress(b"one") + gzip.compress(b"two"), "gzip") == b"onetwo"
 
 
 def test_deflate_without_its_header_opens_too():
     packer = zlib.compressobj(wbits=-15)
     wire = packer.compress(BODY) + packer.flush()
-    assert opened(wire, "deflate") == BODY
+    assert decode_body(wire, "deflate") == BODY
     halves = decoder("deflate")
     assert halves.feed(wire[:1]) + halves.feed(wire[1:]) == BODY
 
 
 def test_a_cut_body_opens_as_far_as_it_goes():
     wire = gzip.compress(bytes(range(256)) * 40, 1)
-    part = opened(wire[: len(wire) - 12], "gzip")
+    part = decode_body(wire[: len(wire) - 12], "gzip")
     assert part
     assert (bytes(range(256)) * 40).startswith(part)
 
@@ -89,15 +89,15 @@ def test_a_bomb_is_refused_before_it_is_expanded(name):
     size = content_encoding.CAP + 1
     wire = sealed(bytes(size), name)
     with pytest.raises(TooLarge):
-        opened(wire, name)
-    early = lambda: pytest.raises(TooLarge, opened, wire, name, size // 64)
-    assert ratio(early, lambda: opened(wire, name, size), rounds=2) < 0.5
+        decode_body(wire, name)
+    early = lambda: pytest.raises(TooLarge, decode_body, wire, name, size // 64)
+    assert ratio(early, lambda: decode_body(wire, name, size), rounds=2) < 0.5
 
 
 def test_a_body_as_large_as_the_cap_opens():
-    assert len(opened(sealed(bytes(10_000), "gzip"), "gzip", cap=10_000)) == 10_000
+    assert len(decode_body(sealed(bytes(10_000), "gzip"), "gzip", cap=10_000)) == 10_000
     with pytest.raises(TooLarge):
-        opened(sealed(bytes(10_001), "gzip"), "gzip", cap=10_000)
+        decode_body(sealed(bytes(10_001), "gzip"), "gzip", cap=10_000)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_body_as_large_as_the_cap_opens():
 )
 def test_an_unknown_coding_stays_closed(name):
     with pytest.raises(ValueError, match="unknown content-encoding"):
-        opened(b"abc", name)
+        decode_body(b"abc", name)
     with pytest.raises(CassetteError):
         sealed(b"abc", name)
 

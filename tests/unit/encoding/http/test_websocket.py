@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tape_jupyter as tape
 from tape_jupyter.encoding.http import body as http_body
-from tape_jupyter.encoding.http.websocket import TurnWatch, frame_of, frames_of, line_of
+from tape_jupyter.encoding.http.websocket import TurnWatch, parse_frame, frames_of, line_of
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.websocket import WebSocketFrame
 from tape_jupyter.errors import CassetteError, UnmatchedCall
@@ -80,7 +80,7 @@ def test_every_frame_is_one_line_and_comes_back_to_the_byte(frames):
 @given(FRAMES)
 def test_a_dialogue_is_kept_readable_and_restored_exactly(frames):
     body = b"".join(line_of(frame) for frame in frames)
-    section = http_body.fold(body)
+    section = http_body.fold_body(body)
     assert http_body.restore(section) == (body, False)
 
 
@@ -110,14 +110,14 @@ def test_a_line_reads_as_what_was_said(data, kind, line):
 )  # fmt: skip
 def test_a_line_that_tells_no_frame_is_an_error_that_shows_it(line):
     if line == b'{"got":1}':  # a person may write a number: it is sent as one
-        assert frame_of(line).data == b"1"
+        assert parse_frame(line).data == b"1"
         return
     with pytest.raises(CassetteError, match="tells no frame"):
-        frame_of(line)
+        parse_frame(line)
 
 
 def test_a_frame_written_by_hand_in_an_order_of_its_own_is_read():
-    assert frame_of(b'{"as":"binary","got":{"b": 1, "a":[]}}') == WebSocketFrame(
+    assert parse_frame(b'{"as":"binary","got":{"b": 1, "a":[]}}') == WebSocketFrame(
         "got", "binary", b'{"b":1,"a":[]}'
     )
 

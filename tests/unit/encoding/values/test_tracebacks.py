@@ -50,7 +50,7 @@ def shown(call):
     """The traceback as text, a person's own frames only; without the marks below a line, for which no column is kept."""
     with pytest.raises(Exception) as raised:  # noqa: PT011 - any
         call()
-    text = outputs.own("".join(traceback.format_exception(raised.value)))
+    text = outputs.own_frames("".join(traceback.format_exception(raised.value)))
     return "\n".join(line for line in text.splitlines() if line.strip("~^ "))
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse, top
+from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
 from tests.timing import ratio
 
 CALL = {
@@ -105,7 +105,7 @@ def short(value):
 def written(value):
     """How a value is written behind its key, as lines; checked to come back, and to be the same YAML."""
     text = emit({"a": value})
-    assert repr(parse(text)) == repr({"a": value})
+    assert repr(parse_record(text)) == repr({"a": value})
     if not re.search(r"\\ud[89a-f]", text):
         assert repr(yaml.safe_load(text)) == repr({"a": value})
     return text.removeprefix("---\na:").removesuffix("\n...\n").removeprefix(" ")
@@ -113,7 +113,7 @@ def written(value):
 
 def test_a_call_looks_like_the_format_says_and_comes_back():
     assert emit(CALL) == TEXT
-    assert repr(parse(TEXT)) == repr(CALL)
+    assert repr(parse_record(TEXT)) == repr(CALL)
     assert yaml.safe_load(TEXT) == CALL
 
 
@@ -147,7 +147,7 @@ def test_a_flaw_in_a_part_names_the_line_in_the_file():
     broken = TEXT.replace("status: 200", "status: 200 OK")
     line = broken[: broken.index("status")].count("\n") + 1
     for read in (
-        lambda: parse(broken, first_line=101),
+        lambda: parse_record(broken, first_line=101),
         lambda: top(broken, "response", first_line=101),
     ):
         with pytest.raises(CassetteError, match="in double quotes") as caught:
@@ -273,7 +273,7 @@ def test_two_halves_of_a_character_stay_two_and_one_character_stays_one():
     halves = "\ud83d" + "\ude00"
     assert written(halves) == r'"\ud83d\U0000de00"'
     assert written("C:\\U0000de00 " + halves + "\\" + halves)
-    assert parse('---\na: "\\ud83d\\ude00"\n...\n') == {"a": "😀"}
+    assert parse_record('---\na: "\\ud83d\\ude00"\n...\n') == {"a": "😀"}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_two_halves_of_a_character_stay_two_and_one_character_stays_one():
 )
 def test_any_key_comes_back(key):
     text = emit({key: {key: 1}, "z": [{key: [2]}]})
-    assert parse(text) == {key: {key: 1}, "z": [{key: [2]}]}
+    assert parse_record(text) == {key: {key: 1}, "z": [{key: [2]}]}
     assert keys(text) == [key, "z"]
 
 
@@ -322,17 +322,17 @@ def test_the_same_number_of_levels_can_be_written_and_read():
             value = [value] if level % 3 else {"k": value}
         return {"k": value}
 
-    assert parse(emit(nested(64))) == nested(64)
+    assert parse_record(emit(nested(64))) == nested(64)
     with pytest.raises(CassetteError, match="64 levels"):
         emit(nested(65))
     for inner in ("a:", "- a:", "- - a:"):
         lines = [f"{'  ' * level}a:" for level in range(63)] + ["  " * 63 + inner + " 1"]
         text = "\n".join(["---", *lines, "...\n"])
         if inner == "a:":
-            assert emit(parse(text)) == text
+            assert emit(parse_record(text)) == text
         else:
             with pytest.raises(CassetteError, match="64 levels"):
-                parse(text)
+                parse_record(text)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_list_that_holds_itself_is_refused():
 
 
 def test_a_record_without_keys_comes_back():
-    assert parse(emit({})) == {}
+    assert parse_record(emit({})) == {}
 
 
 def test_a_long_text_costs_little_to_write_and_to_read():
@@ -372,7 +372,7 @@ def test_a_long_text_costs_little_to_write_and_to_read():
     record = {**CALL, "response": {"body": {"content": [{"type": "text", "text": prose}]}}}
     text = emit(record)
     ours, theirs = (
-        lambda: (top(text, "response"), parse(emit(record))),
+        lambda: (top(text, "response"), parse_record(emit(record))),
         lambda: json.loads(json.dumps(record)),
     )
     assert ratio(ours, theirs, rounds=20) < 25  # measured: 4.2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tape_jupyter.encoding.yaml.grammar import _FLAWS, bounded, explain, flawed, no_value
+from tape_jupyter.encoding.yaml.grammar import _FLAWS, are_bounded, explain, flawed, no_value
 
 
 @pytest.mark.parametrize("reason", [reason for _, reason in _FLAWS])
@@ -33,7 +33,7 @@ def test_ordinary_text_of_any_language_stands_as_it_is(text):
 
 
 def test_numbers_have_bounds():
-    assert bounded([])
-    assert bounded([1 - 10**400, 0.5, 10**400 - 1])
-    assert not bounded([10**400])
-    assert not bounded([0, float("-inf")])
+    assert are_bounded([])
+    assert are_bounded([1 - 10**400, 0.5, 10**400 - 1])
+    assert not are_bounded([10**400])
+    assert not are_bounded([0, float("-inf")])

@@ -6,7 +6,7 @@ from tape_jupyter.encoding.yaml import outline as yaml_outline
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.yaml.outline import Outline, Outlines
 from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
-from tape_jupyter.encoding.yaml.emitter import emit, parse
+from tape_jupyter.encoding.yaml.emitter import emit, parse_record
 from tests.timing import ratio
 
 
@@ -92,7 +92,7 @@ def test_a_flaw_is_told_as_if_there_were_no_outlines():
         with pytest.raises(CassetteError) as told:
             kept.read(reader, *spans(reader))
         with pytest.raises(CassetteError) as plain:
-            parse(text)
+            parse_record(text)
         assert (told.value.reason, told.value.line) == (plain.value.reason, plain.value.line)
 
 

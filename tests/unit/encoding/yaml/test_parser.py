@@ -3,13 +3,13 @@
 import pytest
 
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse, top
+from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
 from tests.timing import at_once, passes
 
 
 def refusal(body, *, whole=False):
     with pytest.raises(CassetteError) as caught:
-        parse(body if whole else f"---\nz: 1\n{body}\n...\n")
+        parse_record(body if whole else f"---\nz: 1\n{body}\n...\n")
     return caught.value
 
 
@@ -97,7 +97,7 @@ def refusal(body, *, whole=False):
     ],
 )
 def test_a_line_that_is_not_part_of_a_tape_is_refused_with_what_to_do(body, reason):
-    assert pytest.raises(CassetteError, parse, f"---\n{body}\n...\n").match(reason)
+    assert pytest.raises(CassetteError, parse_record, f"---\n{body}\n...\n").match(reason)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_line_that_is_not_part_of_a_tape_is_refused_with_what_to_do(body, reas
 def test_a_word_that_yaml_tools_disagree_on_must_be_quoted(word):
     assert f'"{word}"' in refusal(f"a: {word}").reason
     assert f'"{word}"' in refusal(f"a:\n  - {word}").reason
-    assert parse(f'---\na: "{word}"\n...\n') == {"a": word}
+    assert parse_record(f'---\na: "{word}"\n...\n') == {"a": word}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_refusal_names_the_line(body, line):
     ],
 )
 def test_a_text_that_is_no_record_is_refused(text, reason):
-    assert pytest.raises(CassetteError, parse, text).match(reason)
+    assert pytest.raises(CassetteError, parse_record, text).match(reason)
     for read in (keys, lambda t: top(t, "a"), lambda t: head(t, "a")):
         if reason.startswith(("restore", "without")):
             assert pytest.raises(CassetteError, read, text).match(reason)
@@ -176,14 +176,14 @@ def test_hostile_size_is_refused_at_once(body):
 
 def test_a_long_quoted_text_takes_time_in_proportion():
     text = emit({"a": ' \\"\n\x00\ud83d' * 100_000})
-    assert len(parse(text)["a"]) == 600_000
-    assert passes(lambda: parse(text), text) < 50  # measured: 4
+    assert len(parse_record(text)["a"]) == 600_000
+    assert passes(lambda: parse_record(text), text) < 50  # measured: 4
 
 
 @pytest.mark.parametrize("text", ["a\nb\n\n", "\r\n\r", "a\r\nb", "\\\r\n"])
 def test_line_ends_that_git_changed_give_the_same_bytes(text):
     record = {"a": text, "b": [{"c": text}]}
-    assert parse(emit(record).replace("\n", "\r\n")) == record
+    assert parse_record(emit(record).replace("\n", "\r\n")) == record
     assert top(emit(record).replace("\n", "\r\n"), "b") == record["b"]
 
 
@@ -204,4 +204,4 @@ def test_line_ends_that_git_changed_give_the_same_bytes(text):
     ],
 )
 def test_what_a_person_writes_by_hand_is_read_as_yaml_means_it(body, value):
-    assert repr(parse(f"---\n{body}\n...\n")) == repr({"a": value})
+    assert repr(parse_record(f"---\n{body}\n...\n")) == repr({"a": value})

@@ -45,7 +45,7 @@ def in_cell(program: Callable[[], Any]) -> Any:
 def where(*labels: object) -> tuple[Any, ...]:
     """The labels of a call and the strand it runs in; takes a random while, so that items overtake each other."""
     threading.Event().wait(random.random() * 0.002)
-    threads.settle()
+    threads.settle_origin()
     origin = ORIGIN.get()
     return (*labels, origin and origin.lineage)
 

@@ -37,7 +37,7 @@ class Cell:
         self.gates: list[threading.Event] = []
 
     def call(self, label: str) -> str:
-        concurrency_threads.settle()
+        concurrency_threads.settle_origin()
         origin = ORIGIN.get()
         assert label not in self.seen
         self.seen[label] = origin and origin.lineage

@@ -478,5 +478,5 @@ def test_a_draw_costs_microseconds(tmp_path):
 
 def test_nothing_is_remembered_of_earlier_time_based_ids():
     uuid._last_timestamp = 5
-    entropy.fresh()
+    entropy.forget_time_ids()
     assert uuid._last_timestamp is None

@@ -90,12 +90,12 @@ def test_a_stream_of_httpcore_tells_whom_it_stands_for(url, address):
 
 def test_a_connection_keeps_its_own_socket_and_loses_only_ours():
     with closing(http.client.HTTPConnection("example.invalid")) as conn, socket.socket() as real:
-        stub_connection.stand_in(conn)
+        stub_connection.stand_in_socket(conn)
         assert stub_connection.is_standing_in(conn)
         stub_connection.take_all_out()
         assert conn.sock is None
         conn.sock = real
-        stub_connection.stand_in(conn)
+        stub_connection.stand_in_socket(conn)
         stub_connection.take_out(conn)
         stub_connection.open_now(conn)
         assert conn.sock is real

@@ -76,7 +76,7 @@ def recording():
     tape = MemoryTape()
     instrumentation.install(tape)
     yield tape
-    instrumentation.remove()
+    instrumentation.remove_tape()
 
 
 def replay(tape):

@@ -3,7 +3,7 @@
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables.config import ensure_config
 
-from tape_jupyter.instrumentation.tools.discovery import is_plumbing, without_plumbing
+from tape_jupyter.instrumentation.tools.discovery import is_frameworks, without_plumbing
 
 
 def test_contexts_callbacks_configs_and_state_are_plumbing():
@@ -22,8 +22,8 @@ def test_contexts_callbacks_configs_and_state_are_plumbing():
         RunContextWrapper(None), MyContext(None), CallbackManager([]), CallbackManagerForToolRun.get_noop_manager(),
         ensure_config(), {"messages": [HumanMessage("hi")]}, InMemoryStore(),
     ]  # fmt: skip
-    assert all(map(is_plumbing, handed_in))
-    assert is_plumbing(type("Context", (), {"__module__": Context.__module__})())
+    assert all(map(is_frameworks, handed_in))
+    assert is_frameworks(type("Context", (), {"__module__": Context.__module__})())
 
 
 def test_what_looks_like_it_is_asked_for_all_the_same():

@@ -10,7 +10,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.core.call import Play, Tape, Value
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.instrumentation import install, remove
+from tape_jupyter.instrumentation import install, remove_tape
 from tests.tool_runs import nothing_ran_yet, path, ran
 
 
@@ -59,7 +59,7 @@ def test_a_played_generator_passes_its_gate_before_each_item_and_says_what_is_la
         assert asyncio.run(anext(numbers)) == 1
         assert asyncio.run(anext(numbers)) == 2 and passed == [(0.5, False), (1.5, True)]
     finally:
-        remove()
+        remove_tape()
 
 
 # ---------------------------------------------------------------- send, throw, close

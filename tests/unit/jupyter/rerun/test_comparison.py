@@ -10,7 +10,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     SpanChange,
     VariableChange,
     outputs_changed,
-    short,
+    short_value,
     shorts,
     table_csv,
     variables_changed,
@@ -95,11 +95,11 @@ class Shy:
     ],
 )
 def test_values_are_told_in_a_word_and_no_code_of_theirs_runs(value, said):
-    assert short(value) == said
+    assert short_value(value) == said
 
 
 def test_a_long_value_is_cut():
-    assert len(short("x" * 10_000)) < 100 and len(short(list(range(10_000)))) < 100
+    assert len(short_value("x" * 10_000)) < 100 and len(short_value(list(range(10_000)))) < 100
 
 
 def test_variables_that_changed_functions_and_modules_left_out():

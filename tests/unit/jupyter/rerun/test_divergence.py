@@ -6,7 +6,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
-from tape_jupyter.jupyter.rerun.divergence import told, write
+from tape_jupyter.jupyter.rerun.divergence import divergence_fields, commit_reply
 from tests.taped_cells import ask
 
 CELL = SimpleNamespace(cell="answer")
@@ -35,7 +35,9 @@ def diverged(path, program):
 
 def test_it_tells_what_is_asked_what_was_recorded_and_what_it_may_cost(path, provider, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
-    card = told(diverged(path, lambda: ask(provider, "say: positive sk-0123456789abcdef")))
+    card = divergence_fields(
+        diverged(path, lambda: ask(provider, "say: positive sk-0123456789abcdef"))
+    )
     assert card["fields"][0]["path"] == "messages[0].content"
     assert "positive" in card["asked"]["text"] and "negative" in card["recorded"]["text"]
     assert "0123456789abcdef" not in str(card), "no secret is told"
@@ -44,7 +46,7 @@ def test_it_tells_what_is_asked_what_was_recorded_and_what_it_may_cost(path, pro
 
 def test_a_written_message_replays_in_the_wire_form_that_was_recorded(path, provider):
     divergence = diverged(path, lambda: ask(provider, "say: positive"))
-    write(tape.open(path).take("mine"), CELL.cell, divergence, "How lovely.")
+    commit_reply(tape.open(path).take("mine"), CELL.cell, divergence, "How lovely.")
     provider.requests.clear()
     with tape.replaying(path, take="mine"):
         assert ask(provider, "say: positive") == "How lovely."
@@ -54,7 +56,7 @@ def test_a_written_message_replays_in_the_wire_form_that_was_recorded(path, prov
 
 def test_a_tools_value_can_be_written(path):
     divergence = diverged(path, lambda: lookup("r_2"))
-    write(tape.open(path).take("mine"), CELL.cell, divergence, '{"order": "lost"}')
+    commit_reply(tape.open(path).take("mine"), CELL.cell, divergence, '{"order": "lost"}')
     with tape.replaying(path, take="mine"):
         assert lookup("r_2") == {"order": "lost"}
 
@@ -67,5 +69,5 @@ def test_what_has_no_like_has_no_wire_form(path, provider):
     divergence = diverged(path, other)
     if divergence.nearest is None:
         with pytest.raises(TapeUsageError, match="no wire form"):
-            write(tape.open(path).take("mine"), CELL.cell, divergence, "1")
-        assert told(divergence)["choices"] == ["live", "skip"]
+            commit_reply(tape.open(path).take("mine"), CELL.cell, divergence, "1")
+        assert divergence_fields(divergence)["choices"] == ["live", "skip"]

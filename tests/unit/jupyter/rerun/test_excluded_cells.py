@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Execution, History
-from tape_jupyter.dataflow.plan import plan
+from tape_jupyter.dataflow.plan import plan_rerun
 from tape_jupyter.jupyter.rerun import excluded_cells
 from tests.spanned import Recording, answered, asked
 
@@ -32,16 +32,18 @@ def take(base):
 
 
 def ticks(take, history):
-    made = excluded_cells.planned(plan(history, {0}, learned={1}, live=False), take, history)
+    made = excluded_cells.planned(plan_rerun(history, {0}, learned={1}, live=False), take, history)
     return [cell.ticked for cell in made.cells]
 
 
 def test_what_was_left_out_is_not_ticked_the_next_time_whoever_opens_the_take(take, history):
     assert ticks(take, history) == [True, True]
-    excluded_cells.remember(take, history, [history[1]])
+    excluded_cells.remember_excluded(take, history, [history[1]])
     assert ticks(take, history) == [True, False]
     opened = Cassette.open(take.path)
-    made = excluded_cells.planned(plan(history, {0}, learned={1}, live=False), opened, history)
+    made = excluded_cells.planned(
+        plan_rerun(history, {0}, learned={1}, live=False), opened, history
+    )
     assert [cell.ticked for cell in made.cells] == [True, False] and made.cells[1].reasons[
         0
     ] == excluded_cells.REASON
@@ -50,9 +52,9 @@ def test_what_was_left_out_is_not_ticked_the_next_time_whoever_opens_the_take(ta
 
 def test_the_newest_choice_counts_and_nothing_is_written_twice(take, history):
     for skipped in ([history[1]], [history[0]], []):
-        excluded_cells.remember(take, history, skipped)
+        excluded_cells.remember_excluded(take, history, skipped)
         size = take.path.stat().st_size
-        excluded_cells.remember(take, history, skipped)
+        excluded_cells.remember_excluded(take, history, skipped)
         assert take.path.stat().st_size == size
         assert [
             entry for entry, ticked in zip(history, ticks(take, history), strict=True) if not ticked
@@ -62,5 +64,5 @@ def test_the_newest_choice_counts_and_nothing_is_written_twice(take, history):
 def test_a_recording_is_never_written(base, history):
     book = Cassette.open(base.cassette.path)
     before = book.path.read_bytes()
-    excluded_cells.remember(book, history, [history[0]])
+    excluded_cells.remember_excluded(book, history, [history[0]])
     assert book.path.read_bytes() == before and excluded_cells.cells(book) == set()

@@ -35,7 +35,7 @@ def entry(tmp_path):
 
 
 def test_a_recorded_call_has_its_span_its_model_and_its_reply(entry):
-    site = shown.site_of(held(entry.request(), "model"), entry, with_text=True)
+    site = shown.held_site(held(entry.request(), "model"), entry, with_text=True)
     assert (site.kind, site.name, site.span, site.would) == ("model", "m", entry.name, "play")
     assert "what is it?" in site.text and site.cell == "c1 3"
     assert "You wrote" in shown.reply_section(entry, Secrets())["text"]
@@ -55,13 +55,13 @@ def test_what_becomes_of_a_call_when_nobody_says_otherwise():
 
 
 def test_a_tool_is_told_with_its_arguments_a_host_by_its_address():
-    site = shown.site_of(held(TOOL, "tool"), Refuse(), with_text=True)
+    site = shown.held_site(held(TOOL, "tool"), Refuse(), with_text=True)
     assert (site.kind, site.title, site.arguments) == (
         "tool",
         'lookup(query="Ada", limit=3)',
         {"query": "Ada", "limit": 3},
     )
-    host = shown.site_of(
+    host = shown.held_site(
         held(Request("GET", "https://a.example/x?q=1"), "asset"), GoLive(), with_text=False
     )
     assert (host.kind, host.name, host.title, host.text) == (
@@ -76,7 +76,7 @@ def test_secrets_are_masked_and_long_texts_cut():
     secrets = Secrets()
     secrets.learn("SERVICE_KEY", "sk-very-secret-1234567890")
     call = FunctionCall("f", {"text": "it is sk-very-secret-1234567890", "long": "x" * 9_000})
-    told = shown.request_section(call, secrets)
+    told = shown.asked_request(call, secrets)
     assert (
         "very-secret" not in told["text"] and not told["whole"] and len(told["text"]) <= shown.MOST
     )

@@ -158,7 +158,7 @@ def test_undo_discard_keep_and_default(view):
     assert (
         view.ask("default", take="angry")["answer"]["default_take"]
         == "angry"
-        == files.default(view.path)
+        == files.default_take(view.path)
     )
     assert view.ask("keep", take="angry")["answer"]["take"] == "angry"
     session = view.ask("undo", take="angry")["answer"]

@@ -20,27 +20,27 @@ class View:
 
 def test_news_reach_a_view_on_the_watchs_own_thread():
     deck, view = TapeSession(), View()
-    live.of(deck).add(view)
+    live.updates_of(deck).add(view)
     deck.changed()
     assert view.seen.acquire(timeout=30) and view.thread == "tape views"
-    live.of(deck).remove(view)
+    live.updates_of(deck).remove(view)
 
 
 def test_many_news_are_one_look():
     deck, view = TapeSession(), View()
-    live.of(deck).add(view)
+    live.updates_of(deck).add(view)
     for _ in range(10_000):
         deck.changed()
     assert view.seen.acquire(timeout=30)
-    live.of(deck).remove(view)
+    live.updates_of(deck).remove(view)
     assert view.looks <= 5
 
 
 def test_a_deck_that_nobody_watches_has_no_thread_and_tells_nobody():
     deck, view = TapeSession(), View()
-    live.of(deck).add(view)
-    thread = live.of(deck)._thread
-    live.of(deck).remove(view)
+    live.updates_of(deck).add(view)
+    thread = live.updates_of(deck)._thread
+    live.updates_of(deck).remove(view)
     thread.join(timeout=30)
     assert not thread.is_alive() and deck.watchers == []
     deck.changed()
@@ -49,17 +49,17 @@ def test_a_deck_that_nobody_watches_has_no_thread_and_tells_nobody():
 
 def test_a_view_that_comes_after_the_last_one_went_is_told_too():
     deck, first, second = TapeSession(), View(), View()
-    live.of(deck).add(first)
-    live.of(deck).remove(first)
-    live.of(deck).add(second)
+    live.updates_of(deck).add(first)
+    live.updates_of(deck).remove(first)
+    live.updates_of(deck).add(second)
     deck.changed()
     assert second.seen.acquire(timeout=30)
-    live.of(deck).remove(second)
+    live.updates_of(deck).remove(second)
 
 
 def test_each_deck_has_one_watch():
     one, two = TapeSession(), TapeSession()
-    assert live.of(one) is live.of(one) is not live.of(two)
+    assert live.updates_of(one) is live.updates_of(one) is not live.updates_of(two)
 
 
 def test_what_runs_is_pending_in_its_own_cassette_only(tmp_path):

@@ -274,7 +274,7 @@ def test_a_view_that_was_closed_is_told_nothing_and_its_thread_ends(cells):
     made = View(cells)
     made.viewer.close()
     cells.deck.changed()
-    assert made.viewer not in live.of(cells.deck)._views and not cells.deck.watchers
+    assert made.viewer not in live.updates_of(cells.deck)._views and not cells.deck.watchers
     made.viewer.tell("changed")
     assert made.heard == []
 

@@ -200,7 +200,7 @@ def test_while_a_tap_sends_time_is_real(deck, path):
 
 
 def test_the_hooks_prove_themselves_and_go_when_the_last_cell_goes():
-    first, second = wall_clock.hook(), wall_clock.hook()
+    first, second = wall_clock.hold_wall_clock(), wall_clock.hold_wall_clock()
     import time_machine
 
     assert len(time_machine.traveller_stack) == 1
@@ -238,7 +238,7 @@ def test_a_program_that_travels_itself_gets_its_own_time(deck, path):
 
 
 def test_a_program_that_cannot_have_pytest_does_not_get_it_from_us():
-    code = "import sys; from tape_jupyter.instrumentation.determinism import wall_clock as hooks; hooks.hook(); assert 'pytest' not in sys.modules; import pytest"
+    code = "import sys; from tape_jupyter.instrumentation.determinism import wall_clock as hooks; hooks.hold_wall_clock(); assert 'pytest' not in sys.modules; import pytest"
     import subprocess
     import sys
 

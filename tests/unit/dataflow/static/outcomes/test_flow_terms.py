@@ -8,8 +8,8 @@ import pytest
 from tape_jupyter.dataflow.static.outcomes.values import (
     NewObject,
     OutcomeValue,
-    leaves,
-    root_of,
+    leaves_block,
+    part_root,
     source_of,
     sum_kind,
 )
@@ -20,7 +20,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     [("log[0].text", "log"), ("agent.log", "agent"), ("log", "log"), ("helpers:STATE['a:b']", "helpers:STATE"), ("memo['a:b']", "memo"), (":reply", ":reply")],
 )  # fmt: skip
 def test_a_part_is_of_a_variable(path, root):
-    assert root_of(path) == root
+    assert part_root(path) == root
 
 
 def test_a_sum_of_like_kinds_does_not_raise():
@@ -40,8 +40,8 @@ def test_what_is_put_into_a_new_thing_is_what_it_depends_on():
 
 
 def test_a_loop_that_may_be_left_is_told():
-    assert leaves(ast.parse("for x in xs:\n    if x: break"))
-    assert not leaves(ast.parse("for x in xs: y = x"))
+    assert leaves_block(ast.parse("for x in xs:\n    if x: break"))
+    assert not leaves_block(ast.parse("for x in xs: y = x"))
 
 
 def test_of_two_functions_on_a_line_neither_is_read():
