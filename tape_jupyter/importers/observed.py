@@ -95,7 +95,7 @@ class ObservedStep:
         return max(self.end - self.start, 0.0) if self.start and self.end else 0.0
 
 
-def item_of_step(seen: ObservedStep, system: str, file: str) -> Call | Span:
+def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
     """The call that a step was. A model call without its messages, and any other step, is a span."""
     made: Call | None = None
     if seen.kind == "model":

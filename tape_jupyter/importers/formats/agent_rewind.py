@@ -81,7 +81,7 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
             ):
                 if said.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
                     seen.missing.append(what)
-    yield observed.item_of_step(seen, "agent-rewind", file)
+    yield observed.item(seen, "agent-rewind", file)
 
 
 def _strip_marks(value: Any, missing: list[str]) -> Any:

@@ -98,7 +98,7 @@ def _read_interaction(
         seen.asked = recorders.named_arguments(
             {"args": given, "kwargs": more} if more is not None else given
         )
-    yield observed.item_of_step(seen, "agenttape", source.name)
+    yield observed.item(seen, "agenttape", source.name)
 
 
 def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:

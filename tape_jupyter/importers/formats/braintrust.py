@@ -109,7 +109,7 @@ def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
         return made
     if kind == "model" and not isinstance(seen.asked, dict):
         seen.asked = {"messages": seen.asked}
-    return observed.item_of_step(seen, "braintrust", file)
+    return observed.item(seen, "braintrust", file)
 
 
 def _build_model_call(
@@ -137,5 +137,5 @@ def _build_model_call(
         seen.said = envelopes.envelope_reply(api, seen.said, seen.model, seen.usage, about)
         seen.assumed.append("reply envelope: the platform keeps its choices, output or content")
         seen.sent = True
-    made = observed.item_of_step(seen, "braintrust", file)
+    made = observed.item(seen, "braintrust", file)
     return made if isinstance(made, Call) else None

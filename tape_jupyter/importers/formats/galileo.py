@@ -72,7 +72,7 @@ def _read_span(
         stop = row.get("finish_reason")
         if stop and isinstance(seen.said, dict):
             seen.said = {**seen.said, "finish_reason": stop}
-    yield observed.item_of_step(seen, "galileo", file)
+    yield observed.item(seen, "galileo", file)
     for number, inner in enumerate(listed_field(row.get("spans"))):
         yield from each(
             partial(_read_span, file, inner, trace, own, line, depth + 1, f"{own}/{number}"), line

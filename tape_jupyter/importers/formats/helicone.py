@@ -76,7 +76,7 @@ def _read_row(
     elif said is None or said == "":
         yield Skipped("a request without its reply", line=line)
         return
-    yield observed.item_of_step(seen, "helicone", file)
+    yield observed.item(seen, "helicone", file)
 
 
 def _read_body(told: Any) -> Any:

@@ -243,7 +243,7 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
             True,
         )
         seen.error = seen.error or str(call.get("error") or "")
-        return observed.item_of_step(seen, "inspect_ai", log.file)
+        return observed.item(seen, "inspect_ai", log.file)
     asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
     seen.asked, seen.said = pool.whole(asked), output.get("choices")
     seen.settings = {**mapping_field(event.get("config")), "tool_choice": event.get("tool_choice")}
@@ -252,7 +252,7 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         seen.settings = {
             name: value for name, value in seen.settings.items() if name != "tool_choice"
         }
-    return observed.item_of_step(seen, "inspect_ai", log.file)
+    return observed.item(seen, "inspect_ai", log.file)
 
 
 def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -> dict[str, Any]:
@@ -279,7 +279,7 @@ def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str)
         log.pool.whole(event.get("result")), error, line=log.line,
         thrown={"timeout": "TimeoutError"}.get(str(cast("Any", failed or {}).get("type")), "") if error else "",
     )  # fmt: skip
-    return observed.item_of_step(seen, "inspect_ai", log.file)
+    return observed.item(seen, "inspect_ai", log.file)
 
 
 def _read_messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:

@@ -94,7 +94,7 @@ def _read_observation(file: str, told: Mapping[str, Any], line: int) -> Item:
         seen.asked = {"messages": seen.asked, "system": system}
     if _MEDIA in str(told.get("input")) + str(told.get("output")):
         seen.missing.append("media: the file refers to Langfuse's store")
-    return observed.item_of_step(seen, "langfuse", file)
+    return observed.item(seen, "langfuse", file)
 
 
 _PROVIDERS = (

@@ -104,7 +104,7 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         _fill_model_step(seen, extra, row)
     elif kind == "tool" and isinstance(seen.said, dict) and seen.said.keys() == {"output"}:
         seen.said = seen.said["output"]  # how the SDK keeps what is no object
-    yield observed.item_of_step(seen, "langsmith", file)
+    yield observed.item(seen, "langsmith", file)
 
 
 def _guess_provider(row: Mapping[str, Any]) -> str:

@@ -53,4 +53,4 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     else:
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
         return
-    yield observed.item_of_step(seen, "llm-cassette", file)
+    yield observed.item(seen, "llm-cassette", file)

@@ -95,7 +95,7 @@ def _build_span(file: str, told: Mapping[str, Any], line: int) -> Any:
         made = conventions.item_of_span(span, file)
         if isinstance(made, Call) or kind == "span":
             return made
-    return observed.item_of_step(_build_step(span, kind), "mlflow", file)
+    return observed.item(_build_step(span, kind), "mlflow", file)
 
 
 def _build_step(span: Traced, kind: Any) -> ObservedStep:

@@ -64,7 +64,7 @@ def _build_hosted_call(file: str, row: Mapping[str, Any], line: int) -> Item:
         settings={name: sample[name] for name in _SETTINGS if sample.get(name) is not None}, line=line,
         missing=["tools"], about={"results": results} if results else {},
     )  # fmt: skip
-    return observed.item_of_step(seen, "openai-evals", file)
+    return observed.item(seen, "openai-evals", file)
 
 
 def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
@@ -77,4 +77,4 @@ def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
         model=str(data.get("model") or ""), provider="openai", usage=usage_of(data.get("usage")), line=line,
         missing=["parameters"] + ([] if data.get("model") else ["model"]),
     )  # fmt: skip
-    return observed.item_of_step(seen, "openai-evals", file)
+    return observed.item(seen, "openai-evals", file)

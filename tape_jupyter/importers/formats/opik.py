@@ -81,7 +81,7 @@ def _read_span(
         seen.error = seen.thrown or "error"
     if kind == "model":
         _fill_model_step(seen, about)
-    yield observed.item_of_step(seen, "opik", file)
+    yield observed.item(seen, "opik", file)
     if depth > _DEEPEST:
         yield Skipped("spans that are nested too deep", len(listed_field(told.get("spans"))), line)
         return

@@ -46,4 +46,4 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
         settings=mapping_field(model.get("parameters")),
         tools=tools, usage=usage_of(row), grade="P", line=line,
     )  # fmt: skip
-    yield observed.item_of_step(seen, "promptlayer", file)
+    yield observed.item(seen, "promptlayer", file)

@@ -55,7 +55,7 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if kind != "span" and _REFERENCE in str(inputs) + str(row.get("output")):
         seen.missing.append("objects: the file refers to Weave's store")
         seen.grade = "P"
-    yield observed.item_of_step(seen, "weave", file)
+    yield observed.item(seen, "weave", file)
 
 
 def _classify_call(
