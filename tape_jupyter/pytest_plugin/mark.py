@@ -155,7 +155,7 @@ class Taped:
 
     def _find_new_refusals(self) -> list[TapeRefusal]:
         """What was refused and has not been told."""
-        found = self._require_cell().refusals[self._told :]
+        found = self._require_cell().findings.refusals[self._told :]
         self._told += len(found)
         return list(dict.fromkeys(found))
 

@@ -270,21 +270,65 @@ class Running(Protocol):
 
 
 @dataclass
+class RunRecording:
+    """What goes to the tape of a cell's run beside its calls.
+
+    `kit` and `pins` stand in its run record, `states` gives what its kit record says of the pins,
+    `ends` goes to its end mark, and `drawn` says whether a pin gave anything
+    (session/pins/__init__.py). `ran` names its calls, live or from the tape, in their order;
+    `names` counts the ids given. `plain` are the recorded calls by what they are found by and by
+    what they asked that is not on the tape. `going` are calls that are not on the tape yet,
+    `committed` those that are, as of the cassette's `readings`. `first_commit` is called when the
+    first call is about to be written.
+    """
+
+    kit: dict[str, Any] = field(default_factory=dict)
+    pins: dict[str, Any] = field(default_factory=dict)
+    states: Callable[[], Mapping[str, str]] = dict
+    drawn: bool = False
+    ends: dict[str, Any] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+    names: Counter[str] = field(default_factory=Counter)
+    plain: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
+    going: dict[Any, None] = field(default_factory=dict)
+    first_commit: Callable[[], None] = lambda: None
+    committed: list[str] = field(default_factory=list)
+    readings: int = 0
+
+
+@dataclass
+class CellFindings:
+    """What a cell's report will say (session/summary_rows.py).
+
+    `stale` are calls answered in another's place, `edited` those whose replies were edited. `cold`
+    says what makes the run one that cannot be replayed fully, `lost` what should be on the tape
+    and could not be written. `unheld` says what recorded tools did that this replay did not do
+    again, `doubts` what was played though it was recorded from something else than is there now.
+    """
+
+    rows: list[ReportRow] = field(default_factory=list)
+    edited: list[str] = field(default_factory=list)
+    refusals: list[TapeRefusal] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    divergences: list[Divergence] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    cold: list[str] = field(default_factory=list)
+    unheld: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+
+@dataclass
 class TapedCell:
     """One execution of one taped cell, while it runs and after. `run` is "" until its first call is
     recorded.
 
     `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `tools`
-    what models asked for in this kernel. `pins` is what its run record says of its pins, `states`
-    gives what its kit record says of them, `ends` what its end mark says, and `drawn` whether a pin
-    gave anything (session/pins/__init__.py). `going` are its calls that are not on the tape yet;
-    `changed` is called when there is something new to see (jupyter/viewer/live.py), and only takes
-    note. `bodies` are the tools that run; `unheld` says what recorded ones did that this replay did
-    not do again, `doubts` what was played though it was recorded from something else than is there
-    now. `outer` is the strand of the cell around it, a session's in which a block runs. `ran` names
-    its calls, live or from the tape, in their order.
-    `plain` are its recorded calls by what they are found by and by what they asked that is not on
-    the tape. `unrecorded`: a session replays it, and the cassette has no recording of it.
+    what models asked for in this kernel. `changed` is called when there is something new to see
+    (jupyter/viewer/live.py), and only takes note. `bodies` are the tools that run. `outer` is the
+    strand of the cell around it, a session's in which a block runs. `unrecorded`: a session replays
+    it, and the cassette has no recording of it.
     """
 
     ask: CellRequest
@@ -295,42 +339,21 @@ class TapedCell:
     ignore: tuple[IgnorePath, ...] = ()
     run: str = ""
     closed: bool = False
-    kit: dict[str, Any] = field(default_factory=dict)
-    pins: dict[str, Any] = field(default_factory=dict)
-    states: Callable[[], Mapping[str, str]] = dict
+    recording: RunRecording = field(default_factory=RunRecording)
+    findings: CellFindings = field(default_factory=CellFindings)
     chance: Chance | None = None
-    drawn: bool = False
-    ends: dict[str, Any] = field(default_factory=dict)
     clock: TapeClock | None = None
     pacing: Pacing | None = None
     stepping: Stepping | None = None
     served: list[Entry] = field(default_factory=list)
-    ran: list[str] = field(default_factory=list)
-    edited: list[str] = field(default_factory=list)
-    rows: list[ReportRow] = field(default_factory=list)
-    refusals: list[TapeRefusal] = field(default_factory=list)
-    stale: list[str] = field(default_factory=list)
-    divergences: list[Divergence] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    cold: list[str] = field(default_factory=list)
-    names: Counter[str] = field(default_factory=Counter)
-    plain: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
     running: dict[Running, None] = field(default_factory=dict)
-    going: dict[Any, None] = field(default_factory=dict)
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[Any] | None = None
     undo: list[Callable[[], None]] = field(default_factory=list)
-    first_commit: Callable[[], None] = lambda: None
     tools: Tools = field(default_factory=Tools)
     tags: CellTags = field(default_factory=CellTags)
     found: SeenTools = field(default_factory=SeenTools)
     bodies: Bodies = field(default_factory=Bodies)
-    unheld: list[str] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    _committed: list[str] = field(default_factory=list)
-    _readings: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=perf_counter)
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -392,8 +415,8 @@ class TapedCell:
         """
         name = match[:8]
         with self.lock:
-            self.names[name] += 1
-            count = self.names[name]
+            self.recording.names[name] += 1
+            count = self.recording.names[name]
         return name if count == 1 else f"{name}-{count}"
 
     def tell_apart(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
@@ -401,14 +424,14 @@ class TapedCell:
         never written.
         """
         with self.lock:
-            self.plain.setdefault(match, {}).setdefault(plain, []).append(call)
+            self.recording.plain.setdefault(match, {}).setdefault(plain, []).append(call)
 
     def went_through(self, *, interrupted: bool) -> dict[str, list[str]]:
         """For the end mark of a run that asked otherwise than its recording: what it went through,
         nothing where it was stopped on its way.
         """
-        whole = self.replaying and not interrupted and not self.refusals
-        return {"ran": self.ran} if whole else {}
+        whole = self.replaying and not interrupted and not self.findings.refusals
+        return {"ran": self.recording.ran} if whole else {}
 
     def alike(self) -> list[str]:
         """Ids of the calls that others of this cell equal but for what is not on the tape."""
@@ -416,7 +439,7 @@ class TapedCell:
 
     def told_by_order(self) -> list[tuple[str, list[str]]]:
         """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
-        several = [same for same in self.plain.values() if len(same) > 1]
+        several = [same for same in self.recording.plain.values() if len(same) > 1]
         named = [
             (
                 ", ".join(_list_differing_names(same)),
@@ -429,10 +452,10 @@ class TapedCell:
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
         with self.lock:
-            if text not in self.warnings:
-                self.warnings.append(text)
-            if cold and text not in self.cold:
-                self.cold.append(text)
+            if text not in self.findings.warnings:
+                self.findings.warnings.append(text)
+            if cold and text not in self.findings.cold:
+                self.findings.cold.append(text)
 
     def lose(self, text: str) -> None:
         """Say that something is not on the tape that should be: the first time at once, where the
@@ -440,8 +463,8 @@ class TapedCell:
         """
         self.warn(text, cold=True)
         with self.lock:
-            self.lost.append(text)
-            first = len(self.lost) == 1
+            self.findings.lost.append(text)
+            first = len(self.findings.lost) == 1
         if first:
             # a note
             print(f"tape: {text}. What is lost after it is told when this ends", file=sys.stderr)  # noqa: T201
@@ -449,18 +472,20 @@ class TapedCell:
     def committed(self, call: str) -> None:
         """A call of the run is on the tape."""
         with self.lock:
-            self._committed.append(call)
+            self.recording.committed.append(call)
         self.say_gone()
 
     def say_gone(self) -> None:
         """Say which calls are on the tape no more, since somebody removed or changed the file."""
         cassette = self.cassette
-        if cassette is None or cassette.readings == self._readings:
+        if cassette is None or cassette.readings == self.recording.readings:
             return
         with self.lock:
-            self._readings = cassette.readings
-            there = [call for call in self._committed if (self.run, call) in cassette.by_name]
-            gone, self._committed = len(self._committed) - len(there), there
+            self.recording.readings = cassette.readings
+            there = [
+                call for call in self.recording.committed if (self.run, call) in cassette.by_name
+            ]
+            gone, self.recording.committed = len(self.recording.committed) - len(there), there
         if gone:
             calls = "a call of this run is" if gone == 1 else f"{gone:,} calls of this run are"
             self.lose(
@@ -472,7 +497,7 @@ class TapedCell:
         """Say a thing once that happens after the cell was reported; a kernel shows it below the
         cell all the same.
         """
-        if text not in self.warnings:
+        if text not in self.findings.warnings:
             self.warn(text)
             print(f"tape: {text}", file=sys.stderr)  # noqa: T201 - a note to a person
 
@@ -490,7 +515,7 @@ class TapedCell:
         back to raise.
         """
         with self.lock:
-            self.refusals.append(refusal)
+            self.findings.refusals.append(refusal)
         if self.closed:
             self.say_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
         return refusal

@@ -57,7 +57,7 @@ class ChangedFiles:
             records = [
                 _build_file_record(cell, path, first, secrets) for path, first in found[:MOST]
             ]
-            cell.ends[originals.KEY] = external_texts.put_away(
+            cell.recording.ends[originals.KEY] = external_texts.put_away(
                 records, cell.cassette.path.parent / "assets"
             )
         except (CassetteError, OSError) as problem:

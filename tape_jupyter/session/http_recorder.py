@@ -110,7 +110,7 @@ class RecorderBase:
         )
         if isinstance(self._asking, MatchedRequest):
             self._name_call()
-        cell.going[self] = None
+        cell.recording.going[self] = None
         cell.changed()
 
     def takes_place_of(self, recorded: Entry | None) -> None:
@@ -232,9 +232,11 @@ class RecorderBase:
             if plain:
                 self.cell.tell_apart(self.id, self.match + self.asked.apart, plain)
         with self.cell.lock:
-            self.cell.rows.append(row)
-            self.cell.ran.append(span_of(self.over.run if self.over else self.cell.run, self.id))
-            self.cell.going.pop(self, None)
+            self.cell.findings.rows.append(row)
+            self.cell.recording.ran.append(
+                span_of(self.over.run if self.over else self.cell.run, self.id)
+            )
+            self.cell.recording.going.pop(self, None)
         self.cell.changed()
 
     def _append_call(
@@ -260,7 +262,7 @@ class RecorderBase:
             else:
                 self.entry = cassette.append_call(head, call, reply, self.secrets, self._beginning)
                 self.cell.committed(self.id)
-            self.cell.first_commit()
+            self.cell.recording.first_commit()
         except (CassetteError, OSError) as error:
             self.cell.lose(f"call {self.id} is NOT on the tape: {error}")
         except Exception as error:

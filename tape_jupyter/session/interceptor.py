@@ -245,7 +245,7 @@ class Interceptor(Tape):
         cell = self._find_current_cell()
         if isinstance(cell, TapedCell) and not cell.closed:
             cell.tags.flag(key, value)
-            cell.ends["flags"] = cell.tags.flags
+            cell.recording.ends["flags"] = cell.tags.flags
 
     def _answer_outside_cell(self, call: Request | FunctionCall) -> Play | None:
         """A call while no taped cell runs: nothing of ours, unless the whole session replays, or a
@@ -539,7 +539,7 @@ class Interceptor(Tape):
                 told = find_divergence(
                     cell, call, matched.match, lineage, self.desk.secrets, matched.apart
                 )
-                cell.divergences.append(told)
+                cell.findings.divergences.append(told)
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
             if decided.id in decided.book.ended.get(decided.run, {}).get("alike", ()):
@@ -547,7 +547,7 @@ class Interceptor(Tape):
             elif near is not None:
                 self._report_match_by_less(cell, call, decided, near)
             cell.served.append(decided)
-            cell.ran.append(span_of(decided.run, decided.id))
+            cell.recording.ran.append(span_of(decided.run, decided.id))
             cell.changed()
         return decided
 
@@ -612,7 +612,7 @@ class Interceptor(Tape):
         elif recorded is not None:
             if isinstance(decided, Stale):
                 held.diverged = "stale"
-                cell.stale.append(held.id)
+                cell.findings.stale.append(held.id)
             held.keep(call, recorded.reply(), recorded.name)
 
     def _require_key(self, cell: TapedCell, request: Request) -> None:
@@ -627,7 +627,7 @@ class Interceptor(Tape):
         reply, edited = entry.book.reply(entry)
         self._require_sound_bodies(reply)
         if edited:
-            cell.edited.append(entry.id)
+            cell.findings.edited.append(entry.id)
         if edited and cell.ask.options.get("strict"):
             text = f"call {entry.id} was edited by hand ({entry.book.path.name}:{entry.line}); --strict refuses it"
             raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}"))

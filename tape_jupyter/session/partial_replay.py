@@ -273,7 +273,11 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
             f"from the first change on it is in the take {name}; {tape.root.name} holds what happened before"
         )
     elif cell.run and cell.replaying:
-        what = "what ran live is" if len(cell.rows) > len(cell.stale) else "what was kept is"
+        what = (
+            "what ran live is"
+            if len(cell.findings.rows) > len(cell.findings.stale)
+            else "what was kept is"
+        )
         notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
     if newer := _find_newer_recording(cell, tape):
         notes.append(

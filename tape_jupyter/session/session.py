@@ -343,7 +343,7 @@ class TapeSession:
         )
         if cell.replaying:
             self._note_cell_recording(player.repeats(execution))
-            cell.notes += _describe_older_recording(*player.recording_of(execution))
+            cell.findings.notes += _describe_older_recording(*player.recording_of(execution))
             cell.unrecorded = not ask.explicit and pins.recorded_run(cell) is None
         self._start_cell(cell)
         return cell
@@ -371,7 +371,7 @@ class TapeSession:
             cell.undo.append(
                 placeholders.supply(self.secrets, cell.cassette.runs if cell.cassette else ())
             )
-        cell.kit, cell.tags = environment.collect_fast(), self.tags.start()
+        cell.recording.kit, cell.tags = environment.collect_fast(), self.tags.start()
         cell.changed = self.changed
         self._set_guard()
         cell.outer = _find_running_origin(ORIGIN.get())
@@ -410,7 +410,7 @@ class TapeSession:
         cell.task = None
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
-        cell.going.clear()
+        cell.recording.going.clear()
         self._apply_session_mode()
         self.changed()
         report = cell_report(cell, error)
@@ -438,19 +438,19 @@ class TapeSession:
         told: dict[str, Any] = {
             "outcome": outcome,
             "seconds": round(perf_counter() - cell.started, 3),
-            "calls": len(cell.rows),
+            "calls": len(cell.findings.rows),
             **cell.went_through(interrupted=interrupted),
         }
         if error is not None:
             told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
-        if cell.cold:
-            told["cold"] = cell.cold
+        if cell.findings.cold:
+            told["cold"] = cell.findings.cold
         if alike := cell.alike():
             told["alike"] = alike
             told["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
             for less, calls in cell.told_by_order():
                 cell.warn(by_order(less, calls))
-        told.update(cell.ends)
+        told.update(cell.recording.ends)
         try:
             cell.cassette.end_run(cell.run, told, self.secrets)
             cell.say_gone()
@@ -465,7 +465,7 @@ class TapeSession:
         """Commit the run's record before its first call goes out. Raises CassetteError."""
         if cell.cassette is None:
             return
-        record = {**self._build_run_record(cell), "kit": cell.kit}
+        record = {**self._build_run_record(cell), "kit": cell.recording.kit}
         header = {
             "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
             "cassette": cell.ask.name,
@@ -475,7 +475,7 @@ class TapeSession:
             record, {k: v for k, v in header.items() if v}, self.secrets
         )
         self._made.add(cell.run)
-        cell.first_commit = lambda: self._collect_kit(cell)
+        cell.recording.first_commit = lambda: self._collect_kit(cell)
         if not cell.replaying:
             self._note_cell_recording(cell.run)
 
@@ -511,7 +511,7 @@ class TapeSession:
         """Collect the slow part of the kit beside the cell, once its first call is safe: no token
         waits for git.
         """
-        cell.first_commit = _do_nothing
+        cell.recording.first_commit = _do_nothing
         if cell.closed:  # what its end commits first: no token waits any more
             self._add_kit(cell)
             return
@@ -529,7 +529,7 @@ class TapeSession:
             if cell.cassette is not None:
                 told = {
                     **environment.collect(cell.ask.namespace, cell.tags.run(), folder=folder),
-                    **cell.states(),
+                    **cell.recording.states(),
                 }
                 cell.cassette.add_kit(cell.run, told, self.secrets)
         except Exception as error:
@@ -547,7 +547,7 @@ class TapeSession:
             "at": moment_text(cell.at),
             "ignore": list(cell.ask.options.get("ignore", ())),
             "parent": self._find_parent_run(cell),
-            "pins": cell.pins,
+            "pins": cell.recording.pins,
             "strands": "" if cell.origin.counted else "named",
             **cell.execution.selection.record(),
         }
@@ -635,8 +635,8 @@ class TapeSession:
         """A connection to a host that --live names: it is not on the tape, and that is said."""
         cell = cell if isinstance(cell, TapedCell) else self.active
         said = f"{what} was let through (--live host): what it answered is not on the tape"
-        if cell is not None and said not in cell.notes:
-            cell.notes.append(said)
+        if cell is not None and said not in cell.findings.notes:
+            cell.findings.notes.append(said)
 
     def _report_sighting(self, seen: Sighting) -> None:
         """A connection or child process that no tap saw: refused, or named at once."""

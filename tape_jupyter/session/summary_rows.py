@@ -108,31 +108,43 @@ NAMED_EDITS = 3
 
 def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
     """Rows for every call, refusals, warnings: the cell's own and the cassette's."""
-    notes = [*cell.notes, *(cell.cassette.notes if cell.cassette else [])]
-    if edited := list(dict.fromkeys(cell.edited)):
+    notes = [*cell.findings.notes, *(cell.cassette.notes if cell.cassette else [])]
+    if edited := list(dict.fromkeys(cell.findings.edited)):
         more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
         notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
-    if cell.stale:
-        named = ", ".join(cell.stale[:NAMED_EDITS]) + (
-            ", ..." if len(cell.stale) > NAMED_EDITS else ""
+    if cell.findings.stale:
+        named = ", ".join(cell.findings.stale[:NAMED_EDITS]) + (
+            ", ..." if len(cell.findings.stale) > NAMED_EDITS else ""
         )
         notes.append(
-            f"{len(cell.stale)} stale: answered as another request was when recorded ({named})"
+            f"{len(cell.findings.stale)} stale: answered as another request was when recorded ({named})"
         )
     seconds = perf_counter() - cell.started
     take, path, whereto = partial_replay.summarise_take(cell)
     told = Later([*notes, *whereto], lambda: first_live_line(cell))
+    findings = cell.findings
     return CellReport(
-        cell.mode, path, Rows(cell), list(cell.refusals), list(cell.warnings), told, seconds, error is not None, take,
-        list(cell.divergences), lambda: saved_output.on_tape(cell), list(cell.unheld), list(cell.lost),
-    )  # fmt: skip
+        cell.mode,
+        path,
+        Rows(cell),
+        list(findings.refusals),
+        list(findings.warnings),
+        told,
+        seconds,
+        error is not None,
+        take,
+        list(findings.divergences),
+        lambda: saved_output.on_tape(cell),
+        list(findings.unheld),
+        list(findings.lost),
+    )
 
 
 class Rows(Later[ReportRow]):
     """A report's rows: a block that replays 10,000 calls shows none of them."""
 
     def __init__(self, cell: TapedCell) -> None:
-        live, served, tags_of_run = list(cell.rows), list(cell.served), cell.tags.run
+        live, served, tags_of_run = list(cell.findings.rows), list(cell.served), cell.tags.run
         self._count = len(live) + len(served)
 
         def build_rows() -> Iterator[ReportRow]:

@@ -93,7 +93,7 @@ class Telemetry:
         except (CassetteError, OSError) as problem:
             cell.warn(f"what telemetry was answered is not on the tape: {problem}")
             return
-        cell.ends[KEY] = [
+        cell.recording.ends[KEY] = [
             _build_record(name, answer, secrets) for name, answer in sorted(new.items())
         ]
         book.told |= new.keys()

@@ -329,7 +329,9 @@ class RecordedEffects:
         told = (
             f"{self._call.kind} {self._call.name} gave and wrote what it did when it was recorded"
         )
-        self._cell.doubts += [f"{told}, but {name} is not as it was then" for name in files]
+        self._cell.findings.doubts += [
+            f"{told}, but {name} is not as it was then" for name in files
+        ]
 
     def _redo_changes(self, redo: Redo, did: Mapping[str, Any]) -> None:
         redo.run()
@@ -362,7 +364,7 @@ class RecordedEffects:
 
     def _report_problem(self, what: str) -> None:
         told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
-        self._cell.unheld.append(told)
+        self._cell.findings.unheld.append(told)
         self._cell.warn(told)
 
     def _show_events(self, did: Mapping[str, Any]) -> None:

@@ -90,13 +90,13 @@ class WebSocketCapture(HttpCapture):
         self._warn_of_untaped_tools(told)
         self.cell.tools.ask(told, self.moment)
         with self.cell.lock:
-            for place, row in enumerate(self.cell.rows):
+            for place, row in enumerate(self.cell.findings.rows):
                 if row.id == self.id:
                     usage = together(row.told.usage, told.usage)
                     whole = replace(
                         row.told, usage=usage, answered=row.told.answered or told.answered
                     )
-                    self.cell.rows[place] = replace(
+                    self.cell.findings.rows[place] = replace(
                         row, told=whole, seconds=self._measure_elapsed()
                     )
 

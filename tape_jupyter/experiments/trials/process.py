@@ -274,7 +274,7 @@ def _describe_unmatched_call(cell: TapedCell | None) -> dict[str, Any] | None:
     from tape_jupyter.cassette.records import request_section
     from tape_jupyter.secrets.registry import Secrets
 
-    told = cell.divergences[-1] if cell is not None and cell.divergences else None
+    told = cell.findings.divergences[-1] if cell is not None and cell.findings.divergences else None
     if told is None or not isinstance(told.call, Request):
         return None
     head = {"call": told.id, "match": told.match, "kind": told.kind, "lineage": told.lineage}

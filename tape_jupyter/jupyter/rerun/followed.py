@@ -97,11 +97,14 @@ class _Followed:
         cell = followed.cell if followed is not None else None
         if cell is None:
             return {}
-        told: dict[str, Any] = {"tools": played_tools(cell), "doubts": [*cell.doubts, *cell.unheld]}
+        told: dict[str, Any] = {
+            "tools": played_tools(cell),
+            "doubts": [*cell.findings.doubts, *cell.findings.unheld],
+        }
         if cell.replaying:
             told["mingled"] = mingled_tools(cell.player.repeats(cell.execution), cell)
-        if cell.divergences:
-            told["asks"] = self._answer_or_ask(cell, cell.divergences[0])
+        if cell.findings.divergences:
+            told["asks"] = self._answer_or_ask(cell, cell.findings.divergences[0])
         return told
 
     def _answer_or_ask(self, cell: TapedCell, divergence: Divergence) -> dict[str, Any]:

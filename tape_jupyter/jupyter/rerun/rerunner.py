@@ -480,10 +480,10 @@ class Rerunner:
         elif not ended:
             self._current_machine.stopped = text or f"{entry.title} did not run"
             self._finish_rerun()
-        elif planned is not None and planned.cell is not None and planned.cell.divergences:
+        elif planned is not None and planned.cell is not None and planned.cell.findings.divergences:
             self._current_machine.broke_off(outcome)
             self._drop_execution(outcome, ended=True)
-            self._park_rerun(entry, planned.cell.divergences)
+            self._park_rerun(entry, planned.cell.findings.divergences)
         else:
             self._settle_cell(entry, outcome, planned)
 
@@ -503,7 +503,9 @@ class Rerunner:
         """
         tracker = self.cells.deck.tracker
         told = [beside_others(entry.title, name) for name in mingled_tools(entry.run, cell)]
-        told += [f"{entry.title}: {each}" for each in (*cell.doubts, *cell.unheld)]
+        told += [
+            f"{entry.title}: {each}" for each in (*cell.findings.doubts, *cell.findings.unheld)
+        ]
         if tracker is None or not planned.differing:
             return told
         for name in dict.fromkeys(played_tools(cell)):

@@ -124,7 +124,7 @@ def pending(cell: TapedCell | None, path: Path | None) -> Pending:
         or cell.path.absolute() != path.absolute()
     ):
         return NOTHING_RUNS
-    going = list(cell.going)[:MOST_GOING]
+    going = list(cell.recording.going)[:MOST_GOING]
     told = [each for each in map(_build_call_header, going) if each is not None]
     return Pending(cell.run, told, now())
 

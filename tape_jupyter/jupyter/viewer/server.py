@@ -304,7 +304,7 @@ class Viewer:
         return {
             "cell": name,
             "mode": cell.mode,
-            "calls": len(cell.rows) + len(cell.served),
+            "calls": len(cell.findings.rows) + len(cell.served),
             "seconds": seconds,
         }
 

@@ -65,7 +65,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     timers.count_files(clock)
     cell.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
     if notes is not None:
-        cell.pins["clock"] = {
+        cell.recording.pins["clock"] = {
             "wall": clock.base.wall,
             "monotonic": clock.base.monotonic,
             "perf": clock.base.perf,
@@ -77,7 +77,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
         clock.close()
         unhook()
         if clock.order is not None:
-            cell.ends.update(clock.order.record())
+            cell.recording.ends.update(clock.order.record())
         if clock.sequence is not None:
             _report_disorder(cell, clock.sequence)
         if notes is not None:
@@ -193,8 +193,8 @@ def _record_readings(cell: TapedCell, notes: Notes) -> None:
     """Put what was read into the end mark. A cell that made no call is recorded for it."""
     record = notes.record()
     if record:
-        cell.ends["clock"] = record
-        cell.drawn = True
+        cell.recording.ends["clock"] = record
+        cell.recording.drawn = True
     if notes.beyond:
         who = ", ".join(sorted(notes.beyond))
         cell.warn(

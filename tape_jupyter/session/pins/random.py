@@ -88,7 +88,7 @@ class _Held:
         self.kept: set[str] = set()  # generators whose state is on the tape
 
     def start(self) -> None:
-        told = self.cell.pins["random"] = {
+        told = self.cell.recording.pins["random"] = {
             "seed": self.chance.seed.hex(),
             "hash": _compute_hash_print(),
         }
@@ -100,7 +100,7 @@ class _Held:
         if not self.cell.replaying:
             self.standing = [(each, each.get()) for each in found]
             told["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
-            self.cell.states = lambda: self._collect_states(self._find_moved())
+            self.cell.recording.states = lambda: self._collect_states(self._find_moved())
         entropy.forget_time_ids()
         self.cell.chance = self.chance
 
@@ -120,7 +120,7 @@ class _Held:
         """The long part of the states of those that moved, each once; of one that arrived later
         there is none.
         """
-        places = self.cell.pins["random"]["at"]
+        places = self.cell.recording.pins["random"]["at"]
         new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
         self.kept.update(new)
         return {STATE + name: random_state.write_state(raw).words for name, raw in new.items()}
@@ -193,8 +193,10 @@ class _Held:
         if self.cell.run:
             self._add_to_kit(self._collect_states(moved))
         else:
-            self.cell.pins["random"]["states"] = self._collect_states(moved)
-            self.cell.drawn = self.cell.drawn or bool(moved) or "drawn" in self.chance.seen
+            self.cell.recording.pins["random"]["states"] = self._collect_states(moved)
+            self.cell.recording.drawn = (
+                self.cell.recording.drawn or bool(moved) or "drawn" in self.chance.seen
+            )
         return None
 
     def _add_to_kit(self, states: dict[str, str]) -> None:
@@ -210,7 +212,9 @@ class _Held:
     def _report_differences(self) -> None:
         if "taken" in self.chance.seen:
             self.cell.warn(TAKEN)
-        moved = any(isinstance(e, UnmatchedCall) and e.reordered for e in self.cell.refusals)
+        moved = any(
+            isinstance(e, UnmatchedCall) and e.reordered for e in self.cell.findings.refusals
+        )
         if moved and self.own is not None and self.own.get("hash") != _compute_hash_print():
             self.cell.warn(HASHES)
 

@@ -14,7 +14,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     told = recorded.get("pins", {}).get("timezone", {}) if recorded is not None else {}
     own = told.get("zone")
     here = timezone.current_zone()
-    cell.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
+    cell.recording.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
     if not isinstance(own, str) or own == here:
         return _do_nothing
     if not timezone.HELD or not timezone.is_known_zone(own):

@@ -33,14 +33,14 @@ def test_a_warning_is_said_once_and_only_a_cold_one_marks_the_run():
     for _ in range(3):
         running.warn("slow")
         running.warn("past the tape", cold=True)
-    assert running.warnings == ["slow", "past the tape"]
-    assert running.cold == ["past the tape"]
+    assert running.findings.warnings == ["slow", "past the tape"]
+    assert running.findings.cold == ["past the tape"]
 
 
 def test_a_refusal_is_remembered_and_given_back_to_raise():
     running, refusal = cell(), UnmatchedCall("no")
     assert running.refuse(refusal) is refusal
-    assert running.refusals == [refusal]
+    assert running.findings.refusals == [refusal]
 
 
 @pytest.mark.parametrize(
