@@ -195,7 +195,7 @@ def forget(path: Path) -> None:
     """As in a new process: what the deck knows of the cassette is dropped."""
     from tape_jupyter.session import session
 
-    session.current_session().forget(path)
+    session.get().forget(path)
 
 
 if __name__ == "__main__":

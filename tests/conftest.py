@@ -46,7 +46,7 @@ def taps_are_off_after_each_module():
         from tape_jupyter.isolation import network_guard
         from tape_jupyter.session import session as deck
 
-        deck.current_session().set_session("off")
+        deck.get().set_session("off")
         for guard in list(network_guard._armed):  # of decks that a test made for itself
             guard.disarm()
         deck._decks.clear()  # the next module's session knows no tools and no secrets of this one's

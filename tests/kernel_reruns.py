@@ -32,7 +32,7 @@ del look"""
 JOIN = """def join():
     from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun
     import json
-    rerunner = rerun.rerunner_of(magics.loaded_runner(get_ipython()))
+    rerunner = rerun.rerunner_of(magics.loaded(get_ipython()))
     if rerunner.freshening: rerunner.freshening.join()
     if rerunner.proving: rerunner.proving.join()
     told = rerunner.compared

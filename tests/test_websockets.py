@@ -15,7 +15,7 @@ from tape_jupyter.replay import websocket_script
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.errors import BlockedConnection, UnmatchedCall
-from tape_jupyter.session.session import current_session
+from tape_jupyter.session.session import get
 from tests.provider import closed_port
 from tests.socket_runs import conversation, server, twice
 from tests.sockets import UNMANAGED, Asyncio, RawServer, SocketServer, Sync, compact, reset, told
@@ -596,7 +596,7 @@ def test_a_connection_of_one_cell_may_be_spoken_on_in_the_next(server, path):
         ws.send(json.dumps({"type": "ask", "text": text}))
         return [ws.recv(5) for _ in range(5)]
 
-    deck = current_session()
+    deck = get()
     with taped(deck, "record", path, "one"):
         ws = first()
         seen = [ws.recv()]
@@ -715,7 +715,7 @@ def test_nothing_is_changed_in_the_library_once_the_taps_are_off(server, path):
 @pytest.mark.parametrize("made", ["untaped", "recorded"])
 def test_a_live_connection_from_before_is_not_spoken_on_in_a_replay(Open, server, path, made):
     async def program():
-        deck = current_session()
+        deck = get()
         with taped(deck, "record", path, "one"):
             async with Open(f"{server.url}/echo") as ws:
                 await ws.send("x")

@@ -45,8 +45,11 @@ START = "import sys; del sys.path[0]; from ipykernel.kernelapp import launch_new
 """Python that becomes a kernel. Not `-m ipykernel_launcher`: that imports of the standard library
 before it takes the notebook's folder off the path, and a file there may have a module's name.
 """
-PROBE = "__import__('tape_jupyter.session.session', fromlist=['current_session']).current_session().session_mode"
-REMARKS = "__import__('tape_jupyter.session.session', fromlist=['current_session']).current_session().take_remarks()"
+PROBE = "__import__('tape_jupyter.session.session', fromlist=['get']).get().session_mode"
+REMARKS = "__import__('tape_jupyter.session.session', fromlist=['get']).get().take_remarks()"
+"""Asked of the kernel's own tape-jupyter, which may be another version (a bundle brings its own):
+the names in it stay. So does what headless/questions.py asks.
+"""
 KERNEL = "TAPE_KERNEL"
 """The environment variable that names a kernel in place of the notebook's own."""
 READY = 120

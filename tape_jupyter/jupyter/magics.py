@@ -369,9 +369,9 @@ def load_magics(shell: InteractiveShell) -> None:
     """Hook into a shell (once), and set the mode that TAPE_MODE asks for. Raises TapeUsageError if
     it is no mode.
     """
-    cells = loaded_runner(shell)
+    cells = loaded(shell)
     if cells is None:
-        cells = CellRunner(shell, session.current_session())
+        cells = CellRunner(shell, session.get())
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
         rerunner.rerunner_of(cells)
@@ -397,7 +397,7 @@ def unload(shell: InteractiveShell) -> None:
 
 
 def _unload_extension(shell: InteractiveShell) -> None:
-    cells = loaded_runner(shell)
+    cells = loaded(shell)
     if cells is None:
         return
     if (cell := cells.taping) is not None:
@@ -419,7 +419,7 @@ def _unload_extension(shell: InteractiveShell) -> None:
         shell.magics_manager.magics[kind].pop("tape", None)
 
 
-def loaded_runner(shell: InteractiveShell) -> CellRunner | None:
+def loaded(shell: InteractiveShell) -> CellRunner | None:
     """The hooks of a shell where the extension is loaded."""
     magics = shell.magics_manager.registry.get("TapeMagics")
     return magics.cells if magics is not None else None

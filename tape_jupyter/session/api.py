@@ -68,7 +68,7 @@ class Block:
         here = (
             self._ask.path and self._ask.path.absolute()
         )  # the block's own code may change directory
-        self._cell = session.current_session().begin(replace(self._ask, path=here))
+        self._cell = session.get().begin(replace(self._ask, path=here))
         return self._cell
 
     def end(self, error: BaseException | None = None) -> None:
@@ -77,7 +77,7 @@ class Block:
         """
         if self._cell is not None:
             cell, self._cell = self._cell, None
-            self.report = session.current_session().end(cell, error)
+            self.report = session.get().end(cell, error)
 
     def __enter__(self) -> Self:
         self.begin()

@@ -52,7 +52,7 @@ __all__ = [
     "ReportRow",
     "TapeSession",
     "TapedCell",
-    "current_session",
+    "get",
     "source_hash",
 ]
 
@@ -61,7 +61,7 @@ KIT_SECONDS = 10.0  # how long the end of a cell waits for its kit
 _decks: list[TapeSession] = []
 
 
-def current_session() -> TapeSession:
+def get() -> TapeSession:
     """The deck of this process; made when first asked for."""
     if not _decks:
         _decks.append(TapeSession())

@@ -15,7 +15,7 @@ def provider():
         yield provider
 
 
-JOIN = "from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun\nrerun.rerunner_of(magics.loaded_runner(get_ipython())).{}.join()"
+JOIN = "from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun\nrerun.rerunner_of(magics.loaded(get_ipython())).{}.join()"
 
 
 def wait(page, what="freshening"):

@@ -63,7 +63,7 @@ thread.start(); thread.join()
 assert len(answers) == 1
 from tape_jupyter.session import session as deck
 from tape_jupyter.core.context import ORIGIN, SENDING
-assert deck.current_session().active is None and ORIGIN.get() is None and not SENDING.get()
+assert deck.get().active is None and ORIGIN.get() is None and not SENDING.get()
 assert not [name for name in os.environ if "tape-jupyter" in os.environ[name]] and "ANTHROPIC_API_KEY" not in os.environ
 began
 """

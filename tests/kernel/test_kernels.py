@@ -108,7 +108,7 @@ def test_other_magics_below_the_tape_line_work(kernel):
 
 def test_a_capture_below_the_tape_line_runs_inside_the_taped_cell(kernel):
     ran = kernel.execute(
-        "%%tape record\n%%capture c\nfrom tape_jupyter.session import session as deck\nseen = deck.current_session().active is not None"
+        "%%tape record\n%%capture c\nfrom tape_jupyter.session import session as deck\nseen = deck.get().active is not None"
     )
     assert ran.summary.count("● recorded") == 1
     assert kernel.execute("seen").result == "True"
@@ -172,11 +172,11 @@ def test_a_nested_run_cell_does_not_end_the_taped_cell(kernel):
         from tape_jupyter.session import session as deck
         get_ipython().run_cell("y = 1")
         get_ipython().run_cell("")
-        deck.current_session().active is not None""")
+        deck.get().active is not None""")
     )
     assert ran.result == "True"
     assert ran.summary.count("● recorded") == 1
-    assert kernel.execute("deck.current_session().active is None").result == "True"
+    assert kernel.execute("deck.get().active is None").result == "True"
 
 
 def test_silent_executions_are_left_alone_and_cannot_be_taped(kernel):
@@ -191,7 +191,7 @@ def test_an_interrupted_cell_is_ended(kernel):
         kernel.wait_for(asked, "waiting")
         kernel.interrupt()
         assert kernel.collect(asked).status != "ok"
-        assert kernel.execute("deck.current_session().active is None").result == "True"
+        assert kernel.execute("deck.get().active is None").result == "True"
 
 
 def test_a_recorded_visit_is_replayed_and_summed_up(kernel, site):
@@ -242,7 +242,7 @@ def test_nbclient_stops_at_a_swallowed_refusal(tmp_path, site):
 
 def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
     assert "recorded" in kernel.execute("%tape record").stdout
-    active = "from tape_jupyter.session import session as deck\ndeck.current_session().active is not None"
+    active = "from tape_jupyter.session import session as deck\ndeck.get().active is not None"
     assert kernel.execute(active).result == "True"
     assert kernel.execute("%tape status").stdout.startswith("mode:         record")
     assert "untaped" in kernel.execute("%tape off").stdout
@@ -251,7 +251,7 @@ def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
 
 def test_a_session_mode_set_in_the_midst_of_a_cell_holds_for_its_rest(kernel):
     ran = kernel.execute(
-        "from tape_jupyter.session import session as deck\n%tape record\ndeck.current_session().active is not None"
+        "from tape_jupyter.session import session as deck\n%tape record\ndeck.get().active is not None"
     )
     assert ran.result == "True"
     assert kernel.execute("%tape off").ok
@@ -311,7 +311,7 @@ def test_a_cell_that_takes_the_tape_off_says_that_it_stays_taped_itself(kernel, 
 def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
     source = (
         LOAD
-        + "\nfrom tape_jupyter.session import session as deck\ncell = deck.current_session().active\ncell.ask"
+        + "\nfrom tape_jupyter.session import session as deck\ncell = deck.get().active\ncell.ask"
     )
     ran = run_notebook([source], tmp_path, {"TAPE_MODE": "record"})[0]
     assert ran.ok
@@ -320,7 +320,7 @@ def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
 
 def test_the_cell_id_of_a_front_end_reaches_the_tape(tmp_path):
     notebook(tmp_path / "nb.ipynb")
-    ask = "\nfrom tape_jupyter.session import session as deck\ndeck.current_session().active.ask.cell_id, deck.current_session().active.ask.count"
+    ask = "\nfrom tape_jupyter.session import session as deck\ndeck.get().active.ask.cell_id, deck.get().active.ask.count"
     with Kernel(
         tmp_path, {"TAPE_MODE": "record", "JPY_SESSION_NAME": str(tmp_path / "nb.ipynb")}
     ) as kernel:
@@ -329,7 +329,7 @@ def test_the_cell_id_of_a_front_end_reaches_the_tape(tmp_path):
 
 
 ASK = taped(
-    "from tape_jupyter.session import session as deck\nprint('cassette', deck.current_session().active.path)"
+    "from tape_jupyter.session import session as deck\nprint('cassette', deck.get().active.path)"
 )
 
 

@@ -137,7 +137,7 @@ def test_clients_of_an_untaped_cell_replay_and_never_go_live(kernel, provider, r
         "requests.get(url, params={'key': key})",
         "requests.get(url, auth=('me', key))",
         "import urllib.request; urllib.request.urlopen(urllib.request.Request(url, headers=told))",
-        "import aiohttp\nasync with aiohttp.ClientSession() as session:\n    await session.current_session(url, headers=told)",
+        "import aiohttp\nasync with aiohttp.ClientSession() as session:\n    await session.get(url, headers=told)",
         "from websockets.sync.client import connect; connect(url.replace('http', 'ws'), additional_headers=told)",
         "import subprocess; subprocess.run(['curl', '-H', 'x-api-key: ' + key, url])",
         "import subprocess; subprocess.run(['curl', url], env={**os.environ, 'KEY': key})",

@@ -210,7 +210,7 @@ def test_the_take_replays_afterwards_offline(page, recorded, base, provider):
 def test_a_fresh_kernel_proves_it_in_the_background(page, recorded):
     page.execute("%tape rerun angry --on-divergence live", "asks")
     page.execute(
-        "from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun\nrerun.rerunner_of(magics.loaded_runner(get_ipython())).proving.join()"
+        "from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun\nrerun.rerunner_of(magics.loaded(get_ipython())).proving.join()"
     )
     assert "proved in a fresh kernel" in page.text("asks"), page.text("asks")
 

@@ -13,7 +13,7 @@ from tape_jupyter.jupyter import magics
 from tape_jupyter.jupyter.viewer.server import Viewer
 import asyncio, json
 heard, told = {}, []
-view = Viewer(magics.loaded_runner(get_ipython()), told.append)
+view = Viewer(magics.loaded(get_ipython()), told.append)
 def page_asks(about, **said):
     "As a page does: while no cell runs."
     message = {"type": "ask", "id": about, "about": about, **said}
@@ -128,7 +128,7 @@ def test_a_person_decides_at_a_divergence(view, provider):
     assert provider.requests == []
 
 
-AGAIN = "view = Viewer(magics.loaded_runner(get_ipython()), told.append)"
+AGAIN = "view = Viewer(magics.loaded(get_ipython()), told.append)"
 
 
 def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, provider):
@@ -150,7 +150,7 @@ def test_a_comparison_that_nobody_saw_is_shown_to_the_next_page(view):
     view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
     view._aside(f"view.close()\nother = {AGAIN.removeprefix('view = ')}")
     view._aside(
-        "runner = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['of']).of(view.cells)"
+        "runner = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['rerunner_of']).rerunner_of(view.cells)"
     )
     view._aside("asyncio.get_running_loop().call_soon(lambda: runner.resolve_all('stale'))")
     view._aside("view = other")
@@ -195,7 +195,7 @@ def test_a_forged_message_is_dropped_and_counted(view, said):
 def told_of_fresh(view):
     """What the fresh run tells the page, once it has ended."""
     view._aside(
-        "rerun = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['of']).of(view.cells)"
+        "rerun = __import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['rerunner_of']).rerunner_of(view.cells)"
     )
     view._aside("rerun.freshening.join()")
     view._aside("pass")

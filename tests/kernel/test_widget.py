@@ -112,7 +112,7 @@ def test_the_editor_is_sent_when_it_is_asked_for_and_not_before(page, kernel):
 def test_old_views_are_closed(kernel):
     ran = kernel.execute(
         "from tape_jupyter.jupyter.viewer import live as watch; from tape_jupyter.session import session as deck\nfor _ in range(10): get_ipython().run_line_magic('tape', 'view')\n"
-        "len(watch.updates_of(deck.current_session())._views)"
+        "len(watch.updates_of(deck.get())._views)"
     )
     assert ran.result == "6"
 

@@ -97,7 +97,7 @@ def note(title):
     return "noted"
 
 def rate(title, stars):
-    film = session.current_session(Film, title)
+    film = session.get(Film, title)
     film.stars = stars
     session.commit()
     return f"{{film.title}}: {{film.stars}}"

@@ -186,7 +186,7 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
         left_out=tuple(sorted(set(left))),
         unseen=reading.unseen,
         python=python_needs(),
-        called=session.current_session().secrets.carried(),
+        called=session.get().secrets.carried(),
         elsewhere=wanted.elsewhere,
     )
 

@@ -178,7 +178,7 @@ class TrialProcess:
         """Go on in place of the process that this is a fork of."""
         from tape_jupyter.session import session
 
-        deck = session.current_session()
+        deck = session.get()
         deck.continue_in_fork()
         deck.session_options.update(options)
 
@@ -287,19 +287,19 @@ def _start_process(job: Mapping[str, Any], channels: list[socket.socket]) -> Tri
     import time_machine  # noqa: F401 - a taped cell does: once, not in each trial
 
     from tape_jupyter import load_ipython_extension
-    from tape_jupyter.jupyter.magics import loaded_runner
+    from tape_jupyter.jupyter.magics import loaded
     from tape_jupyter.session import session
 
     cassette = ComposedCassette.open(job["cassette"])
     cassette.keep_runs(job["runs"])
     for run, cell in job["ids"].items():
         cassette.hold(run, {"cell": cell}, {})
-    session.current_session().cassette(Path(job["plays"]), cassette)
+    session.get().cassette(Path(job["plays"]), cassette)
     live = shell()
-    deck = session.current_session()
+    deck = session.get()
     live.events.register("post_run_cell", lambda _: process.keep(deck.active))
     load_ipython_extension(live)
-    if (cells := loaded_runner(live)) is not None:
+    if (cells := loaded(live)) is not None:
         cells.summarises = False
     if job["check"]["kind"] != "output":
         live.InteractiveTB.set_mode("Minimal")  # nobody reads it

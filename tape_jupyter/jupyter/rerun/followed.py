@@ -46,7 +46,7 @@ def follow_orders(shell: FreshShell, orders: Mapping[str, Any]) -> None:
     """Let the n-th cell from here on do as is ordered, and tell of it."""
     from tape_jupyter.jupyter import magics
 
-    cells = magics.loaded_runner(shell)
+    cells = magics.loaded(shell)
     assert cells is not None
     followed = _Followed(cells, Orders(**orders), shell.execution_count)
     cells.deck.session_options["decided"] = dict(followed.orders.decided)

@@ -42,7 +42,7 @@ def test_the_mode_is_set_and_taken_back(shell, capsys):
     for mode in ("record", "live", "off"):
         shell.run_line_magic("tape", mode)
         assert f"tape {mode}:" in capsys.readouterr().out
-        assert magics.loaded_runner(shell).deck.session_mode == mode
+        assert magics.loaded(shell).deck.session_mode == mode
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_renamed_notebook_adopts_its_cassettes(shell, tmp_path, capsys):
 
 
 def test_words_and_names_complete(shell, tmp_path):
-    cells = magics.loaded_runner(shell)
+    cells = magics.loaded(shell)
     (tmp_path / "churn.tapes").mkdir()
     (tmp_path / "churn.tapes" / "demo.tape.yaml").touch()
     assert "record" in magics.complete(cells, "%tape re")

@@ -722,14 +722,14 @@ def test_a_session_told_to_replay_from_outside_overrides_a_recording_block(provi
     with tape.recording(path):
         live = ask(provider, "one")
     before = len(provider.requests)
-    session.current_session().set_session("replay")
-    session.current_session().forced = True
+    session.get().set_session("replay")
+    session.get().forced = True
     try:
         with tape.recording(path):
             assert ask(provider, "one") == live
     finally:
-        session.current_session().forced = False
-        session.current_session().set_session("off")
+        session.get().forced = False
+        session.get().set_session("off")
     assert len(provider.requests) == before
 
 
@@ -776,7 +776,7 @@ def test_a_key_that_a_later_reply_echoes_is_not_in_the_file_even_for_a_known_req
             from tape_jupyter.session import session
             from tape_jupyter.secrets.registry import Secrets
 
-            session.current_session().secrets = Secrets()
+            session.get().secrets = Secrets()
         with tape.recording(path):
             httpx.post(f"{provider.url}/v1/echo", headers={"Authorization": f"Bearer {key}"})
     assert key not in path.read_text()
@@ -815,7 +815,7 @@ def test_a_tool_known_from_an_earlier_block_is_taped_from_the_start_of_the_next(
 
 @pytest.fixture
 def redacting():
-    desk = session.current_session()
+    desk = session.get()
     desk.set("redact.email", r"[\w.]+@[\w.]+\w")
     yield
     desk.secrets._patterns = ()

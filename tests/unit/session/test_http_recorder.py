@@ -266,7 +266,7 @@ def test_a_cell_that_is_cancelled_itself_was_interrupted_with_all_its_tasks(
     hang(provider)
 
     async def cell():
-        with taped(session.current_session(), "record", path):
+        with taped(session.get(), "record", path):
             if children:
                 await asyncio.gather(
                     *(
@@ -390,7 +390,7 @@ def test_a_tool_whose_task_was_cancelled_is_the_programs_unless_the_cell_was_int
                     await slow(1)
 
     async def interrupted():
-        with taped(session.current_session(), "record", path):
+        with taped(session.get(), "record", path):
             asyncio.get_running_loop().call_later(0.01, asyncio.current_task().cancel)
             await slow(2)
 

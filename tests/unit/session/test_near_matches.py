@@ -266,7 +266,7 @@ def test_another_key_plays_where_only_one_was_recorded_and_is_said(numbered, pat
 
 
 def test_a_key_of_the_environment_may_be_anybodys(numbered, path, monkeypatch):
-    secrets = session.current_session().secrets
+    secrets = session.get().secrets
     secrets.learn_environment({"WEATHER_API_KEY": ADA})
     live, _ = recorded(path, lambda: kv(numbered, "key", ADA))
     secrets.learn_environment({"WEATHER_API_KEY": BOB})

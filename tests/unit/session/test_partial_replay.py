@@ -342,10 +342,10 @@ def test_a_frozen_tool_is_answered_from_whatever_recording_has_it_the_newest_fir
 
     for rate in (1, 2):
         RATE[0] = rate
-        deck.current_session().session = secrets.token_hex(4)  # as another kernel would
+        deck.get().session = secrets.token_hex(4)  # as another kernel would
         with tape.recording(path):
             lookup("a")
-    deck.current_session().session = secrets.token_hex(4)
+    deck.get().session = secrets.token_hex(4)
     with tape.recording(path):
         ask(provider, "the newest recording never came to the tool")
     RAN.clear()

@@ -181,7 +181,7 @@ def test_taken_off_a_session_talks_as_if_nothing_had_been_there(path):
         async with session_over(InMemoryTransport(mcp_server.make())) as session:
             async with tape.recording(path):
                 first = await session.call_tool("weather", {"city": "Oslo"})
-            session_session.current_session().unhook()
+            session_session.get().unhook()
             assert "_dispatcher" not in vars(ClientSession)
             assert type(session._dispatcher).__module__.startswith("mcp.")
             return first, await session.call_tool("weather", {"city": "Oslo"})

@@ -50,10 +50,10 @@ def test_the_end_of_input_is_an_answer_too(path, monkeypatch):
 
 
 def test_untaped_input_asks_as_ever_and_the_taps_leave_no_trace(monkeypatch):
-    session.current_session().set_session("live")
+    session.get().set_session("live")
     type_in(monkeypatch, "Ada\n")
     assert input("Name: ") == "Ada" and input.__name__ == "input"
-    session.current_session().set_session("off")
+    session.get().set_session("off")
     assert type(builtins.input).__name__ == "builtin_function_or_method"
 
 

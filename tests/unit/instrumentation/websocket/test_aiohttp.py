@@ -11,7 +11,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.replay import websocket_script
 from tape_jupyter.errors import UnmatchedCall
-from tape_jupyter.session.session import current_session
+from tape_jupyter.session.session import get
 from tests.provider import closed_port
 from tests.socket_runs import server, twice
 from tests.sockets import RawServer, reset
@@ -253,8 +253,8 @@ def test_what_ends_a_turn_is_on_the_tape_before_the_program_has_it(server, path)
 
 def test_nothing_is_changed_in_the_library_once_the_taps_are_off(server, path):
     owners = (aiohttp.ClientSession, aiohttp.ClientWebSocketResponse, aiohttp.BaseConnector)
-    current_session().unhook()
+    get().unhook()
     before = {owner: dict(vars(owner)) for owner in owners}
     recorded(path, server, "hi")("hi")
-    current_session().unhook()
+    get().unhook()
     assert {owner: dict(vars(owner)) for owner in owners} == before
