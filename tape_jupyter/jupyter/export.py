@@ -107,7 +107,7 @@ def _describe_refusal(error: TapeError) -> Mapping[str, Any]:
     return {"differs": "--allow-differences" in why, "secret": "--redact" in why}
 
 
-@answers("export.stop_export")
+@answers("export.stop")
 def stop_export(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     long_command.stop_command(viewer, "export")
     return {}

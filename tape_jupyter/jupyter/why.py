@@ -37,7 +37,7 @@ def start_why(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     return LongTask("why", viewer, command, _IDLE).begin(_build_findings, lambda _error: {})
 
 
-@answers("why.stop_why")
+@answers("why.stop")
 def stop_why(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     long_command.stop_command(viewer, "why")
     return {}

@@ -93,7 +93,7 @@ def test_back_runs_the_cell_again_to_the_call_before(page, kernel):
     assert titles(state) == [":3"]
     state = page.moved("back")
     assert titles(state) == [":2"] and page.cleared == 1
-    told = page.ask("step.handle_variables", strand="", frame=1)
+    told = page.ask("step.variables", strand="", frame=1)
     assert {"name": "seen", "type": "list", "text": "[1]", "whole": True} in told["variables"]
     page.do("continue")
     ran = page.end()
@@ -184,7 +184,7 @@ def test_tasks_wait_side_by_side_and_one_is_stepped_alone(page, kernel, provider
     assert sorted(titles(page.states[-1])) == sorted([first[:-1] + "2", second])
     page.moved("back", strand=first.partition(":")[0], calls=2)
     assert sorted(titles(page.states[-1])) == sorted([first, second])
-    frames = page.ask("step.handle_frames", strand=first.partition(":")[0])
+    frames = page.ask("step.frames", strand=first.partition(":")[0])
     assert frames[0]["function"] == "aask" and "client.post" in "\n".join(frames[0]["source"])
     page.do("continue")
     assert page.end().stdout == "2\n"
@@ -281,7 +281,7 @@ def test_a_call_that_is_jumped_to_by_its_span_ahead_and_back(page, kernel):
     third = page.moved("over")["strands"][0]["call"]["span"]
     assert titles(page.moved("to", span=first)) == [":1"]
     assert titles(page.moved("to", span=third)) == [":3"]
-    changed = page.ask("step.handle_compare", a=":1", b=":3")["variables"]
+    changed = page.ask("step.compare", a=":1", b=":3")["variables"]
     assert {"a", "b"} <= {each["name"] for each in changed}
     page.do("stop")
     page.end()
@@ -378,7 +378,7 @@ def test_a_timeout_around_a_call_does_not_run_out_while_a_person_thinks(page, ke
     page.run(f"%%tape step\n{source}")
     strand = page.stop_at()["strands"][0]["strand"]
     for _ in range(20):
-        page.ask("step.handle_frames", strand=strand)
+        page.ask("step.frames", strand=strand)
     page.do("continue")
     assert page.end().stdout == "in time\n"
 

@@ -134,7 +134,7 @@ def test_a_cell_is_stepped_from_the_widget_while_it_blocks_the_kernel(page, kern
     kernel.execute("x = 'before'")
     asked = kernel.send("%%tape step\nx = ask('first')\nprint('over')")
     page.heard(lambda told: told.get("about") == "step.probe")
-    page.ask("step.handle_here", beside=beside)
+    page.ask("step.here", beside=beside)
     stopped = page.heard(lambda told: told.get("about") == "step" and told["state"] == "stopped")
     assert stopped["strands"][0]["call"]["place"] == ":1"
     page.ask("step.do", do="over", beside=beside)

@@ -32,7 +32,7 @@ def outputs(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     return command.steps_of(viewer.cells).shown()
 
 
-@answers("step.handle_here")
+@answers("step.here")
 def handle_here(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     command.steps_of(viewer.cells).here()
     return {}
@@ -55,12 +55,12 @@ def do(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-@answers("step.handle_frames")
+@answers("step.frames")
 def handle_frames(viewer: Viewer, message: dict[str, Any]) -> list[dict[str, Any]]:
     return command.steps_of(viewer.cells).require().frames(_read_text(message, "strand"))
 
 
-@answers("step.handle_variables")
+@answers("step.variables")
 def handle_variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     frame = message.get("frame")
     if type(frame) is not int:
@@ -68,7 +68,7 @@ def handle_variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     return command.steps_of(viewer.cells).require().variables(_read_text(message, "strand"), frame)
 
 
-@answers("step.handle_compare")
+@answers("step.compare")
 def handle_compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{a, b}: places at which the cell stopped. Also when it is over."""
     current = command.steps_of(viewer.cells).current

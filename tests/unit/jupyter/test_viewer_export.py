@@ -89,7 +89,7 @@ def test_it_is_begun_tells_its_steps_and_its_end_to_every_view(view):
     assert Fake.last.words == ["out.tape.zip", "--redact"]
     assert "under way already" in ask(view)["error"]
     assert ask(beside, look=True)["answer"]["done"] == 1
-    ask(view, "export.stop_export")
+    ask(view, "export.stop")
     assert Fake.last.stopped
     Fake.last.go.set()
     done = view.said.until("done")

@@ -310,4 +310,4 @@ def test_a_wheel_with_two_entries_of_one_name_hides_nothing(world):
         archive.writestr("x.pth", "import os\n")
         archive.writestr("wren.py", "")
     with pytest.raises(BundleError, match="wren brings 'x.pth'"):
-        install.startup_hooks.refuse("wren", zipfile.ZipFile(data).namelist())
+        install.startup_hooks.refuse_startup_hooks("wren", zipfile.ZipFile(data).namelist())

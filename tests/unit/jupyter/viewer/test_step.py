@@ -32,8 +32,8 @@ def ask(view, about, **fields):
 def test_before_any_step_there_is_no_state_and_nothing_to_do(view):
     assert ask(view, "step")["answer"] is None
     assert "no cell is stepped" in ask(view, "step.do", do="over")["error"]
-    assert "no cell is stepped" in ask(view, "step.handle_frames", strand="")["error"]
-    assert ask(view, "step.handle_here")["answer"] == {}
+    assert "no cell is stepped" in ask(view, "step.frames", strand="")["error"]
+    assert ask(view, "step.here")["answer"] == {}
 
 
 def test_the_button_arms_a_cell(view):
@@ -72,8 +72,8 @@ def test_what_no_view_of_ours_sends_is_dropped(view, fields):
 @pytest.mark.parametrize(
     ("about", "fields"),
     [
-        ("step.handle_variables", {"strand": "", "frame": "0"}), ("step.handle_variables", {"strand": 1, "frame": 0}),
-        ("step.handle_compare", {"a": "", "b": ""}), ("step.arm", {"cell": 1}), ("step.arm", {"cell": "", "breaks": "tool"}),
+        ("step.variables", {"strand": "", "frame": "0"}), ("step.variables", {"strand": 1, "frame": 0}),
+        ("step.compare", {"a": "", "b": ""}), ("step.arm", {"cell": 1}), ("step.arm", {"cell": "", "breaks": "tool"}),
         ("step.arm", {"cell": "", "breaks": [1], "record": False, "take": ""}),
         ("step.arm", {"cell": "", "breaks": [], "record": "yes", "take": ""}),
     ],
