@@ -215,7 +215,7 @@ async def tools(url: str, client: httpx.AsyncClient) -> Any:
 
     @tape.tool
     async def look(number: int) -> int:
-        await asyncio.sleep(random.random() * self.apart)
+        await asyncio.sleep(random.random() * APART)
         return number
 
     async def one(number: int) -> None:
@@ -696,7 +696,7 @@ def langgraph_writes(url: str, client: httpx.Client) -> Any:
     def work(name: str) -> str:
         for number in range(3):
             get_stream_writer()((name, number))
-            time.sleep(random.random() * self.apart / 8)
+            time.sleep(random.random() * APART / 8)
         return name
 
     def node(name: str) -> Any:
