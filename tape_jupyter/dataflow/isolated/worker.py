@@ -275,15 +275,8 @@ class _Guard:
             return
         if event == "open" and isinstance(args[0], str | bytes) and _may_write(args):
             self._check_path(args[0])
-        elif event in {
-            "os.remove",
-            "os.rmdir",
-            "os.mkdir",
-            "os.truncate",
-            "os.rename",
-            "shutil.rmtree",
-        }:
-            for path in args[: 2 if event == "os.rename" else 1]:
+        elif event in _CHANGES:
+            for path in (args[place] for place in _CHANGES[event]):
                 if isinstance(path, str | bytes):
                     self._check_path(path)
         elif event in {"socket.connect", "socket.sendto"} and args[0].family != socket.AF_UNIX:
@@ -301,6 +294,28 @@ class _Guard:
         raise PermissionError(
             f"a proof {what.replace('writes', 'may not write', 1).replace('connects', 'may not connect', 1)}"
         )
+
+
+_CHANGES: Mapping[str, tuple[int, ...]] = {
+    "os.chmod": (0,),
+    "os.chown": (0,),
+    "os.link": (0, 1),
+    "os.mkdir": (0,),
+    "os.remove": (0,),
+    "os.removexattr": (0,),
+    "os.rename": (0, 1),
+    "os.rmdir": (0,),
+    "os.setxattr": (0,),
+    "os.symlink": (1,),
+    "os.truncate": (0,),
+    "os.utime": (0,),
+    "shutil.chown": (0,),
+    "shutil.move": (0, 1),
+    "shutil.rmtree": (0,),
+}
+"""Audit events of what changes a folder, and which of their arguments are the places. The file that
+a link is made to would be changed through it.
+"""
 
 
 def _may_write(args: tuple[Any, ...]) -> bool:

@@ -473,12 +473,9 @@ class Surroundings:
                 or ran.builtins & (_STATS | {"posix.getcwd", "nt.getcwd"})
             ):
                 found.add("cwd")
-            if (
-                any(
-                    f.startswith(("os._Environ", "os.getenv", "os.MutableMapping"))
-                    for f in ran.functions
-                )
-                or "os" in packages & _ENV
+            if any(
+                f.startswith(("os._Environ", "os.getenv", "os.MutableMapping"))
+                for f in ran.functions
             ):
                 found.add("environment")
             if any(b.startswith("random.") for b in ran.builtins):
@@ -524,7 +521,6 @@ class Surroundings:
                     draft.weak.add("ambient:shell")
 
 
-_ENV: frozenset[str] = frozenset()
 _LOOKED_UP = {"library:sys.path": "ambient:path", "library:warnings.filters": "ambient:warnings"}
 _READERS: dict[str, frozenset[str]] = {
     "decimal": frozenset({"decimal"}),

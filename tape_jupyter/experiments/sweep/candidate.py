@@ -193,6 +193,9 @@ def _check_rule(rule: Mapping[str, Any], file: Path, kind: str, keys: Sequence[s
         raise TapeUsageError(f"{file}: [[{kind}]] says of which calls: {', '.join(keys)}")
     for key in keys:
         _check_pattern(rule, key, file)
+    nth = rule.get("nth", 1)
+    if type(nth) is not int or nth < 1:
+        raise TapeUsageError(f"{file}: nth = {nth!r} is no number of a call, counted from 1")
 
 
 _CHECKS = {"cell": _check_cell, "override": _check_override, "request": _check_request}
@@ -272,7 +275,7 @@ def fitting(rule: Mapping[str, Any], calls: Sequence[Entry]) -> list[Entry]:
     """The calls that a rule speaks of, in their order; `nth` of them counts from 1."""
     found = [entry for entry in calls if _is_fitting(rule, entry)]
     nth = rule.get("nth")
-    return found if nth is None else found[int(nth) - 1 : int(nth)]
+    return found if nth is None else found[nth - 1 : nth]
 
 
 def _is_fitting(rule: Mapping[str, Any], entry: Entry) -> bool:

@@ -149,7 +149,7 @@ def _find_at_url(url: str) -> Iterator[TriedPlace]:
                 yield TriedPlace(str(files.unstrip_protocol(name)), "bundle", digest)
     except Exception as error:  # stores have each their own
         raise TapeUsageError(
-            f"{locations.shown_place(url)}: it cannot be reached: {str(error).splitlines()[:1]}"
+            f"{locations.shown_place(url)}: it cannot be reached: {str(error).partition(chr(10))[0]}"
         ) from error
 
 

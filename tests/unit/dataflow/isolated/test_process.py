@@ -71,6 +71,30 @@ def test_a_write_outside_is_refused_and_no_proof(tmp_path, away):
     )
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "os.link('own', TARGET)",
+        "os.symlink('own', TARGET)",
+        "os.utime(THERE)",
+        "os.chmod(THERE, 0o600)",
+        "os.rename('own', TARGET)",
+        "os.link(THERE, 'here'); open('here', 'w')",
+    ],
+)
+def test_a_change_of_any_kind_outside_is_refused(tmp_path, monkeypatch, change):
+    monkeypatch.setattr(process, "_can_use_layers", lambda: False)
+    there = tmp_path / "elsewhere" / "there"
+    there.parent.mkdir()
+    there.write_text("as it was")
+    os.utime(there, (1, 1))
+    names = f"TARGET, THERE = {str(there.with_name('target'))!r}, {str(there)!r}\n"
+    done = replay_job(job(tmp_path, f"import os; open('own', 'w')\n{names}", change))
+    assert "outside the notebook's folder" in (done.failed or "")
+    assert (there.read_text(), there.stat().st_mtime) == ("as it was", 1)
+    assert os.listdir(there.parent) == ["there"]
+
+
 def test_there_is_no_network(tmp_path, away):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)

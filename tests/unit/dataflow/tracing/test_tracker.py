@@ -1,5 +1,7 @@
 """What the tracker sees of a real shell, and that it never stands in a cell's way."""
 
+import sys
+import types
 import contextlib
 import io
 import os
@@ -337,10 +339,12 @@ def test_cells_before_the_first_taped_one_are_told_from_their_text(noting):
     assert taped.changed == {"tape"} and first.before["todo"] == ""
 
 
-def test_a_noted_cell_that_calls_all_the_same_may_have_done_anything(noting):
-    noting.shell.user_ns["call"] = noting.tracker.calling
-    noting("a = 1")
-    entry = noting("call()")
+def test_a_noted_cell_that_calls_all_the_same_may_have_done_anything(noting, monkeypatch):
+    calls = types.ModuleType("t_noted_calls")
+    calls.call = noting.tracker.calling
+    monkeypatch.setitem(sys.modules, calls.__name__, calls)
+    noting("import t_noted_calls\na = 1")
+    entry = noting("t_noted_calls.call()")
     assert entry.calls and entry.reads and "could not be told" in entry.notes[-1]
     assert noting("b = a").changed == {"b"}
 
