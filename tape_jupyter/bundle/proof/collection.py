@@ -192,7 +192,6 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
 
 
 _CROWDED = "a folder that was listed, with too much in it: only what was opened is carried"
-_RUNS = "a file of that name runs by merely lying there"
 _STATE = (
     "IPYTHONDIR",
     "JUPYTER_RUNTIME_DIR",
@@ -211,10 +210,7 @@ def _may_matter(path: str) -> bool:
     if not is_watched(path) or is_installed(path) or path.startswith(("/run/", "/var/")):
         return False
     home = str(Path.home()) + os.sep
-    state = [
-        os.environ.get(name)
-        for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR")
-    ]
+    state = [os.environ.get(name) for name in _STATE]
     if path.startswith(tuple(os.path.join(each, "") for each in state if each)):  # noqa: PTH118
         return False
     if path.startswith(home):

@@ -83,12 +83,14 @@ class Stream:
     def __init__(self, url: Any) -> None:
         self._url = url
 
-    def _build_socket(self) -> Unplugged:
+    @functools.cached_property
+    def _socket(self) -> Unplugged:
+        """The same each time it is asked for: it keeps the options that a program sets."""
         secure = self._url.scheme == "https"
         return Unplugged(self._url.host, self._url.port or (443 if secure else 80), secure=secure)
 
     def get_extra_info(self, info: str) -> Any:
-        sock, secure = self._build_socket(), self._url.scheme == "https"
+        sock, secure = self._socket, self._url.scheme == "https"
         told: Mapping[str, Any] = {
             "server_addr": sock.getpeername(),
             "client_addr": sock.getsockname(),
@@ -99,13 +101,13 @@ class Stream:
         return told.get(info)
 
     def read(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse_connection("read", *self._build_socket().getpeername())
+        refuse_connection("read", *self._socket.getpeername())
 
     def write(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse_connection("write", *self._build_socket().getpeername())
+        refuse_connection("write", *self._socket.getpeername())
 
     def start_tls(self, *_asked: Any, **_options: Any) -> NoReturn:
-        refuse_connection("start_tls", *self._build_socket().getpeername())
+        refuse_connection("start_tls", *self._socket.getpeername())
 
     def close(self) -> None:
         """Nothing is open."""

@@ -704,6 +704,7 @@ def test_the_stream_below_a_reply_says_whom_it_was_with_and_refuses_the_rest(doo
     _, below = network_stream(door, f"{provider.url}/v1/messages", json=PROMPT)
     assert below.get_extra_info("server_addr") == ("127.0.0.1", provider.port)
     below.get_extra_info("socket").settimeout(3)
+    assert below.get_extra_info("socket").gettimeout() == 3
     assert below.get_extra_info("ssl_object") is None and below.get_extra_info("anything") is None
     with pytest.raises(
         TapeError, match=r"write\(\) on the connection to 127.0.0.1:\d+ was refused"
