@@ -120,14 +120,14 @@ def parse_collected(text: str) -> Collected:
 _running: list[tuple[InputWatch, str]] = []
 
 
-def watch_folder(top: str, folder: str, *, copied: bool) -> None:
+def begin(top: str, folder: str, *, copied: bool) -> None:
     """Watch from now on, until this process ends."""
     reading = InputWatch(os.path.realpath(top), _may_matter)
     reading.begin(copied=copied)
     _running[:] = [(reading, os.path.realpath(folder))]
 
 
-def collected_json() -> str:
+def told() -> str:
     """All of it, as JSON."""
     if not _running:
         raise RuntimeError("collecting has not begun in this process")

@@ -45,7 +45,9 @@ def laid_out(monkeypatch):
     )
     yield
     for each in made:
-        jupyterlab.socket_bridge.remove(each.environment["JUPYTER_RUNTIME_DIR"], each.folder)
+        jupyterlab.socket_bridge.remove_sockets(
+            each.environment["JUPYTER_RUNTIME_DIR"], each.folder
+        )
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A command that waits for a kernel ends, whatever becomes of the kernel, and says so in a line."""
 
+import importlib
 import json
 import os
 import signal
@@ -140,3 +141,17 @@ def test_a_command_that_is_ended_keeps_what_ran_and_takes_its_kernel_with_it(tmp
     pid = int(nbformat.read(path, as_version=4).cells[0].outputs[0].text)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_what_is_asked_of_a_kernel_with_another_version_has_the_same_names_for_ever():
+    """A bundle's kernel has the tape-jupyter that recorded it: these names are as good as a format."""
+    asked = [
+        ("tape_jupyter.session.session", "get"),
+        ("tape_jupyter.jupyter.magics", "loaded"),
+        ("tape_jupyter.bundle.proof.collection", "begin"),
+        ("tape_jupyter.bundle.proof.collection", "told"),
+        ("tape_jupyter", "load_ipython_extension"),
+    ]
+    for module, name in asked:
+        assert callable(getattr(importlib.import_module(module), name))
+    assert {"session_mode", "take_remarks"} <= set(dir(importlib.import_module(asked[0][0]).get()))

@@ -51,7 +51,8 @@ def test_a_history_that_comes_out_the_same_is_proved_and_another_is_named(tmp_pa
     history = made("x = 1", "print(x)")
     path = notebook(tmp_path / "n.ipynb", "x = 1", "print(x)")
     case = ProofCase(history, {1: "1\n"}, history, {1: "1\n"}, path, "t", "main")
-    assert isolated.prove_case(case).state == "proved"
+    done = isolated.prove_case(case)
+    assert done.state == "proved", done.text
 
     wrong = ProofCase(history, {1: "2\n"}, history, {1: "1\n"}, path, "t", "main")
     told = isolated.prove_case(wrong)
@@ -62,7 +63,7 @@ def test_a_history_that_comes_out_the_same_is_proved_and_another_is_named(tmp_pa
 
 
 def test_what_goes_wrong_in_proving_is_told_not_raised(monkeypatch):
-    monkeypatch.setattr(isolated.process, "replay", lambda job: 1 / 0)
+    monkeypatch.setattr(isolated.process, "replay_job", lambda job: 1 / 0)
     told = []
     case = ProofCase(made("1"), {}, made("1"), {}, Path("n.ipynb"), "t", "main")
     isolated.begin_proof(case, told.append).join()
