@@ -42,7 +42,7 @@ class Orders:
         return f"{LOAD}\n{own}"
 
 
-def follow_orders(shell: FreshShell, orders: Mapping[str, Any]) -> None:
+def follow(shell: FreshShell, orders: Mapping[str, Any]) -> None:
     """Let the n-th cell from here on do as is ordered, and tell of it."""
     from tape_jupyter.jupyter import magics
 

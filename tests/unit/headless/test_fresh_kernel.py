@@ -150,6 +150,7 @@ def test_what_is_asked_of_a_kernel_with_another_version_has_the_same_names_for_e
         ("tape_jupyter.jupyter.magics", "loaded"),
         ("tape_jupyter.bundle.proof.collection", "begin"),
         ("tape_jupyter.bundle.proof.collection", "told"),
+        ("tape_jupyter.jupyter.rerun.followed", "follow"),
         ("tape_jupyter", "load_ipython_extension"),
     ]
     for module, name in asked:
