@@ -58,7 +58,7 @@ class Live:
 
     def run(self, index, source):
         """Execute one entry; the tracker's new Entry for it."""
-        ran = self.fresh.execute(self.shell, source)
+        ran = self.fresh.execute_in_shell(self.shell, source)
         self.texts[index], self.images[index] = ran["text"], ran["images"]
         return self.history[-1]
 
