@@ -257,7 +257,9 @@ class Notebook:
 
     def select(self, number: int) -> None:
         """Click beside the cell's text: the middle of a long line can lie under something else."""
-        self.cell(number).locator(".jp-InputPrompt").click()
+        cell = self.cell(number)
+        cell.locator(".jp-InputPrompt").click()
+        expect(cell).to_have_class(re.compile("jp-mod-active"))
 
     def run(self, *numbers: int, wait: bool = True) -> None:
         """Run cells one after another, as they queue up; `wait` for the end of all."""

@@ -423,6 +423,7 @@ def test_without_any_view_it_is_asked_below_the_cell(server, provider, chromium)
             line.last.press("Enter")
         notebook.idle()
         assert said(notebook, 3) == [first, "It was never sent.", third]
+        expect(line).to_have_count(0)  # the keys go back to its cell as it goes
         notebook.run(4, wait=False)
         shown = notebook.cell(4).locator(".jp-OutputArea")
         expect(shown).to_contain_text("stopped before call 1")
