@@ -15,16 +15,16 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.core.changed_paths import changed_paths
 
 VARIABLE = "TAPE_COPY"
 """Of the kernel's environment: the copy, the folder, and what may be written there all the same, as
 JSON.
 """
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_ONE = frozenset(
-    {"os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect"}
-)
-_TWO = frozenset({"os.rename", "os.link", "os.symlink"})
+_ALSO = frozenset({"os.symlink", "sqlite3.connect"})
+"""Audit events whose first argument, too, may not be the person's own: it would be written through
+the link, or by SQLite.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,10 @@ class CopiedFolder:
         sys.addaudithook(self._check_event)
 
     def _check_event(self, event: str, args: tuple[Any, ...]) -> None:
-        if (event == "open" and _is_writing(args[1], args[2])) or event in _ONE:
+        for path in changed_paths(event, args):
+            self._check_path(path)
+        if event in _ALSO:
             self._check_path(args[0])
-        elif event in _TWO:
-            self._check_path(args[0])
-            self._check_path(args[1])
 
     def _check_path(self, path: Any) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
@@ -94,9 +93,3 @@ def copied_folder(environment: Mapping[str, str]) -> CopiedFolder | None:
     """What the environment tells; None where the notebook runs in its own folder."""
     told = environment.get(VARIABLE)
     return CopiedFolder(*json.loads(told)) if told else None
-
-
-def _is_writing(mode: Any, flags: Any) -> bool:
-    if isinstance(mode, str):
-        return any(letter in mode for letter in "wax+")
-    return isinstance(flags, int) and bool(flags & _WRITES)

@@ -26,9 +26,9 @@ from IPython.utils.capture import capture_output
 from traitlets import Type
 from traitlets.config import Config
 
+from tape_jupyter.core.changed_paths import changed_paths
 from tape_jupyter.dataflow.isolated import end_state
 
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ALWAYS = ("/dev/", "/proc/self/")
 # bound now, with their own ways: cells patch what they like later
 _ENCODE, _DECODE = json.JSONEncoder(default=str).encode, json.JSONDecoder().decode
@@ -273,18 +273,14 @@ class _Guard:
     def hear(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.on:
             return
-        if event == "open" and isinstance(args[0], str | bytes) and _may_write(args):
-            self._check_path(args[0])
-        elif event in _CHANGES:
-            for path in (args[place] for place in _CHANGES[event]):
-                if isinstance(path, str | bytes):
-                    self._check_path(path)
-        elif event in {"socket.connect", "socket.sendto"} and args[0].family != socket.AF_UNIX:
+        for path in changed_paths(event, args):
+            self._check_path(path)
+        if event in {"socket.connect", "socket.sendto"} and args[0].family != socket.AF_UNIX:
             if self._network:
                 return
             self._refuse_action(f"connects to {args[1]}")
 
-    def _check_path(self, path: str | bytes) -> None:
+    def _check_path(self, path: str | bytes | os.PathLike[Any]) -> None:
         place = os.path.realpath(os.fsdecode(path))
         if not (place + os.sep).startswith((*self._roots, *_ALWAYS)) and "__pycache__" not in place:
             self._refuse_action(f"writes {place}, outside the notebook's folder")
@@ -294,35 +290,6 @@ class _Guard:
         raise PermissionError(
             f"a proof {what.replace('writes', 'may not write', 1).replace('connects', 'may not connect', 1)}"
         )
-
-
-_CHANGES: Mapping[str, tuple[int, ...]] = {
-    "os.chmod": (0,),
-    "os.chown": (0,),
-    "os.link": (0, 1),
-    "os.mkdir": (0,),
-    "os.remove": (0,),
-    "os.removexattr": (0,),
-    "os.rename": (0, 1),
-    "os.rmdir": (0,),
-    "os.setxattr": (0,),
-    "os.symlink": (1,),
-    "os.truncate": (0,),
-    "os.utime": (0,),
-    "shutil.chown": (0,),
-    "shutil.move": (0, 1),
-    "shutil.rmtree": (0,),
-}
-"""Audit events of what changes a folder, and which of their arguments are the places. The file that
-a link is made to would be changed through it.
-"""
-
-
-def _may_write(args: tuple[Any, ...]) -> bool:
-    mode, flags = args[1], args[2]
-    if isinstance(mode, str):
-        return any(letter in mode for letter in "wax+")
-    return isinstance(flags, int) and bool(flags & _WRITES)
 
 
 def main() -> None:
