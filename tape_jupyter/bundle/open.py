@@ -3,7 +3,7 @@ runs.
 
 The page that lies in a bundle is never shown: it is a stranger's, and may run or claim anything.
 Ours is sent to the browser from this machine's loopback while it is made, so that a long session is
-seen at once. It answers who knows its address, which nobody can guess, as long as `shown` waits;
+seen at once. It answers who knows its address, which nobody can guess, as long as `show_page` waits;
 the page then needs nothing more.
 """
 

@@ -1,7 +1,7 @@
 """The closed list of what outputs may differ in and still be the same.
 
 It is all that is forgiven, in `tape replay`, in a bundle's proof and in its digests alike:
-`words()` is what people are told. A rule names what repeats itself on no machine or only on one:
+`forgiven_words()` is what people are told. A rule names what repeats itself on no machine or only on one:
 where an object lay in memory, where a folder lies on the disk, how long something took, ids that a
 library draws for its own markup. What a program computed or a model said is never on it.
 
@@ -408,7 +408,7 @@ def forgiven_words() -> list[str]:
 def places(
     folder: Path | None, home: Path | None = None, packages: Iterable[str] = ()
 ) -> dict[str, str]:
-    """What stands for the folder that a notebook ran in and for its home (`lines` takes it).
+    """What stands for the folder that a notebook ran in and for its home (`output_lines` takes it).
     Several may be joined.
 
     `packages`: where packages lie that are installed from there (editable ones): elsewhere they are

@@ -41,7 +41,7 @@ def load_entry_point(point: EntryPoint, kind: type[_Kind]) -> _Kind:
 
 
 def load_all(group: str, kind: type[_Kind]) -> dict[str, _Kind]:
-    """All objects of a group, by name. Raises as `load` does."""
+    """All objects of a group, by name. Raises as `load_entry_point` does."""
     return {name: load_entry_point(point, kind) for name, point in entry_points_of(group).items()}
 
 

@@ -1,7 +1,7 @@
 """A span of OpenTelemetry by the names of its attributes -> a call, or a span.
 
 OpenInference, Google ADK, GenAI (its three generations), OpenLLMetry, pydantic-ai, Vercel AI SDK.
-Other formats that carry these attributes (Langfuse, MLflow, ...) may use `item`.
+Other formats that carry these attributes (Langfuse, MLflow, ...) may use `item_of_span`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 their JSON.
 
 Platforms put request parameters and reply fields into one map, and keep only the heart of a reply.
-`request_of` and `reply_of` put both together again; what is made up is said in `assumed`.
+`envelope_request` and `envelope_reply` put both together again; what is made up is said in `assumed`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def named_arguments(arguments: Any) -> Any:
     return {**given, **(more if isinstance(more, Mapping) else {})}
 
 
-def error_words(told: Any) -> tuple[str, str]:
+def error_message_and_class(told: Any) -> tuple[str, str]:
     """An error's message and its class."""
     if isinstance(told, Mapping):
         return str(told.get("message") or told.get("type") or "error"), str(told.get("type") or "")

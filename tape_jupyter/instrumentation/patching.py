@@ -145,7 +145,7 @@ def sending_live() -> Iterator[None]:
 
 @contextmanager
 def sending(capture: Capture) -> Iterator[None]:
-    """`live`, and what is raised inside is told to the capture.
+    """`sending_live`, and what is raised inside is told to the capture.
 
     GeneratorExit is the program dropping a stream it was reading, not a failure.
     """

@@ -1,6 +1,6 @@
 """Looking into other people's JSON, where anything may stand anywhere. Nothing here raises.
 
-`dig`, `text`, `count`, `mapping` and `maps` give the thing looked for or an empty one; the others
+`dig`, `as_text`, `count`, `as_mapping` and `maps` give the thing looked for or an empty one; the others
 read what wires have in common: sampling settings, tool declarations, token counts, errors.
 """
 
@@ -103,7 +103,7 @@ def usage(body: Any, where: str, paths: Mapping[str, tuple[str, ...]]) -> Usage 
     )
 
 
-def error_words_of(body: Any, *, failed: bool) -> str:
+def error_text(body: Any, *, failed: bool) -> str:
     """What the error says. `failed`, a status of 400 or more, lets `{"message"}` and `{"detail"}`
     count as one.
     """

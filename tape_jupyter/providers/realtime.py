@@ -24,7 +24,7 @@ from tape_jupyter.providers.json_access import (
     as_mapping,
     as_text,
     dig,
-    error_words_of,
+    error_text,
     maps,
     sampling_settings,
     tools,
@@ -159,7 +159,7 @@ class _Said:
                 ToolCall(as_text(call.get("id")), as_text(call.get("name")), call.get("args"))
             )
         self._add_usage(usage(value, "usageMetadata", _LIVE_USAGE))
-        self.error = error_words_of(value, failed=False) or self.error
+        self.error = error_text(value, failed=False) or self.error
 
     def _add_usage(self, more: Usage | None) -> None:
         if more is not None:

@@ -22,7 +22,7 @@ from tape_jupyter.providers.anthropic import provider as anthropic
 from tape_jupyter.providers.bedrock import provider as bedrock
 from tape_jupyter.providers.cohere import provider as cohere
 from tape_jupyter.providers.gemini import provider as gemini
-from tape_jupyter.providers.json_access import as_text, dig, error_words_of, recalled
+from tape_jupyter.providers.json_access import as_text, dig, error_text, recalled
 from tape_jupyter.providers.metadata import user_of
 from tape_jupyter.providers.mistral import provider as mistral
 from tape_jupyter.providers.ollama import provider as ollama
@@ -222,7 +222,7 @@ def call_facts(
         usage=answer.usage,
         stop=answer.stop,
         user=user_of(body),
-        error=error_words_of(said, failed=reply is not None and (reply.status or 0) >= 400),
+        error=error_text(said, failed=reply is not None and (reply.status or 0) >= 400),
         streamed=streamed or ask.streamed or known.streamed,
         **_read_headers(reply),
     )

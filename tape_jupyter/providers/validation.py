@@ -1,6 +1,6 @@
 """An edited message field by field, and what is wrong with it, said before it is kept.
 
-`fields` and `problems` are in the shapes of the view's protocol (js/src/view/protocol.ts: Field,
+`editable_fields` and `problems` are in the shapes of the view's protocol (js/src/view/protocol.ts: Field,
 Problem). An error keeps a message from being written, a warning does not: empty texts, unknown
 tools and broken schemas are what people try things with.
 """

@@ -17,7 +17,7 @@ from tape_jupyter.cassette.cell_sources import Sources, cell_of
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.spans.headers import read_headers_of_calls
+from tape_jupyter.spans.headers import read_call_headers
 from tape_jupyter.spans.rows import Spans
 from tape_jupyter.spans.tree import cell
 
@@ -65,7 +65,7 @@ def spans_of_run(
     """The spans of one run that made, or was played, these calls: in `mode`, else as recorded."""
     spans = Spans(book, sources)
     record = book.by_run.get(run, {"run": run})
-    told = sorted(read_headers_of_calls(list(entries)), key=lambda each: each.at)
+    told = sorted(read_call_headers(list(entries)), key=lambda each: each.at)
     spans.nodes = list(
         cell({**record, "mode": mode} if mode else record, book.ended.get(run), told)
     )

@@ -27,7 +27,7 @@ from tape_jupyter.spans.headers import (
     SPAN,
     CallHeader,
     host_and_path,
-    read_headers_of_calls,
+    read_call_headers,
 )
 from tape_jupyter.spans.rows import Spans, price
 from tape_jupyter.spans.titles import happened, one_line
@@ -84,7 +84,7 @@ def find_span(spans: Spans, span: str) -> Node | None:
     entry = spans.book.call(run, call) if run else None
     if entry is None:
         return None
-    told = next(read_headers_of_calls([entry]))
+    told = next(read_call_headers([entry]))
     return Node(
         span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told
     )
@@ -348,7 +348,7 @@ def _describe_override(entry: Entry | None, head: Mapping[str, Any]) -> dict[str
     said += [f"answered by run {entry.by}"] if entry.by else []
     said += ["its usage is that of the recorded reply"] if head.get("usage") == "stale" else []
     said += ["for the tape only: its signatures were dropped"] if head.get("tape only") else []
-    recorded = happened(next(read_headers_of_calls([entry.recorded]))).name
+    recorded = happened(next(read_call_headers([entry.recorded]))).name
     note = "; ".join([*said, f"recorded: {recorded}"])
     stale = head.get("diverged") == "stale"
     return {
@@ -415,7 +415,7 @@ def told_in_full(entry: Entry) -> str:
 def diff_calls(left: Entry, right: Entry) -> dict[str, Any]:
     """protocol.ts' `Diff` of two calls."""
     named = [
-        f"{each.run}/{each.id} {happened(next(read_headers_of_calls([each]))).name}"
+        f"{each.run}/{each.id} {happened(next(read_call_headers([each]))).name}"
         for each in (left, right)
     ]
     texts = told_in_full(left), told_in_full(right)

@@ -89,13 +89,13 @@ class Heads:
         ]
         kept.update(
             (told.entry.place, told)
-            for told in read_headers_of_calls(missing)
+            for told in read_call_headers(missing)
             if told.entry is not None
         )
         return [kept[entry.place] for entry in calls]
 
 
-def read_headers_of_calls(entries: Sequence[Entry]) -> Iterator[CallHeader]:
+def read_call_headers(entries: Sequence[Entry]) -> Iterator[CallHeader]:
     """The head of each call, not in their order: from a few reads of each file that holds them."""
     files: dict[int, list[Entry]] = {}
     for entry in entries:

@@ -10,7 +10,7 @@ from typing import Any
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.spans.headers import read_headers_of_calls, seconds_of_moment
+from tape_jupyter.spans.headers import read_call_headers, seconds_of_moment
 
 _MALFORMED = (CassetteError, OSError, ValueError)
 
@@ -48,7 +48,7 @@ def describe_take(path: Path) -> dict[str, Any]:
     book = Book.open(path, check="marks")
     made = list(book.newest_overrides())
     own = [entry for entry in book.calls if entry.book is book]
-    heads = list(read_headers_of_calls(own))
+    heads = list(read_call_headers(own))
     base = book.base.path if book.base is not None else path
     above = (
         files.take_name(base)

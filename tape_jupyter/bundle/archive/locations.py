@@ -81,7 +81,7 @@ def bundle_place(place: str | Path, name: str) -> str | Path:
 
 @contextlib.contextmanager
 def write_to_place(place: str | Path) -> Iterator[BinaryIO]:
-    """An empty file for what goes to a place (as `goal` gives it); put there when the context ends
+    """An empty file for what goes to a place (as `bundle_place` gives it); put there when the context ends
     without error.
     """
     if is_url(place):

@@ -1,7 +1,7 @@
 """What a session needed of its surroundings: packages, modules, data files, models.
 
 Collected inside the kernel of a notebook's run: `before` gives the line that begins it (before the
-first cell), `AFTER` is the expression whose value tells it in the end, as JSON, and `parse` reads
+first cell), `AFTER` is the expression whose value tells it in the end, as JSON, and `parse_collected` reads
 that on the other side. The same run gives the same: everything is sorted, nothing of this machine's
 (home, temporary folders, times) is in it but in `local`.
 """

@@ -1,7 +1,7 @@
 """What a person may change of a recorded call, and what a change makes of it. Writes nothing
 (cassette/cassette.py).
 
-An edit comes from Python (`given`: text=, message=, fault=, reply=, value=, error=) or from a view
+An edit comes from Python (`given_edit`: text=, message=, fault=, reply=, value=, error=) or from a view
 or a command line (`made_of`: the protocol's Edit as plain structure). Both give an `Answer`: what
 answers the call from now on.
 """

@@ -19,7 +19,7 @@ from tape_jupyter.dataflow.identity import identity
 class ArrayTable:
     head: str
     buffers: tuple[Any, ...] = ()
-    """What has bytes, and arrays that are no one piece of memory: read by `pieces`."""
+    """What has bytes, and arrays that are no one piece of memory: read by `buffer_pieces`."""
     values: tuple[Any, ...] = ()
     """Python values that are to be looked at one by one, in tuples, since a list made here is
     shared with nobody; or Objects, or tables of them.

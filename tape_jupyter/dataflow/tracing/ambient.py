@@ -429,7 +429,7 @@ _OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
 
 
 def restore_part(name: str, value: Any) -> None:
-    """Put a part back, as `take` gave it; of "module math", these attributes; of "mode /a/file", its
+    """Put a part back, as `take_ambient` gave it; of "module math", these attributes; of "mode /a/file", its
     permissions; of "times /a/file", when it was read and written (ns). Raises what the library
     raises.
     """

@@ -225,7 +225,7 @@ def load_json(text: str) -> Any:
 
 
 def check_value(text: str, value: Any) -> Any:
-    """The value of a JSON text that `load` may hold. Raises ValueError as it does, except for NaN."""
+    """The value of a JSON text that `load_json` may hold. Raises ValueError as it does, except for NaN."""
     if not _is_harmless(text):
         require_structure([value], 0)
     return value
@@ -241,7 +241,7 @@ def _is_harmless(text: str) -> bool:
 
 
 def require_structure(value: dict[str, Any] | list[Any], depth: int) -> None:
-    """Raises ValueError where a value at this depth of a JSON text is none that `load` may hold."""
+    """Raises ValueError where a value at this depth of a JSON text is none that `load_json` may hold."""
     if depth > MAX_DEPTH:
         raise ValueError("nested too deeply")
     if type(value) is dict:

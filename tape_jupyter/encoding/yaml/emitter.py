@@ -230,7 +230,7 @@ def top(text: str, name: str, *, first_line: int = 1, last: bool = False) -> Any
     """The value of one top-level key of a record (`request`); None if it is absent. The rest stays
     unread.
 
-    `name` is a bare word. Raises CassetteError as `parse` does for flaws in this part, and if the
+    `name` is a bare word. Raises CassetteError as `parse_record` does for flaws in this part, and if the
     key is there twice. `last`: it is the last key of a record; what follows all the same is read
     with it.
     """

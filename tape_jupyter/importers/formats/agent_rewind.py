@@ -61,7 +61,7 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
         _strip_marks(row.get("request"), missing),
         _strip_marks(row.get("response"), missing),
     )
-    failed, thrown = recorders.error_words(row.get("error"))
+    failed, thrown = recorders.error_message_and_class(row.get("error"))
     start, name, place = attribute_seconds(row.get("ts")), str(row.get("name") or ""), _KINDS[kind]
     took = float(row.get("duration_ms") or 0.0) / 1000
     seen = ObservedStep(

@@ -78,7 +78,7 @@ def _read_interaction(
     if kind not in _KINDS or not isinstance(asked, Mapping):
         yield Skipped(f"an interaction of kind {kind[:40] or 'none'}: no call")
         return
-    failed, thrown = recorders.error_words(row.get("error"))
+    failed, thrown = recorders.error_message_and_class(row.get("error"))
     place: Any = _KINDS[kind]
     seen = ObservedStep(
         f"{row.get('index', number)}", place, str(asked.get("name") or row.get("boundary") or ""), trace, "", start,

@@ -34,7 +34,7 @@ def read(source: Source) -> Iterator[Item]:
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     kind = str(row.get("type") or "")
-    failed, thrown = recorders.error_words(row.get("error"))
+    failed, thrown = recorders.error_message_and_class(row.get("error"))
     if kind == "llm_call":
         asked = mapping_field(row.get("request"))
         body = mapping_field(asked.get("body"))
