@@ -103,6 +103,8 @@ class LineTaker:
         """What follows `%%tape` in a cell as the front end sent it (None: it has no such line), and
         the rest.
         """
+        if "%%tape" not in raw:
+            return None, raw
         lines = self._apply_earlier_transforms(raw.splitlines(keepends=True))
         line = self.opening(lines)
         return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
