@@ -64,12 +64,12 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from tape_jupyter.core.real_clock import genuine
 
     with genuine():
-        from tape_jupyter.jupyter.magics import load_magics
-    load_magics(shell)
+        from tape_jupyter.jupyter.standby import load_extension
+    load_extension(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """`%unload_ext tape_jupyter`: ends the tape and takes every hook out."""
-    from tape_jupyter.jupyter.magics import unload
+    from tape_jupyter.jupyter.standby import unload_extension
 
-    unload(shell)
+    unload_extension(shell)

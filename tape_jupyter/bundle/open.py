@@ -121,10 +121,10 @@ def recordings(
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
         found = sorted(
             it.names("cassette"),
-            key=lambda each: (files.stem(Path(each)) != (name or paths.MAIN), each),
+            key=lambda each: (paths.stem(Path(each)) != (name or paths.MAIN), each),
         )
-        if not found or (name and files.stem(Path(found[0])) != name):
-            have = ", ".join(files.stem(Path(each)) for each in found) or "none"
+        if not found or (name and paths.stem(Path(found[0])) != name):
+            have = ", ".join(paths.stem(Path(each)) for each in found) or "none"
             raise TapeUsageError(
                 f"{locations.shown_place(place)}: no recording {name or 'in it'}; there are: {have}"
             )

@@ -26,8 +26,7 @@ from tape_jupyter.bundle.archive.manifest import Expected, Manifest
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import expected, process
 from tape_jupyter.bundle.proof.process import Out, Starting
-from tape_jupyter.cassette.paths import check_cassette_name
-from tape_jupyter.cassette.takes.files import SUFFIX
+from tape_jupyter.cassette.paths import SUFFIX, check_cassette_name
 from tape_jupyter.comparison import diff, outputs
 from tape_jupyter.comparison.diff import OutputDifference
 from tape_jupyter.comparison.outputs import places

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from tape_jupyter.cassette import paths
+from tape_jupyter.cassette import adoption, paths
 from tape_jupyter.cassette.external_texts import MARK
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.comparison.outputs import places
@@ -67,7 +67,7 @@ def session_of(notebook: Path) -> Session:
         {
             name
             for each in found
-            if each.endswith(takes_files.SUFFIX)
+            if each.endswith(paths.SUFFIX)
             for name in _find_assets(path.parent / each)
         }
     ):
@@ -93,7 +93,7 @@ def _find_assets(path: Path) -> set[str]:
 
 def _find_cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
-    found = sorted(folder.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first)
+    found = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
     if not found:
         raise TapeUsageError(_explain_missing(path))
     for each in found:
@@ -104,8 +104,8 @@ def _find_cassettes(path: Path) -> list[Path]:
 
 def _explain_missing(path: Path) -> str:
     """What to tell of a notebook without a recording: it may have been renamed."""
-    if beside := paths.adoptable(path, paths.source_hashes(path)):
-        return f"nothing to export yet: {paths.offer(path, beside)}"
+    if beside := adoption.adoptable(path, adoption.source_hashes(path)):
+        return f"nothing to export yet: {adoption.offer(path, beside)}"
     return (
         f"{path.name} has no recording ({paths.folder(path).name}/): record it first, with %%tape record in its cells, "
         f"or: tape record {path.name}"

@@ -19,7 +19,7 @@ from tape_jupyter.bundle import signing
 from tape_jupyter.bundle.archive import Bundle, locations, opened
 from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.cassette import external_texts
-from tape_jupyter.cassette.takes.files import SUFFIX
+from tape_jupyter.cassette.paths import SUFFIX
 from tape_jupyter.core import notebook_schema
 from tape_jupyter.core.progress import Tell, nobody
 from tape_jupyter.errors import BundleError, CassetteError

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter import __version__
-from tape_jupyter.cassette import external_texts, records, request_refs
+from tape_jupyter.cassette import external_texts, paths, records, request_refs
 from tape_jupyter.cassette.journal import Replaced
 from tape_jupyter.cassette.match_key import MatchedRequest
 from tape_jupyter.cassette.migrations import VERSION
 from tape_jupyter.cassette.prepared_requests import UNPROVEN, Beginning, begin_record
 from tape_jupyter.cassette.reader import TORN, WHOLE_CHECK, Entry, Overridden
-from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.derived import Derived
 from tape_jupyter.cassette.takes.files import TakeBase
 from tape_jupyter.core import large_body
@@ -156,7 +155,7 @@ class Cassette(Derived):
         if self._of is None or self._journal.committed:
             return
         if not self._journal.exists():
-            header = {"cassette": files.stem(self.root), "made by": f"tape-jupyter {__version__}"}
+            header = {"cassette": paths.stem(self.root), "made by": f"tape-jupyter {__version__}"}
             self._journal.append(b"", self._build_header(header))
         self._journal.distrust()
         self.refresh()

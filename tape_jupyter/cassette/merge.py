@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette import external_texts, paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.cassette.migrations import VERSION, migrated
@@ -259,11 +259,11 @@ def _find_override_target(piece: _Piece) -> tuple[str, str]:
 
 def _choose_output(a: Path, out: Path | None) -> Path:
     if out is None:
-        stem, number = f"{files.stem(a)}-merged", 1
-        goal = a.with_name(f"{stem}{files.SUFFIX}")
+        stem, number = f"{paths.stem(a)}-merged", 1
+        goal = a.with_name(f"{stem}{paths.SUFFIX}")
         while goal.exists():
             number += 1
-            goal = a.with_name(f"{stem}-{number}{files.SUFFIX}")
+            goal = a.with_name(f"{stem}-{number}{paths.SUFFIX}")
         return goal
     if out.exists() or out.is_symlink():
         raise TapeUsageError(f"{out} is there already, and is not overwritten; name a new file")

@@ -1,5 +1,4 @@
-"""Which notebook runs here, and where its cassettes lie. No IPython import; reads, never writes,
-except `adopt`, which a person asked for.
+"""Which notebook runs here, and where its cassettes lie. No IPython import; reads, never writes.
 
 A kernel is not told its notebook's name, so a ladder of hints is climbed (each front end gives
 another one); the last rung reads the notebooks of the working directory and looks for the very
@@ -11,26 +10,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.cassette.cell_sources import digests
-from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.cassette.takes.files import SUFFIX, stem
 from tape_jupyter.core.parent_process import ParentCommand, parent_command
-from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.errors import NotebookUnknown, TapeUsageError
 
+SUFFIX = ".tape.yaml"
 NAME = re.compile(r"[a-z0-9-]{1,64}")
 MAIN = "main"
 HOW_TO_NAME = "name the cassette (%%tape record NAME) or set TAPE_NOTEBOOK to the notebook's path"
-
-Hashes = Callable[[Path], Collection[str]]
-"""Reads the source hashes of the cells that a cassette holds."""
 
 
 def check_cassette_name(name: str) -> str:
@@ -40,6 +32,11 @@ def check_cassette_name(name: str) -> str:
     if NAME.fullmatch(name):
         return name
     raise TapeUsageError(f"{name[:80]!r} cannot name a cassette: use 1 to 64 of a-z, 0-9 and '-'")
+
+
+def stem(cassette: Path) -> str:
+    """The name of a cassette, of its file."""
+    return cassette.name.removesuffix(SUFFIX)
 
 
 def folder(notebook: Path) -> Path:
@@ -306,93 +303,3 @@ def _find_papermill_start(path: Path, output: str) -> Path | None:
     if not Path(output).is_absolute() and ".." not in parts:
         return path.parents[len(parts) - 1] if path.parts[-len(parts) :] == parts else None
     return path.parent if (path.parent / output).resolve() == path else None
-
-
-def source_hashes(notebook: Path) -> set[str]:
-    """Source hashes of the code cells of a saved notebook, without their `%%tape` line; none where
-    it is unreadable.
-    """
-    try:
-        read = json.loads(notebook.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return set()
-    return (
-        {next(digests(text)) for text in code_sources(read) if text.strip()}
-        if isinstance(read, dict)
-        else set()
-    )
-
-
-def recorded_sources(cassette: Path) -> set[str]:
-    """Source hashes of the cells that a cassette holds calls of; of a recording without calls, of
-    all its cells.
-
-    Cells that only set up draw from the clock, and are recorded too: notebooks that begin alike are
-    not copies.
-    """
-    try:
-        tape = Cassette.open(cassette, check="marks")
-        runs, calls = current_runs(map(run_of, tape.runs)), {call.run for call in tape.calls}
-    except (CassetteError, OSError):
-        return set()
-    sources = {run.cell.source for run in runs if run.id in calls} or {
-        run.cell.source for run in runs
-    }
-    return sources - {""}
-
-
-def adoptable(
-    notebook: Path, wanted: Collection[str], hashes: Hashes = recorded_sources
-) -> Path | None:
-    """The one neighbouring folder of cassettes that was recorded from these cells, if the notebook
-    has none itself.
-
-    `wanted` are source hashes of the notebook's cells. A renamed or copied notebook is recognised
-    by it: none is started empty in silence.
-    """
-    if folder(notebook).exists():
-        return None
-    neighbours = [
-        each
-        for each in sorted(notebook.parent.glob("*.tapes"))
-        if _is_recorded_from(wanted, each, hashes)
-    ]
-    return neighbours[0] if len(neighbours) == 1 else None
-
-
-def _is_recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -> bool:
-    """Whether at least half of what the neighbour recorded are these cells and, where its notebook
-    is still there, there are fewer cells that it does not know: one that merely shares its first
-    cells has a recording of its own.
-    """
-    held = {source for path in sorted(neighbour.glob(f"*{SUFFIX}")) for source in hashes(path)}
-    shared, beside = held & set(cells), neighbour.with_suffix(".ipynb")
-    if not shared or len(shared) < len(held - shared):
-        return False
-    return not beside.exists() or len(shared) > len(set(cells) - held - source_hashes(beside))
-
-
-def offer(notebook: Path, neighbour: Path) -> str:
-    """What to tell a person whose notebook was renamed or copied."""
-    verb = "copied" if neighbour.with_suffix(".ipynb").exists() else "renamed"
-    return (
-        f"{notebook.name} has no cassettes of its own, but {neighbour.name} was recorded from these cells "
-        f"(was the notebook {verb}?). To go on with them: %tape set adopt={neighbour.name}. "
-        f"To start anew: make an empty folder {folder(notebook).name}."
-    )
-
-
-def adopt_cassettes(notebook: Path, name: str) -> Path:
-    """Give the notebook a neighbour's cassettes: moved if the neighbour's notebook is gone, copied
-    if it is there.
-    """
-    neighbour, own = notebook.parent / name, folder(notebook)
-    if Path(name).name != name or not name.endswith(".tapes") or not neighbour.is_dir():
-        raise TapeUsageError(f"{name!r} is no .tapes folder beside {notebook.name}")
-    if own.exists():
-        raise TapeUsageError(f"{own.name} exists already: {notebook.name} has cassettes of its own")
-    if neighbour.with_suffix(".ipynb").exists():
-        shutil.copytree(neighbour, own)
-    else:
-        neighbour.rename(own)
-    return own

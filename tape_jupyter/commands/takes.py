@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files, promotion, undo
 from tape_jupyter.core.progress import Tell, nobody
@@ -71,7 +72,7 @@ def choose_cassette(cassettes: Sequence[Path], words: Sequence[str]) -> Path:
             cassettes[0],
         )
     of_take = (each for each in cassettes if set(named) & set(files.take_names(each)))
-    called = (each for each in cassettes if files.stem(each) in named)
+    called = (each for each in cassettes if paths.stem(each) in named)
     return next(of_take, None) or next(called, cassettes[0])
 
 
@@ -100,7 +101,7 @@ def _run_action(cassette: Path, words: Sequence[str]) -> str:
             return f"take {name} is kept, in {files.require_take(cassette, name)}"
         case ["default", name]:
             files.choose(cassette, name)
-            own = name == files.stem(cassette)
+            own = name == paths.stem(cassette)
             return f"{'the recording' if own else f'take {name}'} replays where no take is named"
         case _:
             raise TapeUsageError(f"{' '.join(words)[:80]!r}: usage: {USAGE}")
@@ -138,14 +139,14 @@ def resolve_word(cassette: Path, word: str) -> Cassette:
     """What a word stands for beside a cassette: itself or another of its folder, one of its takes,
     or a file.
     """
-    if word == files.stem(cassette):
+    if word == paths.stem(cassette):
         return Cassette.open(cassette)
     if word in files.take_names(cassette):
         return Cassette.open(cassette).take(word)
-    beside = cassette.with_name(f"{word}{files.SUFFIX}")
+    beside = cassette.with_name(f"{word}{paths.SUFFIX}")
     if "/" not in word and beside.is_file():
         return Cassette.open(beside)
     if Path(word).is_file():
         return Cassette.open(word)
-    have = ", ".join([files.stem(cassette), *files.take_names(cassette)])
+    have = ", ".join([paths.stem(cassette), *files.take_names(cassette)])
     raise TapeUsageError(f"{word[:80]!r} is no cassette or take here; there are: {have}")

@@ -7,7 +7,9 @@ who delete a value want the memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import compress
 from operator import ne
 from typing import Any
@@ -16,6 +18,17 @@ identity = object.__hash__
 """Of an object, a number that no other object has as long as it lives. id() would be heard by each
 audit hook of the process (files.py), every time.
 """
+
+SHELLS = re.compile(
+    r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_exit_code|__\w+__|_ii+|open"
+)
+"""Names that the shell itself keeps in the notebook's namespace."""
+
+
+@lru_cache(maxsize=8192)
+def is_shells(name: str) -> bool:
+    """Whether a name is the shell's own."""
+    return SHELLS.fullmatch(name) is not None
 
 
 class Bindings:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette import paths
-from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.notebook_text import CodeCell
 from tape_jupyter.experiments.causes.parts import Cell
 from tape_jupyter.experiments.causes.sides import Side
@@ -64,5 +63,5 @@ def _read_outputs(notebook: Path, number: int) -> list[dict[str, Any]]:
 def _find_asked_file(notebook: Path, saved: Sequence[CodeCell], side: Side) -> Path:
     """The file that the cells ask for: the side's own, where a line names it, else the main one."""
     named = {word for cell in saved for word in _NAMED.findall(cell.source)}
-    own = takes_files.stem(side.cassette.root)
-    return paths.folder(notebook) / f"{own if own in named else paths.MAIN}{takes_files.SUFFIX}"
+    own = paths.stem(side.cassette.root)
+    return paths.folder(notebook) / f"{own if own in named else paths.MAIN}{paths.SUFFIX}"

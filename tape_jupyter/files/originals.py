@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette import external_texts, paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.first_contents import digest_file
 
@@ -98,7 +97,7 @@ def _collect_firsts(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]
 
 def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
     ids, sources = _read_cell_identities(notebook)
-    for path in sorted(tapes.glob(f"*{takes_files.SUFFIX}")):
+    for path in sorted(tapes.glob(f"*{paths.SUFFIX}")):
         with suppress(TapeError, OSError):  # who runs the notebook is told of it
             tape = Cassette.open(path, check="marks")
             for run in current_runs(map(run_of, tape.runs)):

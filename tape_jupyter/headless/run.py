@@ -24,7 +24,7 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.core.notebook_text import CodeCell, code_cells, parse_notebook
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.session.options import asks_only
+from tape_jupyter.session.cell_words import asks_only
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient

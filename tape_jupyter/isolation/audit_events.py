@@ -2,8 +2,6 @@
 
 Pure: events in, targets out; nothing is opened, resolved or refused here. Events and their
 arguments are those of CPython's audit events table.
-
-Audit events, heard without harm: what hears them may open files itself, and fails nobody's call.
 """
 
 from __future__ import annotations
@@ -11,15 +9,12 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from tape_jupyter.core import shell_commands
-from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.providers import hosts
 
 # raised by taps (grpc, pycurl, websockets_open) for what goes out without an event
@@ -188,36 +183,3 @@ def _read_command_words(event: str, args: tuple[Any, ...]) -> list[str]:
 
 def _to_text(word: Any) -> str:
     return os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word)
-
-
-class Listener:
-    """Hands on audit events, their names and arguments, to `told`, but none of those that `told`
-    itself causes.
-    """
-
-    def __init__(self, told: Callable[[str, tuple[Any, ...]], None]) -> None:
-        self._told = told
-        self._inside: set[int] = set()
-        """Threads in which somebody is being told."""
-
-    def hear(self, event: str, args: tuple[Any, ...]) -> None:
-        """An event. Raises nothing, whatever `told` does."""
-        if (thread := thread_number()) in self._inside:
-            return
-        self._inside.add(thread)
-        try:
-            self._told(event, args)
-        except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
-            pass
-        finally:
-            self._inside.discard(thread)
-
-    @contextmanager
-    def deaf(self) -> Iterator[None]:
-        """Nothing that this thread does in the block is heard."""
-        thread = thread_number()
-        self._inside.add(thread)
-        try:
-            yield
-        finally:
-            self._inside.discard(thread)

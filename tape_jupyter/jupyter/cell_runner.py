@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import ast
 import os
-import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.core.error import InputRejected
@@ -27,101 +24,20 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import MAIN, Ladder
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.history import History
+from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, running_cells
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
+from tape_jupyter.jupyter.line_taker import LineTaker
 from tape_jupyter.jupyter.tracebacks import short_traceback, show_refusals_briefly
 from tape_jupyter.reports import cell_summary
 from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import CellReport, CellRequest, TapedCell
-from tape_jupyter.session.options import (
-    SESSION_MODES,
-    Word,
-    asks_only,
-    check_mode,
-    is_quiet,
-    parse_line,
-    speaks_of_tape,
-)
+from tape_jupyter.session.cell_words import asks_only, is_quiet, speaks_of_tape
+from tape_jupyter.session.options import SESSION_MODES, Word, check_mode, parse_line
 
 if TYPE_CHECKING:
+    from tape_jupyter.jupyter.standby import Standby
     from tape_jupyter.session.session import TapeSession
-
-Lines = list[str]
-
-_OPENING = re.compile(r"%%tape(?=\s|$)(?!\s+override\b)(.*)", re.DOTALL)
-"""The line that tapes a cell; `%%tape override CALL` tapes nothing: its magic takes the cell as the
-new reply.
-"""
-
-
-def running_cells() -> Iterator[FrameType]:
-    """The frames of the IPython cells that run on this stack, innermost first: two in a `run_cell`
-    inside a cell.
-
-    Awaited coroutines are on the stack of the task that runs them, so this holds in async cells
-    too.
-    """
-    code = InteractiveShell.run_cell_async.__code__
-    # inspect.stack() reads source files for every frame
-    frame: FrameType | None = sys._getframe()  # noqa: SLF001
-    while frame is not None:
-        if frame.f_code is code:
-            yield frame
-        frame = frame.f_back
-
-
-def running_count() -> int:
-    """How many IPython cells run on this stack."""
-    return sum(1 for _ in running_cells())
-
-
-class LineTaker:
-    """Input transformer: takes the `%%tape` line off the cell that is about to run. Pure, since
-    IPython may transform a cell twice.
-
-    Inside a running cell the line stays: `%%time` and others transform their body without running
-    it as a cell, so no tape would begin. There the `%%tape` magic is reached, and refuses.
-    """
-
-    has_side_effects = True
-    """IPython then leaves it out of is-complete checks: a console asks for lines until a blank one,
-    as for any %%.
-    """
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-
-    def __call__(self, lines: Lines) -> Lines:
-        if self.opening(lines) is None or running_count():
-            return lines
-        blank = 1 + next((i for i, line in enumerate(lines[1:]) if not line.isspace()), 0)
-        body = self._apply_earlier_transforms(lines[blank:])
-        magic = bool(body) and body[0].startswith("%%")
-        return body if magic else ["\n"] * blank + body
-
-    def split(self, raw: str) -> tuple[str | None, str]:
-        """What follows `%%tape` in a cell as the front end sent it (None: it has no such line), and
-        the rest.
-        """
-        if "%%tape" not in raw:
-            return None, raw
-        lines = self._apply_earlier_transforms(raw.splitlines(keepends=True))
-        line = self.opening(lines)
-        return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
-
-    def opening(self, lines: Lines) -> str | None:
-        found = _OPENING.fullmatch(lines[0]) if lines else None
-        return found.group(1) if found else None
-
-    def _apply_earlier_transforms(self, lines: Lines) -> Lines:
-        """The lines after the transformers that come before this one (blank lines, indentation,
-        prompts).
-        """
-        for transform in self._shell.input_transformers_cleanup:
-            if transform is self:
-                break
-            lines = transform(lines)
-        return lines
 
 
 class CellGate(ast.NodeTransformer):
@@ -202,9 +118,12 @@ class CellRunner:
     kernel.
     """
 
-    def __init__(self, shell: InteractiveShell, deck: TapeSession) -> None:
-        self.shell, self.deck = shell, deck
-        self.ladder = Ladder()
+    def __init__(
+        self, shell: InteractiveShell, deck: TapeSession, standby: Standby | None = None
+    ) -> None:
+        """`standby`: what was loaded before anything was taped, and goes on here."""
+        self.shell, self.deck, self._standby = shell, deck, standby
+        self.ladder = standby.ladder if standby is not None else Ladder()
         self.session = Word("off")
         self.mode_typed = False
         """Whether a cell set the session's mode, which is then gone with its kernel."""
@@ -221,7 +140,8 @@ class CellRunner:
         self._transformed = ""
         self.steps: StepHooks | None = None
         self._undo_tracebacks: Callable[[], None] = _do_nothing
-        self.taker, self._gate = LineTaker(shell), CellGate(self)
+        self.taker = standby.taker if standby is not None else LineTaker(shell)
+        self.gate = CellGate(self)
 
     @property
     def history(self) -> History | None:
@@ -229,10 +149,12 @@ class CellRunner:
         return self.deck.tracker.history if self.deck.tracker is not None else None
 
     def install(self) -> None:
-        self.deck.tracker = Tracker(self.shell, asks_only, self._may_tape)
+        noted = self._standby.noted if self._standby is not None else None
+        self.deck.tracker = Tracker(self.shell, asks_only, self._may_tape, noted)
         self.deck.tracker.install()  # its hook before ours: a taped cell is told to it as it begins
-        self.shell.input_transformers_cleanup.append(self.taker)
-        self.shell.ast_transformers.append(self._gate)
+        if self.taker not in self.shell.input_transformers_cleanup:
+            self.shell.input_transformers_cleanup.append(self.taker)
+        self.shell.ast_transformers.append(self.gate)
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self._undo_tracebacks = show_refusals_briefly(self.shell)
@@ -257,7 +179,9 @@ class CellRunner:
         if self._open is not None:
             self._close_cell(None)
         self.shell.input_transformers_cleanup.remove(self.taker)
-        self.shell.ast_transformers.remove(self._gate)
+        self.shell.ast_transformers.remove(self.gate)
+        if self._standby is not None:
+            self._standby.release()
         self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
         self.shell.events.unregister("post_run_cell", self.post_run_cell)
         self._undo_tracebacks()
@@ -266,7 +190,7 @@ class CellRunner:
             self.deck.tracker = None
 
     def pre_run_cell(self, info: Any) -> None:
-        depth = running_count()
+        depth = count_running_cells()
         if self._is_elsewhere(depth):
             return
         if self._open is not None:  # its post_run_cell never came
@@ -279,7 +203,7 @@ class CellRunner:
         """`result` is None when an async cell was cancelled. Comes without a pre_run_cell for a
         blank cell.
         """
-        if self._is_elsewhere(running_count() + 1):
+        if self._is_elsewhere(count_running_cells() + 1):
             return
         if result is not None and isinstance(result.error_before_exec, InputRejected):
             result.error_before_exec = self.refusal or result.error_before_exec
@@ -319,7 +243,7 @@ class CellRunner:
 
     def begin_here(self) -> None:
         """Tape the rest of the cell that runs now: the session's mode was set in its midst."""
-        depth = running_count()
+        depth = count_running_cells()
         raw, cell_id = self._read_current_cell()
         if depth and self._open is None and not is_quiet(raw):
             self._begin_cell(raw, cell_id, self.shell.execution_count - 1, depth)
@@ -359,7 +283,7 @@ class CellRunner:
     @property
     def taping(self) -> TapedCell | None:
         """The taped cell that runs now. None where its end was not told: no cell is on this stack."""
-        return self._open.cell if self._open is not None and running_count() else None
+        return self._open.cell if self._open is not None and count_running_cells() else None
 
     def notebook(self, raw: str = "") -> Path:
         """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises

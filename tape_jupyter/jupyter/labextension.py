@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from tape_jupyter.cassette.paths import Ladder
     from tape_jupyter.jupyter.cell_runner import CellRunner
     from tape_jupyter.jupyter.viewer.server import Viewer
 
@@ -195,9 +196,9 @@ def knock(name: str, answered: Callable[[], None]) -> None:
         lab.knock(name)
 
 
-def beside_too(cells: CellRunner, comm: str) -> bool:
+def beside_too(shell: Any, comm: str) -> bool:
     """Hear that comm too on the kernel's control channel, where one is listened to; whether it is."""
-    return next((lab.take(comm) for lab in _labs if lab.cells is cells), False)
+    return next((lab.take(comm) for lab in _labs if lab.shell is shell), False)
 
 
 def on_main(do: Callable[[], object]) -> None:
@@ -211,19 +212,19 @@ def on_main(do: Callable[[], object]) -> None:
         loop.call_soon_threadsafe(do)
 
 
-def start_lab(shell: Any, cells: CellRunner) -> None:
+def start_lab(shell: Any, ladder: Ladder, cells: Callable[[], CellRunner]) -> None:
     """Announce to the pages of this kernel that the extension is loaded. Nothing happens where
-    there is no kernel.
+    there is no kernel. `cells` is asked once a page wants to see something.
     """
-    if getattr(shell, "kernel", None) is None or any(lab.cells is cells for lab in _labs):
+    if getattr(shell, "kernel", None) is None or any(lab.shell is shell for lab in _labs):
         return
     with contextlib.suppress(ImportError):  # a kernel without comms
-        _labs.append(Lab(cells))
+        _labs.append(Lab(shell, ladder, cells))
 
 
-def stop_lab(cells: CellRunner) -> None:
+def stop_lab(shell: Any) -> None:
     """Close the line."""
-    for lab in [lab for lab in _labs if lab.cells is cells]:
+    for lab in [lab for lab in _labs if lab.shell is shell]:
         lab.close()
         _labs.remove(lab)
 
@@ -250,10 +251,10 @@ class CellTask:
 class Lab:
     """One kernel's line to its pages."""
 
-    def __init__(self, cells: CellRunner) -> None:
+    def __init__(self, shell: Any, ladder: Ladder, cells: Callable[[], CellRunner]) -> None:
         from comm import create_comm, get_comm_manager
 
-        self.cells = cells
+        self.shell, self._ladder, self._cells = shell, ladder, cells
         self.loop = _find_running_loop()
         self.clients: dict[str, ConnectedPage] = {}  # the newest last
         self.dropped = 0
@@ -262,7 +263,7 @@ class Lab:
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
         self._manager.register_target(TARGET, self._connect_page)
-        self._beside = listen_on_control(cells.shell, self._manager, TARGET)
+        self._beside = listen_on_control(shell, self._manager, TARGET)
         self._tell = create_comm(
             TARGET, comm_id=TELL + (BESIDE if self._beside else "") + entropy.token_hex(8)
         )
@@ -347,7 +348,7 @@ class Lab:
         path, root, ladder = (
             _require_text(data["path"]),
             _require_text(data["root"]),
-            self.cells.ladder,
+            self._ladder,
         )
         for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
             ladder.tell(folder / path)
@@ -371,7 +372,7 @@ class Lab:
         from tape_jupyter.jupyter.viewer.server import Viewer
 
         return Viewer(
-            self.cells,
+            self._cells(),
             lambda message: self._send_message(client, {"view": view, "message": message}),
         )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from tape_jupyter.cassette import paths, prune
+from tape_jupyter.cassette import adoption, paths, prune
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.commands import override
 from tape_jupyter.commands import takes as commands_takes
@@ -31,6 +31,7 @@ from tape_jupyter.jupyter.cell_runner import CellRunner
 from tape_jupyter.jupyter.long_command import LongCommand
 from tape_jupyter.jupyter.rerun import command as rerun_command
 from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.standby import install_front_ends
 from tape_jupyter.jupyter.step import command as step_command
 from tape_jupyter.jupyter.tracebacks import short_traceback
 from tape_jupyter.reports import gaps, gaps_html, listing
@@ -45,11 +46,13 @@ from tape_jupyter.session.options import (
     did_you_mean,
     parse_line,
 )
+from tape_jupyter.session.wakers import wake
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from tape_jupyter.cassette.cassette import Cassette
+    from tape_jupyter.jupyter.standby import Standby
 
 ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
         "why", "export", "verify", "prune", "set")  # fmt: skip
@@ -230,7 +233,7 @@ class TapeMagics(Magics):
 
     def _set_option(self, key: str, value: str) -> None:
         if key == "adopt":
-            own = paths.adopt_cassettes(self.cells.notebook(), value)
+            own = adoption.adopt_cassettes(self.cells.notebook(), value)
             say(f"tape: {own.name} now holds the cassettes of {value}")
         else:
             self.cells.deck.set(key, value)
@@ -365,26 +368,22 @@ def complete(cells: CellRunner, line: str) -> list[str]:
     )
 
 
-def load_magics(shell: InteractiveShell) -> None:
-    """Hook into a shell (once), and set the mode that TAPE_MODE asks for. Raises TapeUsageError if
-    it is no mode.
+def load_magics(shell: InteractiveShell, standby: Standby | None = None) -> CellRunner:
+    """Hook into a shell (once), and set the mode that TAPE_MODE asks for. `standby`: what was loaded
+    until now. Raises TapeUsageError if TAPE_MODE is no mode.
     """
     cells = loaded(shell)
     if cells is None:
-        cells = CellRunner(shell, session.get())
+        cells = CellRunner(shell, session.get(), standby)
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
         rerunner.rerunner_of(cells)
         step_command.steps_of(cells)
-        for magic in ("%tape", "%%tape"):
-            shell.set_hook(  # type: ignore[no-untyped-call]
-                "complete_command",
-                lambda _, event, to=cells: complete(to, event.line),
-                str_key=magic,
-            )
-        labextension.start_lab(shell, cells)
+        if standby is None:
+            install_front_ends(shell, cells.ladder, lambda: cells)
     with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
     cells.lend_keys()
+    return cells
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -410,7 +409,7 @@ def _unload_extension(shell: InteractiveShell) -> None:
             "TAPE_MODE=replay wins: the extension stays, so that nothing goes live"
         )
     cells.deck.set_session("off")
-    labextension.stop_lab(cells)
+    labextension.stop_lab(shell)
     cells.uninstall()
     rerunner.forget_rerunner(cells)
     step_command.forget_steps(cells)
@@ -421,5 +420,6 @@ def _unload_extension(shell: InteractiveShell) -> None:
 
 def loaded(shell: InteractiveShell) -> CellRunner | None:
     """The hooks of a shell where the extension is loaded."""
+    wake()
     magics = shell.magics_manager.registry.get("TapeMagics")
     return magics.cells if magics is not None else None

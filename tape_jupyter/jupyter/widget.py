@@ -72,7 +72,7 @@ def _load_widget_class() -> Any:
                 title = notebook.name if (notebook := cells.notebook_or_none()) else "tape"
                 super().__init__(_esm=source, title=title)
                 _answer_beside_a_cell(self.comm)
-                if labextension.beside_too(cells, self.comm.comm_id):
+                if labextension.beside_too(cells.shell, self.comm.comm_id):
                     self.beside = self.comm.comm_id
                 self.viewer = Viewer(cells, self.send)
                 self.viewer.is_widget = True

@@ -23,7 +23,7 @@ import pytest
 from tape_jupyter import testing
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.cassette.takes.files import SUFFIX
+from tape_jupyter.cassette.paths import SUFFIX
 from tape_jupyter.core.context import ORIGIN
 from tape_jupyter.errors import TapeError, TapeRefusal, TapeUsageError
 from tape_jupyter.session import api

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.reports import waterfall
@@ -145,7 +146,7 @@ def summary_headline(report: CellReport, *, timed: bool = True) -> str:
         parts.append(f"take: {report.take}")
     if report.path is not None:
         root = files.cassette_of(report.path)
-        parts.append(f"{root.parent.name}/{files.stem(root)}")
+        parts.append(f"{root.parent.name}/{paths.stem(root)}")
     return f"{_format_outcome(report)}  {' · '.join(parts)}"
 
 

@@ -18,6 +18,7 @@ from tape_jupyter.audit import nondeterminism as budget
 from tape_jupyter.audit import unreplayable as cold
 from tape_jupyter.audit.nondeterminism import STATUSES, AuditFinding, fold_findings
 from tape_jupyter.audit.run_view import CallSeen, RunSeen, all_seen
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
@@ -183,9 +184,9 @@ def cassettes_below(where: Path, name: str | None = None) -> list[Path]:
     """
     if not where.is_dir() or where.suffix == ".tapes":
         return list_cassettes(where, name)
-    found = sorted(where.rglob(f"*{takes_files.SUFFIX}"))
+    found = sorted(where.rglob(f"*{paths.SUFFIX}"))
     beside = [each for each in found if takes_files.FOLDER not in each.relative_to(where).parts]
-    own = [each for each in beside if name in (None, takes_files.stem(each))]
+    own = [each for each in beside if name in (None, paths.stem(each))]
     if not own:
         raise TapeUsageError(
             f"{where}: no cassette {name or 'below it'}; record one with: tape record NB"

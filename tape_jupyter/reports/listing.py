@@ -10,7 +10,6 @@ from typing import Any
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.errors import TapeUsageError
@@ -29,12 +28,12 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
     """
     if path.suffix == ".ipynb" or path.is_dir() or path.suffix == ".tapes":
         folder = paths.folder(path) if path.suffix == ".ipynb" else path
-        found = sorted(folder.glob(f"*{files.SUFFIX}"), key=paths.main_first)
-        chosen = [each for each in found if name in (None, files.stem(each))]
+        found = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
+        chosen = [each for each in found if name in (None, paths.stem(each))]
         if chosen:
             return chosen
         have = (
-            f"there are: {', '.join(map(files.stem, found))}"
+            f"there are: {', '.join(map(paths.stem, found))}"
             if found
             else "record one with: tape record NB"
         )

@@ -29,7 +29,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from tape_jupyter.cassette import external_texts
+from tape_jupyter.cassette import external_texts, paths
 from tape_jupyter.cassette.cassette import Cassette, Overridden
 from tape_jupyter.cassette.cell_sources import notebook_of
 from tape_jupyter.cassette.takes import files
@@ -200,8 +200,8 @@ def write_page(
 def default_page(cassette: Path) -> Path:
     """`churn.tapes/main.tape.yaml` gives `churn.tape.html`, a take `churn.angry.tape.html`."""
     notebook, root = notebook_of(cassette), files.cassette_of(cassette)
-    names = [notebook.stem if notebook.stem != ".ipynb" else files.stem(root)]
-    names += [files.stem(root)] if files.stem(root) not in ("main", *names) else []
+    names = [notebook.stem if notebook.stem != ".ipynb" else paths.stem(root)]
+    names += [paths.stem(root)] if paths.stem(root) not in ("main", *names) else []
     names += [files.take_name(cassette)] if cassette != root else []
     return notebook.parent / f"{'.'.join(names)}.tape.html"
 
@@ -308,7 +308,7 @@ def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]
     """
     path = spans.book.path
     return {
-        "mode": "off", "cassettes": [files.stem(root)], "cassette": files.stem(root),
+        "mode": "off", "cassettes": [paths.stem(root)], "cassette": paths.stem(root),
         "take": files.take_name(path) if path != root else "", "takes": Takes().of(root), "default_take": "",
         "totals": spans.totals(), "running": None, "notes": [*spans.book.notes, *notes],
     }  # fmt: skip

@@ -207,7 +207,7 @@ def _is_known_beside(cassette: Path, name: str) -> bool:
     """
     beside = [each for each in paths.cassettes_beside(cassette) if each.exists()]
     return not beside or any(
-        name == files.stem(each) or files.path_of(each, name).exists() for each in beside
+        name == paths.stem(each) or files.path_of(each, name).exists() for each in beside
     )
 
 
@@ -218,7 +218,7 @@ def _open_stepped_take(
     would replay.
     """
     name = str(ask.options.get("take") or "")
-    if name and name != files.stem(base.root):
+    if name and name != paths.stem(base.root):
         return opened(base, name)
     chosen = files.default_take(base.root) if base.base is None and not name else ""
     return opened(opened(base, chosen) if chosen else base, files.unused_name(base.root, STEPPED))
@@ -233,7 +233,7 @@ def _find_take_name(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
     name = str(ask.options.get("take") or "")
     if not name and chosen:
         return files.default_take(cassette)
-    return "" if name == files.stem(cassette) and name not in files.take_names(cassette) else name
+    return "" if name == paths.stem(cassette) and name not in files.take_names(cassette) else name
 
 
 def covered_by_hand(take: Cassette, selection: Selection) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cell_sources import Sources, cell_of
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.reader import Book
@@ -92,7 +93,7 @@ def bundle(
         spans.sources.numbers[cell_of(record)] = number
     return {
         "version": VERSION, "mode": mode, "title": spans.sources.title(record), "cell": cell_of(record),
-        "path": relative, "cassette": files.stem(root), "take": files.take_name(path) if path != root else "",
+        "path": relative, "cassette": paths.stem(root), "take": files.take_name(path) if path != root else "",
         "calls": places_of(spans.book, entries), "sha256": digest,
     }  # fmt: skip
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from tape_jupyter import __version__, instrumentation
 from tape_jupyter.audit import environment
-from tape_jupyter.cassette import paths
+from tape_jupyter.cassette import adoption, paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import source_hash, title_of
 from tape_jupyter.cassette.match_key import IgnorePath, match_key
@@ -45,6 +45,7 @@ from tape_jupyter.session.lent_keys import Lending, open_cassettes
 from tape_jupyter.session.near_matches import by_order
 from tape_jupyter.session.summary_rows import cell_report
 from tape_jupyter.session.tool_tracking import FOUND, Tools
+from tape_jupyter.session.wakers import wake
 
 __all__ = [
     "CellReport",
@@ -65,6 +66,7 @@ def get() -> TapeSession:
     """The deck of this process; made when first asked for."""
     if not _decks:
         _decks.append(TapeSession())
+    wake()
     return _decks[0]
 
 
@@ -270,7 +272,7 @@ class TapeSession:
         if path.exists() or path.is_symlink():
             return
         if ask.notebook is not None and (neighbour := _find_adoptable_recording(ask.notebook, ask)):
-            raise TapeUsageError(paths.offer(ask.notebook, neighbour))
+            raise TapeUsageError(adoption.offer(ask.notebook, neighbour))
         if ask.mode == "replay" and ask.explicit:
             names = paths.cassette_names(ask.notebook, ask.start) if ask.path is None else []
             have = f"There are: {', '.join(names)}" if names else "There is none yet"
@@ -678,7 +680,9 @@ def _find_adoptable_recording(notebook: Path, ask: CellRequest) -> Path | None:
     """The recording that the notebook may adopt. Who records a copy, beside the notebook it is of,
     means to.
     """
-    neighbour = paths.adoptable(notebook, {source_hash(ask.source), *paths.source_hashes(notebook)})
+    neighbour = adoption.adoptable(
+        notebook, {source_hash(ask.source), *adoption.source_hashes(notebook)}
+    )
     copied = neighbour is not None and neighbour.with_suffix(".ipynb").exists()
     return None if copied and ask.mode == "record" else neighbour
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import CassetteError
@@ -53,7 +54,7 @@ def describe_take(path: Path) -> dict[str, Any]:
     above = (
         files.take_name(base)
         if book.base is not None and book.base.base is not None
-        else files.stem(base)
+        else paths.stem(base)
     )
     moments = [str(entry.head().get("at", "")) for entry in made] + [
         str(told.get("at", "")) for told in _list_own_runs(book)

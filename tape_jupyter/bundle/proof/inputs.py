@@ -24,8 +24,8 @@ from types import FrameType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from tape_jupyter.core import audit_listener
 from tape_jupyter.files.first_contents import BESIDE
-from tape_jupyter.isolation import audit_events
 
 HASHED = 256 << 20
 """Bytes of the largest file that is hashed: larger ones are never carried."""
@@ -88,7 +88,7 @@ class InputWatch:
         self._read: dict[str, InputFile] = {}
         self._made: set[str] = set()
         self._there: dict[str, int] = {}
-        self._listener = audit_events.Listener(self._handle_event)
+        self._listener = audit_listener.Listener(self._handle_event)
 
     def begin(self, *, copied: bool) -> None:
         """From now on. `copied`: `top` is a copy that nobody else reads, and its access times may
@@ -214,7 +214,7 @@ def _find_database(name: Any) -> str:
 def _is_search() -> bool:
     """Whether Python's import system lists a folder, or a glob, which has told what it looks for."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to ask who lists
-    while frame is not None and frame.f_code.co_filename in (__file__, audit_events.__file__):
+    while frame is not None and frame.f_code.co_filename in (__file__, audit_listener.__file__):
         frame = frame.f_back
     name = "" if frame is None else frame.f_code.co_filename
     if name.startswith(_IMPORTS) or any(

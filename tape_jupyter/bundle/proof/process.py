@@ -23,7 +23,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import failure_of, shown_text
 from tape_jupyter.core.own_process import without_grammars
 from tape_jupyter.core.temp_dirs import scratch
@@ -332,7 +331,7 @@ def hash_seed(notebook: Path) -> str:
     """PYTHONHASHSEED as it was while recording (the newest run that knows it), so that sets are in
     the same order; "0", as headless/run.py records, where no run knows.
     """
-    for path in sorted(paths.folder(notebook).glob(f"*{files.SUFFIX}")):
+    for path in sorted(paths.folder(notebook).glob(f"*{paths.SUFFIX}")):
         with suppress(TapeError):
             for run in reversed(Cassette.open(path).runs):
                 kit = run.get("kit")

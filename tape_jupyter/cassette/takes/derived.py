@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
+from tape_jupyter.cassette.paths import stem
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.records import moment_text
 from tape_jupyter.cassette.takes import edits, overrides
@@ -47,7 +48,7 @@ class Derived(Book):
     def chain(self) -> tuple[str, ...]:
         """Its name, after those of what it is a take of: ("main",), ("main", "angry", "angry-2")."""
         names = [
-            takes.take_name(book.path) if book.base else takes.stem(book.path)
+            takes.take_name(book.path) if book.base else stem(book.path)
             for book in overrides.base_chain(self)
         ]
         return tuple(reversed(names))

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from tape_jupyter.cassette.journal import Journal
+from tape_jupyter.cassette.paths import SUFFIX, stem
 from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError, TapeUsageError
 
-FOLDER, DELETED, SUFFIX = "takes", "deleted", ".tape.yaml"
+FOLDER, DELETED = "takes", "deleted"
 DEPTH = 32
 """Takes of takes, at most: each is a file to read."""
 
@@ -36,10 +37,6 @@ def check_take_name(name: str) -> str:
     if _NAME.fullmatch(name):
         return name
     raise TapeUsageError(f"{name[:80]!r} cannot name a take: use 1 to 64 of a-z, 0-9 and '-'")
-
-
-def stem(cassette: Path) -> str:
-    return cassette.name.removesuffix(SUFFIX)
 
 
 def path_of(cassette: Path, name: str) -> Path:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tape_jupyter.core.audit_listener import Listener
 from tape_jupyter.core.user_code import INSTALLED, is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
 from tape_jupyter.files.first_contents import Firsts, database
-from tape_jupyter.isolation.audit_events import Listener
 
 KEPT_ALL = 128 << 20
 TREE = 2_000

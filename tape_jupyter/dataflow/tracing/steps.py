@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of
+from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
 from tape_jupyter.dataflow.static.names import (
     Statement,
@@ -34,7 +35,6 @@ from tape_jupyter.dataflow.tracing.variables import (
     MISSING,
     Variables,
     is_module_of_users,
-    is_shells,
 )
 
 

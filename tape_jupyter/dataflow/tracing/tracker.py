@@ -20,27 +20,29 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.thread_number import thread_number
-from tape_jupyter.core.user_code import MACHINERY, root_module
+from tape_jupyter.core.user_code import MACHINERY
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
 from tape_jupyter.dataflow.history import (
-    EVERYTHING,
-    FILES,
-    OUTPUTS,
     TOO_LARGE,
     Change,
     Execution,
-    History,
-    Step,
 )
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
-from tape_jupyter.dataflow.tracing.files import FileWatch, file_times, permissions
+from tape_jupyter.dataflow.tracing.files import file_times, permissions
+from tape_jupyter.dataflow.tracing.noted_cells import (
+    NotedCells,
+    find_user_threads,
+    format_notes,
+    mark_entry_unknown,
+    read_outcome,
+)
 from tape_jupyter.dataflow.tracing.observations import Seen
+from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, find_running_info
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
-from tape_jupyter.dataflow.tracing.unwatched import Unwatched
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library
 from tape_jupyter.files.first_contents import Firsts
 
@@ -93,28 +95,28 @@ class Tracker:
         shell: InteractiveShell,
         skips: Callable[[str], bool] = lambda _: False,
         tapes: Callable[[str], bool] = lambda _: True,
+        noted: NotedCells | None = None,
     ) -> None:
         """`skips`: cells that are no part of the history, by their source. `tapes`: whether a cell
-        may be the first to be taped: all before it are only noted (dataflow/tracing/unwatched.py).
+        may be the first to be taped: all before it are only noted. `noted`: those that were, before
+        there was a tracker.
         """
         self.shell, self._skips, self._tapes = shell, skips, tapes
-        self.history = History()
+        self._noted, self._follows = noted or NotedCells(shell), noted is not None
+        self.history = self._noted.history
         self._keeper = Keeper(self.history)
         self.variables = Variables(shell.user_ns)
         self._watch = CodeWatch(shell.user_ns)
-        self._files = FileWatch()
+        self._files = self._noted.files
         self._open: _Open | None = None
         self._watches = False
         """A cell was taped, or may have been: from then on all are watched."""
-        self._noting: Unwatched | None = None
-        self._noted: list[Unwatched] = []
-        self._threads = _find_user_threads()
         self._looked: Mapping[str, int] = {}
         self._between: dict[str, Any] | None = None
         """The ambient state after the last cell, which is that before the next one; None where it
         has to be taken.
         """
-        self.failures: list[str] = []
+        self.failures = self._noted.failures
         """Tracebacks of our own errors."""
         self.lines: dict[int, tuple[int, ...] | None] = {}
         """By entry, the lines at which taped calls were made (`calling`); None where some was made
@@ -122,9 +124,11 @@ class Tracker:
         """
 
     def install(self) -> None:
-        self._threads = _find_user_threads()
-        self.variables.refresh(set(), SECONDS)
-        self._between = ambient.take_ambient()
+        if not self._follows:
+            self._noted.install()
+        if not self._noted.ended and self._noted.running is None:
+            self.variables.refresh(set(), SECONDS)
+        self._between = self._noted.ambient
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
@@ -135,7 +139,7 @@ class Tracker:
         ):  # first: before others put the cell's surroundings back
             hooks = self.shell.events.callbacks[event]
             hooks.insert(0, hooks.pop())
-        if (info := _find_running_info()) is not None:
+        if not self._follows and (info := find_running_info()) is not None:
             self._begin_midway(info)
 
     def uninstall(self) -> None:
@@ -155,8 +159,8 @@ class Tracker:
 
     def holds(self, run: str) -> None:
         """The cell that runs now is taped as this run."""
-        if self._noting is not None:
-            self._noting.entry.run = run
+        if self._noted.running is not None:
+            self._noted.running.entry.run = run
         if self._open is not None:
             self._open.entry.run = run
 
@@ -164,8 +168,8 @@ class Tracker:
         """A taped cell begins: what its pins hold, from now until its end, is the state of no other
         cell.
         """
-        if self._noting is not None:
-            self._noting.taped = True
+        if self._noted.running is not None:
+            self._noted.running.taped = True
             return
         self._between = None
         if self._open is not None:
@@ -173,9 +177,9 @@ class Tracker:
 
     def calling(self) -> None:
         """A call is made now: note the line of the running cell that makes it."""
-        if self._noting is not None:
-            self._noting.taped = True
-            self.lines[self._noting.entry.index] = None
+        if (noted := self._noted.running) is not None:
+            noted.taped = True
+            self.lines[noted.entry.index] = None
         if (running := self._open) is None:
             return
         index = running.entry.index
@@ -212,20 +216,19 @@ class Tracker:
     # ---------------------------------------------------------------- the shell's events
     def pre_run_cell(self, info: Any) -> None:
         if self._open is not None and (
-            _count_running_cells() > 1 or self._open.thread != thread_number()
+            count_running_cells() > 1 or self._open.thread != thread_number()
         ):
             return  # a cell that a cell runs is part of it
-        if self._noting is not None:
-            if _count_running_cells() > 1 or self._noting.thread != thread_number():
-                return
-            self._end_noting(self._noting, None)  # its post_run_cell never came
+        if self._noted.is_elsewhere:
+            return
+        self._end_noting(None)  # where its post_run_cell never came
         if self._skips(info.raw_cell):
             self._open = None
             self._between = None if self._watches else self._between
             return
         try:
             if not self._watches and not self._tapes(info.raw_cell):
-                self._begin_noting(info)
+                self._noted.begin(info)
                 return
             self._watch_from_now()
             self._begin_cell(info)
@@ -240,22 +243,22 @@ class Tracker:
         if (
             self._open is not None
             and self._open.thread == thread_number()
-            and not _count_running_cells()
+            and not count_running_cells()
         ):
             self._watch.end()
             self._files.end()
 
     def post_run_cell(self, result: Any) -> None:
         running = self._open
-        if (noting := self._noting) is not None:
-            if noting.thread == thread_number() and not _count_running_cells():
-                self._end_noting(noting, result)
+        if (noting := self._noted.running) is not None:
+            if noting.thread == thread_number() and not count_running_cells():
+                self._end_noting(result)
             return
         if (
-            running is None and _count_running_cells() == 0 and not self._noted
+            running is None and count_running_cells() == 0 and not self._noted.ended
         ):  # the cell that began the tracking: what it made is from before
             self.variables.refresh(set(), SECONDS)
-        if running is None or _count_running_cells() > 0 or running.thread != thread_number():
+        if running is None or count_running_cells() > 0 or running.thread != thread_number():
             return
         self._open = None
         try:
@@ -275,10 +278,8 @@ class Tracker:
         return node
 
     def _start_watches(self) -> None:
-        running, noting = self._open, self._noting
-        if noting is not None and not noting.runs and noting.thread == thread_number():
-            noting.runs, noting.began = True, perf_counter()
-            self._files.begin()
+        running = self._open
+        self._noted.start()
         if running is not None and not running.watched and running.thread == thread_number():
             running.watched = True
             running.ambient = (
@@ -290,40 +291,33 @@ class Tracker:
             self._watch.begin(_find_shown_lines(running.cell))
 
     # ---------------------------------------------------------------- cells that are only noted
-    def _begin_noting(self, info: Any) -> None:
-        number = self.shell.execution_count - 1 if info.store_history else None
-        entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
-        self._noting = Unwatched(entry, perf_counter())
-
-    def _end_noting(self, noted: Unwatched, result: Any) -> None:
-        self._noting, entry = None, noted.entry
+    def _end_noting(self, result: Any) -> None:
+        noted = self._noted.end(result)
+        if noted is None or not noted.taped:
+            return
         try:
-            noted.touched = self._files.end()
-            entry.seconds, entry.outcome = perf_counter() - noted.began, _read_outcome(result)
-            noted.shown = getattr(result, "result", None) is not None
-            noted.binds(*self.variables.bound())
-            entry.files = noted.touched.changes()
-            entry.notes = tuple(_format_notes(noted.touched.processes, noted.touched.crowded))
-            self._noted.append(noted)
-            if noted.taped:
-                self._watch_from_now()
-                entry.calls = True
-                self._mark_entry_unknown(entry, "it is taped, which nothing in its text says")
+            self._watch_from_now()
+            noted.entry.calls = True
+            mark_entry_unknown(noted.entry, "it is taped, which nothing in its text says")
         except Exception:
-            self._record_failure(entry, traceback.format_exc())
+            self._record_failure(noted.entry, traceback.format_exc())
 
     def _watch_from_now(self) -> None:
         """What the cells before this one did, which were only noted, is told from their text."""
         if self._watches:
             return
         self._watches = True
-        noted, self._noted = self._noted, []
+        noted, self._noted.ended = self._noted.ended, []
         if not noted:
             return
         end, known = noted[-1].entry, dict(self.variables.prints)
         self.variables.forget()
         self.variables.now = end.index
         self.variables.refresh(set(), _ALL)
+        if self._follows:  # what stood there was all of a kind that only a new binding changes
+            same = self._noted.there.difference(*(each.bound for each in noted))
+            prints = self.variables.prints
+            known = {name: prints[name] for name in same if name in prints}
         for name, last in unwatched.record_unwatched(noted, self.variables, known).items():
             now = self.variables.prints.get(name)
             last.after[name] = "" if now is None else now.digest
@@ -341,13 +335,13 @@ class Tracker:
         text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
         cell = cell_names(text)
         reach = self.variables.closure(self._find_mentioned_variables(cell))
-        alive = _find_user_threads()
+        alive = find_user_threads()
         tasks = _find_user_tasks()
         self._open = _Open(
             entry, cell, 0.0, thread_number(), {},
             self._copy_module_dicts(reach) | self._copy_assigned_dicts(cell),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
-            alive, tasks, bool(tasks) or bool(alive - self._threads), loaded=frozenset(sys.modules),
+            alive, tasks, bool(tasks) or bool(alive - self._noted.threads), loaded=frozenset(sys.modules),
         )  # fmt: skip
         self._open.began = perf_counter()
 
@@ -398,8 +392,8 @@ class Tracker:
         entry.seconds = perf_counter() - running.began
         if running.background:
             ran.whole = ran.whole and sys.version_info >= (3, 12)
-        entry.outcome = _read_outcome(result)
-        running.leaves = bool(_find_user_threads() - running.threads) or bool(
+        entry.outcome = read_outcome(result)
+        running.leaves = bool(find_user_threads() - running.threads) or bool(
             _find_user_tasks() - running.tasks
         )
         mention = self._find_mentioned_variables(running.cell)
@@ -441,7 +435,7 @@ class Tracker:
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
         self._record_values(entry, seen)
-        entry.notes = tuple(_format_notes(touched.processes, touched.crowded))
+        entry.notes = tuple(format_notes(touched.processes, touched.crowded))
         self._keeper.ended()
 
     def _find_mentioned_variables(self, cell: ParsedCell) -> set[str]:
@@ -564,21 +558,8 @@ class Tracker:
     def _record_failure(self, entry: Execution, told: str) -> None:
         self._watch.end()
         self._files.end()
-        self._mark_entry_unknown(entry, told.strip().splitlines()[-1])
+        mark_entry_unknown(entry, told.strip().splitlines()[-1])
         self.failures.append(told)
-
-    @staticmethod
-    def _mark_entry_unknown(entry: Execution, why: str) -> None:
-        """An entry of which nothing is known reads and writes everything."""
-        every = frozenset(
-            {EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)}
-        )
-        entry.steps = (Step(1, entry.source.count("\n") + 1, every, frozenset(), every),)
-        entry.outcome = "error" if entry.outcome == "running" else entry.outcome
-        entry.notes = (
-            *entry.notes,
-            f"what this cell read and wrote could not be told: {why}",
-        )
 
 
 def hold(entry: Execution) -> None:
@@ -597,57 +578,6 @@ def _find_shown_lines(cell: ParsedCell) -> range:
     """The lines of the expression that the cell ends with; none where it ends otherwise."""
     last = cell.statements[-1] if cell.statements else None
     return range(last.line, last.end + 1) if last is not None and last.shown else range(0)
-
-
-def _read_outcome(result: Any) -> Any:
-    if result is None:
-        return "cancelled"
-    return "ok" if result.success else "error"
-
-
-def _format_notes(processes: list[str], crowded: str) -> Iterable[str]:
-    if processes:
-        yield f"starts a process ({processes[0][:60]}): it may read any file"
-    if crowded:
-        yield f"starts a process in {crowded}, where too many files lie to compare them: what it writes is not known"
-
-
-def _find_user_threads() -> set[threading.Thread]:
-    """The threads that are neither ours nor the kernel's: JupyterLab has it begin a subshell's thread
-    between cells.
-    """
-    return {
-        thread
-        for thread in threading.enumerate()
-        if not thread.name.startswith("tape ") and root_module(type(thread)) not in _OF_KERNELS
-    }
-
-
-_OF_KERNELS = MACHINERY | {"_pydevd_bundle", "debugpy"}
-
-
-def _count_running_cells() -> int:
-    """How many cells run on this stack."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    code = InteractiveShell.run_cell_async.__code__
-    frame: types.FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads files
-    count = 0
-    while frame is not None:
-        count += frame.f_code is code
-        frame = frame.f_back
-    return count
-
-
-def _find_running_info() -> Any:
-    """What IPython knows of the cell that runs on this stack; None where none does."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    code = InteractiveShell.run_cell_async.__code__
-    frame: types.FrameType | None = sys._getframe()  # noqa: SLF001 - inspect.stack() reads files
-    while frame is not None and frame.f_code is not code:
-        frame = frame.f_back
-    return frame.f_locals.get("info") if frame is not None else None
 
 
 def _find_user_tasks() -> set[Any]:

@@ -1,52 +1,24 @@
-"""Cells that nobody watches: those of a session that tapes nothing, so far. They cost nothing that a
-person feels: of each is noted what it bound and which files it touched. When the first cell is taped,
-what they read and wrote is told from their text; each name's value belongs to the last of them that
-bound it, or may have changed it.
+"""What the cells read and wrote that were only noted (noted_cells.py), told from their text when the
+first cell is taped. Each name's value belongs to the last of them that bound it, or may have changed
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
-from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
 from tape_jupyter.dataflow.history import UNWATCHED, Execution, name_of
 from tape_jupyter.dataflow.static.names import cell_names, transform
 from tape_jupyter.dataflow.tracing.executed_code import ExecutedCode
-from tape_jupyter.dataflow.tracing.files import Touched
+from tape_jupyter.dataflow.tracing.noted_cells import NotedCell
 from tape_jupyter.dataflow.tracing.observations import Seen
 from tape_jupyter.dataflow.tracing.steps import build
-from tape_jupyter.dataflow.tracing.variables import Variables, is_shells
-
-
-@dataclass(slots=True)
-class Unwatched:
-    """One such cell: its entry in the history, and what was noted of it."""
-
-    entry: Execution
-    began: float
-    thread: int = field(default_factory=thread_number)
-    runs: bool = False
-    """Its own code runs, or has run."""
-    bound: frozenset[str] = frozenset()
-    gone: frozenset[str] = frozenset()
-    touched: Touched = field(default_factory=Touched)
-    shown: bool = False
-    taped: bool = False
-    """It made a call that is taped, though nothing in its text says so."""
-
-    def binds(self, bound: Iterable[object], gone: Iterable[object]) -> None:
-        """Names of the notebook that it bound, and that it removed."""
-        self.bound, self.gone = _filter_variable_names(bound), _filter_variable_names(gone)
-
-
-def _filter_variable_names(found: Iterable[object]) -> frozenset[str]:
-    return frozenset(each for each in found if isinstance(each, str) and not is_shells(each))
+from tape_jupyter.dataflow.tracing.variables import Variables
 
 
 def record_unwatched(
-    noted: list[Unwatched], variables: Variables, known: Mapping[str, Print]
+    noted: Sequence[NotedCell], variables: Variables, known: Mapping[str, Print]
 ) -> dict[str, Execution]:
     """Write into their entries what they read and wrote. `known`: the prints before the first of
     them. Gives, by name that they changed, the last that did.
@@ -68,7 +40,7 @@ def record_unwatched(
 
 
 def _fill_entry_from_text(
-    noted: Unwatched,
+    noted: NotedCell,
     variables: Variables,
     known: Mapping[str, Print],
     last: dict[str, Execution],

@@ -7,25 +7,19 @@ could have reached is looked at again, and small values for as long as a little 
 from __future__ import annotations
 
 import builtins
-import re
 import sys
 import time
 import types
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
-from tape_jupyter.dataflow.identity import Bindings, identity
+from tape_jupyter.dataflow.identity import Bindings, identity, is_shells
 from tape_jupyter.dataflow.static.names import code_names
 
-SHELLS = re.compile(
-    r"_+|_i+|_ih|_oh|_dh|In|Out|exit|quit|get_ipython|_i?\d+|_exit_code|__\w+__|_ii+|open"
-)
-"""Names that the shell itself keeps in the notebook's namespace."""
 LEAST = 0.002
 """Seconds that are always spent on a value again."""
 SPARE = 0.00005
@@ -42,11 +36,6 @@ _STILL = (
     str,
     bytes,
 )
-
-
-@lru_cache(maxsize=8192)
-def is_shells(name: str) -> bool:
-    return SHELLS.fullmatch(name) is not None
 
 
 @dataclass(slots=True)
@@ -168,10 +157,6 @@ class Variables:
     def holding(self, value: Any) -> set[str]:
         """Variables in which this very object is."""
         return set(self._owners.get(identity(value), ()))
-
-    def bound(self) -> tuple[dict[Any, Any], list[Any]]:
-        """Names bound and names removed since the last look; of their values nothing is looked at."""
-        return self._bindings.look()
 
     def forget(self) -> None:
         """What is known may be wrong: values were put back between two cells. All is looked at

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import Sources, digests, notebook_of
 from tape_jupyter.cassette.runs import RecordedRun, current_runs, run_of
@@ -59,7 +60,7 @@ def side(roots: Sequence[Path], word: str) -> Side:
     if file.suffix == ".yaml" and file.is_file():
         return _build_side(word, Cassette.open(file))
     for root in roots:
-        if takes_files.stem(root) == word:
+        if paths.stem(root) == word:
             return _build_side(word, Cassette.open(root))
         if word in takes_files.take_names(root):
             return _build_side(word, Cassette.open(root).take(word))
@@ -67,7 +68,7 @@ def side(roots: Sequence[Path], word: str) -> Side:
         if word in cassette.by_run:
             return _build_side_as_of(word, cassette)
     have = [
-        *map(takes_files.stem, roots),
+        *map(paths.stem, roots),
         *(each for root in roots for each in takes_files.take_names(root)),
     ]
     raise TapeUsageError(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter import __version__
-from tape_jupyter.cassette import match_key
+from tape_jupyter.cassette import match_key, paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.records import Head, moment_text
@@ -173,7 +173,7 @@ def _write_answer(
     seconds: float,
     secrets: Secrets,
 ) -> Entry:
-    header = {"cassette": files.stem(take.root), "made by": f"tape-jupyter {__version__}"}
+    header = {"cassette": paths.stem(take.root), "made by": f"tape-jupyter {__version__}"}
     run = take.start_run(
         {"mode": RESENT, RESENT_CALL: of.name, "at": at, "title": f"resend {of.id}"},
         header,

@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.records import response_section
@@ -251,7 +252,7 @@ class _Continued:
         saved = saved_cells(path)
         check.require(len(saved))
         side = Side(
-            files.stem(self.book.path), self.book, current_runs(map(run_of, self.book.runs))
+            paths.stem(self.book.path), self.book, current_runs(map(run_of, self.book.runs))
         )
         self.sources, ids = [cell.source for cell in saved], [cell.id for cell in saved]
         cells = notebook_cells(side, self.sources, ids, SideSources(path, side))

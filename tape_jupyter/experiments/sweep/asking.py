@@ -136,7 +136,7 @@ def _ask_missing(
     made.lay(tapes)
     made.whole = True
     for path, entry, rule in list(_find_wanted_calls(tapes, wanted)):
-        name = f"{takes_files.stem(path)}/{entry.name}"
+        name = f"{paths.stem(path)}/{entry.name}"
         request = entry.request()
         if name in made.done or not isinstance(request, Request):
             continue
@@ -170,7 +170,7 @@ def _ask_missing(
 def _find_wanted_calls(tapes: Path, wanted: Candidate) -> Iterator[tuple[Path, Entry, Any]]:
     """The calls that the rules speak of, each once, with the first rule that fits."""
     seen: set[str] = set()
-    for path in sorted(tapes.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first):
+    for path in sorted(tapes.glob(f"*{paths.SUFFIX}"), key=paths.main_first):
         book = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, book.runs))}
         calls = [entry for entry in book.calls if entry.run in used]

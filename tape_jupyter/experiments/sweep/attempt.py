@@ -331,7 +331,7 @@ def _lay_answers(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Record
 
 
 def takes_files_of(tapes: Path) -> list[Path]:
-    return sorted(tapes.glob(f"*{takes_files.SUFFIX}"), key=paths.main_first)
+    return sorted(tapes.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
 
 
 def _index_cells(saved: NotebookNode) -> Any:

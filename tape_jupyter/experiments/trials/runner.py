@@ -22,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.errors import TapeError
 from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.isolation.namespaces import can_cut, namespace_guards, without_network
@@ -258,9 +259,8 @@ def _build_environment(job: Job) -> dict[str, str]:
 
 
 def _find_stem(path: Path) -> str:
-    from tape_jupyter.cassette.takes import files
 
-    return files.stem(path)
+    return paths.stem(path)
 
 
 def _send_job(

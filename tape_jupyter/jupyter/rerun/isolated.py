@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.runs import Current, run_of
@@ -304,7 +305,7 @@ class FreshRun:
         return (
             files.take_name(self.take.path)
             if self.take.base is not None
-            else files.stem(self.take.root)
+            else paths.stem(self.take.root)
         )
 
     # ------------------------------------------------------------ meanwhile

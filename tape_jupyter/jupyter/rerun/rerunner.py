@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
@@ -24,8 +25,8 @@ from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
 from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.tracing.running_cells import count_running_cells
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.jupyter.cell_runner import running_count
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
 from tape_jupyter.jupyter.rerun.comparison import (
@@ -54,7 +55,8 @@ from tape_jupyter.jupyter.rerun.routes import (
 )
 from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
-from tape_jupyter.session.options import Word, is_quiet, parse_line
+from tape_jupyter.session.cell_words import is_quiet
+from tape_jupyter.session.options import Word, parse_line
 from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ class RunningCell:
         if is_quiet(raw):
             return None
         own = parse_line(line) if line is not None else Word("replay")
-        root = files.stem(self.ask.take.root)
+        root = paths.stem(self.ask.take.root)
         options = {
             name: told for name, told in own.options.items() if name not in partial_replay.OPTIONS
         }
@@ -120,7 +122,7 @@ class RunningCell:
             options["pace"] = self.ask.pace
         name = own.name or (root if line is None else None)
         own_take = files.path_of(
-            self.ask.take.root.with_name(f"{name or MAIN}{files.SUFFIX}"), self.take
+            self.ask.take.root.with_name(f"{name or MAIN}{paths.SUFFIX}"), self.take
         )
         if (name or MAIN) == root or own_take.exists():
             options["take"] = self.take
@@ -199,7 +201,7 @@ class Rerunner:
         self.shell.events.unregister("post_run_cell", self._handle_cell_end)
 
     def _handle_cell_start(self, _info: Any) -> None:
-        depth = running_count()
+        depth = count_running_cells()
         if self._level and depth > self._level:
             return  # a cell that a cell runs (`%%capture`) is part of it
         self._level = depth
@@ -212,7 +214,7 @@ class Rerunner:
         """Comes without a beginning for a blank cell, and without a result for a cell that was
         cancelled.
         """
-        around = running_count()
+        around = count_running_cells()
         if self._level and around >= self._level:
             return
         self._level = around
@@ -696,7 +698,7 @@ class Rerunner:
             shown_before,
             notebook,
             machine.plan.take,
-            files.stem(root),
+            paths.stem(root),
             live,
             unsure,
             isolated.turns_of(history, self._ask.take),

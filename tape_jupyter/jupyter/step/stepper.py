@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.cell_sources import source_hash, title_of
 from tape_jupyter.cassette.takes import edits, files
@@ -498,7 +499,7 @@ class Stepper:
                 "cell": (ask.cell_id or source_hash(ask.source)[:12]) if ask is not None else "",
                 "title": title_of(ask.source) if ask is not None else "",
                 "mode": "record" if self.records else "replay",
-                "cassette": files.stem(tape.root) if tape is not None else "",
+                "cassette": paths.stem(tape.root) if tape is not None else "",
                 "take": str(self.options.get("take") or "") if self.edits else "",
                 "edits": self.edits,
                 "breaks": list(machine.breaks.words),

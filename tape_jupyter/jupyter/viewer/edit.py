@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.takes import edits, files, undo
 from tape_jupyter.errors import TapeUsageError
@@ -51,7 +52,7 @@ def handle_override(viewer: Viewer, message: Message) -> Message:
         raise Forged("override")
     take = book.put(entry, answer, _choose_take_name(viewer, name))
     made = files.take_name(take.path)
-    session = viewer.open(files.stem(take.root), made)
+    session = viewer.open(paths.stem(take.root), made)
     return {"take": made, "session": session, "plan": None, "notes": list(answer.notes)}
 
 
@@ -61,7 +62,7 @@ def undone(viewer: Viewer, message: Message) -> Message:
     above = _find_base_take(root, name)
     said = undo.undo(root, name)
     shown = name if files.path_of(root, name).exists() else above
-    return _add_note(viewer.open(files.stem(root), shown), said)
+    return _add_note(viewer.open(paths.stem(root), shown), said)
 
 
 @answers("keep")
@@ -69,7 +70,7 @@ def handle_keep(viewer: Viewer, message: Message) -> Message:
     """A take is kept as it is: it lies in its file already."""
     root, name = _find_root(viewer), _read_text(message, "take")
     files.require_take(root, name)
-    return viewer.open(files.stem(root), name)
+    return viewer.open(paths.stem(root), name)
 
 
 @answers("discard")
@@ -77,7 +78,7 @@ def discard(viewer: Viewer, message: Message) -> Message:
     root, name = _find_root(viewer), _read_text(message, "take")
     above = _find_base_take(root, name)
     aside = files.delete(root, name)
-    return _add_note(viewer.open(files.stem(root), above), f"take {name} is put aside, in {aside}")
+    return _add_note(viewer.open(paths.stem(root), above), f"take {name} is put aside, in {aside}")
 
 
 @answers("default")

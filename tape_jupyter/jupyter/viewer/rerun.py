@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import TapeUsageError
@@ -191,7 +192,7 @@ def _open_take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
     )
     if not name:
         return book
-    if name == files.stem(book.root):
+    if name == paths.stem(book.root):
         return Cassette.open(book.root)
     files.require_take(book.root, name)
     return Cassette.open(book.root).take(name)

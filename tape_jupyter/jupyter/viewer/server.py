@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import Sources, notebook_of, source_hash
 from tape_jupyter.cassette.index_entries import Entry
@@ -252,7 +253,7 @@ class Viewer:
         """
         cells = self.cells
         root = files.cassette_of(self._path) if self._path is not None else None
-        if root is None or files.stem(root) != cassette:
+        if root is None or paths.stem(root) != cassette:
             root = cells.cassette_path(cassette)
         path = files.require_take(root, take) if take else root
         with self._lock:
@@ -283,7 +284,7 @@ class Viewer:
             "mode": self.deck.session_mode,
             "typed": self.cells.mode_typed,
             "cassettes": self.cells.cassette_names(),
-            "cassette": files.stem(root) if root is not None else "",
+            "cassette": paths.stem(root) if root is not None else "",
             "take": files.take_name(path)
             if path is not None and root is not None and path != root
             else "",

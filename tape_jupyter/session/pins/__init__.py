@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint
 from types import FunctionType
 from typing import Any
 
-from tape_jupyter.cassette import paths
+from tape_jupyter.cassette import adoption
 from tape_jupyter.core import plugins
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.session.cell import TapedCell
@@ -93,7 +93,7 @@ def _is_anothers(cell: TapedCell, run: Mapping[str, Any]) -> bool:
     """
     if cell.ask.cell_id and run.get("cell"):
         return True
-    return cell.ask.notebook is not None and run.get("source") in paths.source_hashes(
+    return cell.ask.notebook is not None and run.get("source") in adoption.source_hashes(
         cell.ask.notebook
     )
 

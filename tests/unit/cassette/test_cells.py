@@ -6,7 +6,9 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.jupyter.cell_runner import LineTaker, rejection, running_count
+from tape_jupyter.dataflow.tracing.running_cells import count_running_cells
+from tape_jupyter.jupyter.cell_runner import rejection
+from tape_jupyter.jupyter.line_taker import LineTaker
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_a_console_waits_for_a_blank_line_as_below_any_cell_magic(manager):
 
 
 def test_no_cell_runs_here():
-    assert running_count() == 0
+    assert count_running_cells() == 0
 
 
 def test_a_rejection_shows_the_errors_own_name_and_words():

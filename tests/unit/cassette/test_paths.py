@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tape_jupyter.cassette import adoption
 from tape_jupyter.errors import NotebookUnknown, TapeUsageError
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import Ladder
@@ -215,11 +216,11 @@ def hashes(path: Path):
 def test_a_renamed_notebook_is_offered_its_old_cassettes(tmp_path):
     tapes(tmp_path, "churn.tapes", "else.tapes")
     leavers = notebook(tmp_path / "leavers.ipynb")
-    neighbour = paths.adoptable(leavers, ["h1"], hashes)
+    neighbour = adoption.adoptable(leavers, ["h1"], hashes)
     assert neighbour == tmp_path / "churn.tapes"
-    assert "renamed" in paths.offer(leavers, neighbour)
-    assert "%tape set adopt=churn.tapes" in paths.offer(leavers, neighbour)
-    paths.adopt_cassettes(leavers, "churn.tapes")
+    assert "renamed" in adoption.offer(leavers, neighbour)
+    assert "%tape set adopt=churn.tapes" in adoption.offer(leavers, neighbour)
+    adoption.adopt_cassettes(leavers, "churn.tapes")
     assert (tmp_path / "leavers.tapes" / "main.tape.yaml").exists()
     assert not neighbour.exists()
 
@@ -228,8 +229,8 @@ def test_a_copied_notebook_gets_a_copy_of_the_cassettes(tmp_path):
     tapes(tmp_path, "churn.tapes")
     notebook(tmp_path / "churn.ipynb")
     twin = notebook(tmp_path / "churn-Copy1.ipynb")
-    assert "copied" in paths.offer(twin, paths.adoptable(twin, ["h1", "h2"], hashes))
-    paths.adopt_cassettes(twin, "churn.tapes")
+    assert "copied" in adoption.offer(twin, adoption.adoptable(twin, ["h1", "h2"], hashes))
+    adoption.adopt_cassettes(twin, "churn.tapes")
     assert (tmp_path / "churn-Copy1.tapes" / "main.tape.yaml").exists()
     assert (tmp_path / "churn.tapes" / "main.tape.yaml").exists()
 
@@ -239,11 +240,11 @@ def test_nothing_is_offered_when_the_folder_exists_or_the_cells_are_new_or_two_n
 ):
     tapes(tmp_path, "churn.tapes")
     new = notebook(tmp_path / "new.ipynb")
-    assert paths.adoptable(new, ["h3"], hashes) is None
-    assert paths.adoptable(new, [], hashes) is None
-    assert paths.adoptable(tmp_path / "churn.ipynb", ["h1"], hashes) is None
+    assert adoption.adoptable(new, ["h3"], hashes) is None
+    assert adoption.adoptable(new, [], hashes) is None
+    assert adoption.adoptable(tmp_path / "churn.ipynb", ["h1"], hashes) is None
     tapes(tmp_path, "b.tapes")
-    assert paths.adoptable(new, ["h1"], lambda path: {"h1"}) is None
+    assert adoption.adoptable(new, ["h1"], lambda path: {"h1"}) is None
 
 
 def test_a_notebook_that_only_begins_like_its_neighbour_is_no_copy_of_it(tmp_path):
@@ -255,12 +256,12 @@ def test_a_notebook_that_only_begins_like_its_neighbour_is_no_copy_of_it(tmp_pat
     for held in ([setup, churn], [setup]):
         recorded = {source_hash(source) for source in held}
         assert (
-            paths.adoptable(other, paths.source_hashes(other), lambda _, said=recorded: said)
+            adoption.adoptable(other, adoption.source_hashes(other), lambda _, said=recorded: said)
             is None
         )
         copy = notebook(tmp_path / "copy.ipynb", setup, churn)
         assert (
-            paths.adoptable(copy, paths.source_hashes(copy), lambda _, said=recorded: said)
+            adoption.adoptable(copy, adoption.source_hashes(copy), lambda _, said=recorded: said)
             == tmp_path / "churn.tapes"
         )
         copy.unlink()
@@ -273,35 +274,35 @@ def test_a_copy_is_known_though_few_of_its_cells_make_calls_and_one_was_changed_
     notebook(tmp_path / "churn.ipynb", *cells)
     copy = notebook(tmp_path / "copy.ipynb", *cells[:4], "y + 2")
     assert (
-        paths.adoptable(copy, paths.source_hashes(copy), lambda _: recorded)
+        adoption.adoptable(copy, adoption.source_hashes(copy), lambda _: recorded)
         == tmp_path / "churn.tapes"
     )
 
 
 def test_the_cells_of_what_is_no_notebook_are_none(tmp_path):
-    assert paths.source_hashes(tmp_path / "gone.ipynb") == set()
+    assert adoption.source_hashes(tmp_path / "gone.ipynb") == set()
     for text in ("{", "[]"):
         (tmp_path / "odd.ipynb").write_text(text)
-        assert paths.source_hashes(tmp_path / "odd.ipynb") == set()
+        assert adoption.source_hashes(tmp_path / "odd.ipynb") == set()
 
 
 def test_a_recording_is_known_by_the_cells_that_made_calls(tmp_path):
     path = tmp_path / "main.tape.yaml"
-    assert paths.recorded_sources(path) == set()
+    assert adoption.recorded_sources(path) == set()
     tape = Recorder(path)
     tape.run("sets up")
-    assert paths.recorded_sources(path) == {"sets up"}
+    assert adoption.recorded_sources(path) == {"sets up"}
     tape.run("asks", (asked("Q"), answered("A")))
-    assert paths.recorded_sources(path) == {"asks"}
+    assert adoption.recorded_sources(path) == {"asks"}
     path.write_text("tape: 99\n...\n")
-    assert paths.recorded_sources(path) == set()
+    assert adoption.recorded_sources(path) == set()
 
 
 @pytest.mark.parametrize("name", ["../churn.tapes", "churn", "missing.tapes", "/tmp/x.tapes"])
 def test_only_a_neighbouring_folder_can_be_adopted(tmp_path, name):
     tapes(tmp_path, "churn.tapes")
     with pytest.raises(TapeUsageError, match="no .tapes folder beside"):
-        paths.adopt_cassettes(tmp_path / "new.ipynb", name)
+        adoption.adopt_cassettes(tmp_path / "new.ipynb", name)
 
 
 def test_of_two_copies_the_one_with_cassettes_is_taken_and_that_is_said(tmp_path):

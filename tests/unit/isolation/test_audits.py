@@ -3,7 +3,7 @@
 import sys
 import threading
 
-from tape_jupyter.isolation.audit_events import Listener
+from tape_jupyter.core.audit_listener import Listener
 
 heard = []
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.session.options import check_mode, is_quiet, parse_line
+from tape_jupyter.session.cell_words import is_quiet
+from tape_jupyter.session.options import check_mode, parse_line
 
 
 @pytest.mark.parametrize(

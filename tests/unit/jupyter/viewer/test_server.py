@@ -9,7 +9,7 @@ import pytest
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette import paths
 from tape_jupyter.jupyter.viewer import server as viewer, live
-from tape_jupyter.jupyter.cell_runner import LineTaker
+from tape_jupyter.jupyter.line_taker import LineTaker
 from tape_jupyter.session.session import TapeSession
 from tape_jupyter.jupyter.viewer.server import Forged, Viewer
 from tape_jupyter.session.options import Word

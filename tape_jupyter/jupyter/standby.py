@@ -1,0 +1,256 @@
+"""The extension while nothing is taped: `%load_ext` in a notebook without a cassette.
+
+It notes the cells, and loads the rest at the first word of the tape: a cell that speaks of it, a
+magic, a page that wants to see something, a cassette that is there, or the package's functions.
+What it imports is what these few hooks need: most notebooks of most days tape nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import InputRejected
+from IPython.core.magic import no_var_expand
+
+from tape_jupyter.cassette import paths
+from tape_jupyter.core.real_clock import genuine
+from tape_jupyter.dataflow.identity import is_shells
+from tape_jupyter.dataflow.tracing.noted_cells import NotedCells
+from tape_jupyter.dataflow.tracing.running_cells import (
+    count_running_cells,
+    find_running_info,
+    running_cells,
+)
+from tape_jupyter.errors import NotebookUnknown
+from tape_jupyter.jupyter import labextension
+from tape_jupyter.jupyter.line_taker import LineTaker
+from tape_jupyter.session.cell_words import asks_only, speaks_of_tape
+from tape_jupyter.session.wakers import WAKERS
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from tape_jupyter.jupyter.cell_runner import CellRunner
+
+LOOKS = 3
+"""Cells at which an unknown notebook is looked for: each look may read the folder's notebooks."""
+_STILL = (ModuleType, type(None), bool, int, float, complex, str, bytes)
+"""What a variable may hold that only a new binding changes."""
+
+_standbys: list[Standby] = []
+
+
+def load_extension(shell: InteractiveShell) -> None:
+    """Hook into a shell, once. Raises TapeUsageError where TAPE_MODE is no mode."""
+    if _find_standby(shell) is not None:
+        return
+    if _may_stand_by(shell):
+        Standby(shell).install()
+        return
+    with genuine():
+        from tape_jupyter.jupyter.magics import load_magics
+    load_magics(shell)
+
+
+def unload_extension(shell: InteractiveShell) -> None:
+    """Take every hook out. Raises TapeUsageError, and takes nothing out, where what runs on would go
+    live that was to be replayed.
+    """
+    if (standby := _find_standby(shell)) is not None:
+        standby.uninstall()
+        return
+    from tape_jupyter.jupyter.magics import unload
+
+    unload(shell)
+
+
+def install_front_ends(
+    shell: InteractiveShell, ladder: paths.Ladder, cells: Callable[[], CellRunner]
+) -> None:
+    """Completion of `%tape` lines, and the pages of this kernel. `cells` is asked when one of them
+    wants something.
+    """
+
+    def complete_line(_: Any, event: Any) -> list[str]:
+        from tape_jupyter.jupyter.magics import complete
+
+        return complete(cells(), event.line)
+
+    for magic in ("%tape", "%%tape"):
+        shell.set_hook("complete_command", complete_line, str_key=magic)  # type: ignore[no-untyped-call]
+    labextension.start_lab(shell, ladder, cells)
+
+
+class Standby:
+    """The hooks of one shell until something is taped."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.ladder = paths.Ladder()
+        self.taker = LineTaker(shell)
+        self.noted = NotedCells(shell)
+        self._cells: CellRunner | None = None
+        self._broken: BaseException | None = None
+        """Why the rest could not be loaded: then no cell runs that speaks of the tape."""
+        self._looks = LOOKS
+        self._lock = threading.RLock()
+
+    def install(self) -> None:
+        self.noted.install()
+        self.shell.input_transformers_cleanup.append(self.taker)
+        self._ast_transformers.append(self)
+        self.shell.events.register("pre_run_cell", self.pre_run_cell)
+        self.shell.events.register("post_run_cell", self.post_run_cell)
+        register: Any = self.shell.register_magic_function
+        register(self.answer_line, "line", "tape")
+        register(self.answer_cell, "cell", "tape")
+        _standbys.append(self)
+        WAKERS.append(self.wake)
+        install_front_ends(self.shell, self.ladder, self.wake)
+        info = find_running_info()
+        if not self._wake_for_cassette(info.raw_cell if info is not None else "") and info:
+            self._begin_midway(info)
+
+    @property
+    def _ast_transformers(self) -> list[Any]:
+        return self.shell.ast_transformers
+
+    def uninstall(self) -> None:
+        """Nothing of it stays."""
+        labextension.stop_lab(self.shell)
+        self._unhook()
+        self.noted.files.end()
+        self.release()
+        self.shell.input_transformers_cleanup.remove(self.taker)
+        for kind in ("line", "cell"):
+            self.shell.magics_manager.magics[kind].pop("tape", None)
+
+    def wake(self) -> CellRunner:
+        """Load the rest, which goes on where this ends. On whatever thread."""
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken
+            if self._cells is None:
+                self._unhook()
+                try:
+                    with genuine():
+                        from tape_jupyter.jupyter.magics import load_magics
+                    self._cells = load_magics(self.shell, self)
+                except BaseException as error:  # an interrupt, too
+                    self._broken = error
+                    raise
+        return self._cells
+
+    def _unhook(self) -> None:
+        """The transformer stays: the list of them may be walked through just now."""
+        _standbys.remove(self)
+        if self.wake in WAKERS:
+            WAKERS.remove(self.wake)
+        self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
+        self.shell.events.unregister("post_run_cell", self.post_run_cell)
+
+    def release(self) -> None:
+        """What loaded the rest is unloaded."""
+        if self in self._ast_transformers:
+            self._ast_transformers.remove(self)
+
+    # ------------------------------------------------------------ the shell's events
+    def pre_run_cell(self, info: Any) -> None:
+        with self._lock:
+            if self._cells is not None or self.noted.is_elsewhere:
+                return
+            self.noted.end(None)  # where its post_run_cell never came
+            if speaks_of_tape(info.raw_cell) or self._wake_for_cassette(info.raw_cell):
+                self._begin_awake(info)
+            elif not asks_only(info.raw_cell):
+                self.noted.begin(info)
+
+    def post_run_cell(self, result: Any) -> None:
+        with self._lock:
+            if self._cells is None and not (self.noted.is_elsewhere or count_running_cells()):
+                self.noted.end(result)
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """As an AST transformer: the cell's code comes next. Raises InputRejected where the cell may
+        not run.
+        """
+        if self._cells is not None:
+            return node
+        self.noted.start()
+        if self.noted.running is None and any(
+            speaks_of_tape(cell.f_locals["raw_cell"]) for cell in running_cells()
+        ):
+            if self._broken is not None:
+                raise InputRejected(f"tape-jupyter could not be loaded: {self._broken!r}")
+            self.wake()  # a cell of which no event told; its own transformers come after this one
+        return node
+
+    def _begin_awake(self, info: Any) -> None:
+        """The rest is loaded for this cell: of its beginning its hooks are told, too."""
+        before = list(self.shell.events.callbacks["pre_run_cell"])
+        self.wake()
+        for hook in list(self.shell.events.callbacks["pre_run_cell"]):
+            if hook not in before:
+                hook(info)
+
+    def _begin_midway(self, info: Any) -> None:
+        """The cell that loads us is noted, unless it does nothing else: most import beside
+        %load_ext.
+        """
+        transform: Any = self.shell.transform_cell
+        try:
+            statements = len(ast.parse(transform(info.raw_cell)).body)
+        except SyntaxError:
+            return
+        if statements > 1 and not asks_only(info.raw_cell):
+            self.noted.begin(info)
+            self.noted.start()
+
+    def _wake_for_cassette(self, raw: str) -> bool:
+        """Whether the notebook, of which `raw` is a cell, has a cassette: then all is loaded."""
+        if not self._looks:
+            return False
+        try:
+            notebook = self.ladder.find(raw, self.shell.user_ns)
+        except NotebookUnknown:
+            self._looks -= 1
+            return False
+        if not paths.cassette_names(notebook):
+            return False
+        self.wake()
+        return True
+
+    # ------------------------------------------------------------ magics
+    @no_var_expand
+    def answer_line(self, line: str) -> Any:
+        """Record, replay or ask: `%tape record`, `%tape status`, `%tape calls`; see `%tape help`."""
+        self.wake()
+        return self.shell.magics_manager.magics["line"]["tape"](line)
+
+    @no_var_expand
+    def answer_cell(self, line: str, cell: str) -> None:
+        """`%%tape override CALL`: the cell is the new reply."""
+        self.wake()
+        self.shell.magics_manager.magics["cell"]["tape"](line, cell)
+
+
+def _find_standby(shell: InteractiveShell) -> Standby | None:
+    return next((each for each in _standbys if each.shell is shell), None)
+
+
+def _may_stand_by(shell: InteractiveShell) -> bool:
+    """Whether nothing asks for more yet: no mode from outside, and no variables that may change
+    without a new binding.
+    """
+    if os.environ.get("TAPE_MODE") or "TapeMagics" in shell.magics_manager.registry:
+        return False
+    return all(
+        type(value) in _STILL
+        for name, value in list(shell.user_ns.items())
+        if isinstance(name, str) and not is_shells(name)
+    )
