@@ -95,8 +95,8 @@ class Standby:
         self.taker = LineTaker(shell)
         self.noted = NotedCells(shell)
         self._cells: CellRunner | None = None
-        self._broken: BaseException | None = None
-        """Why the rest could not be loaded: then no cell runs that speaks of the tape."""
+        self._loads = False
+        self._process = os.getpid()
         self._looks = LOOKS
         self._lock = threading.RLock()
 
@@ -110,7 +110,7 @@ class Standby:
         register(self.answer_line, "line", "tape")
         register(self.answer_cell, "cell", "tape")
         _standbys.append(self)
-        WAKERS.append(self.wake)
+        WAKERS.append(self._wake_for_use)
         install_front_ends(self.shell, self.ladder, self.wake)
         info = find_running_info()
         if not self._wake_for_cassette(info.raw_cell if info is not None else "") and info:
@@ -124,6 +124,7 @@ class Standby:
         """Nothing of it stays."""
         labextension.stop_lab(self.shell)
         self._unhook()
+        self._forget()
         self.noted.files.end()
         self.release()
         self.shell.input_transformers_cleanup.remove(self.taker)
@@ -131,28 +132,39 @@ class Standby:
             self.shell.magics_manager.magics[kind].pop("tape", None)
 
     def wake(self) -> CellRunner:
-        """Load the rest, which goes on where this ends. On whatever thread."""
+        """Load the rest, which goes on where this ends. On whatever thread. Raises what importing
+        raises; the next attempt may succeed.
+        """
         with self._lock:
-            if self._broken is not None:
-                raise self._broken
             if self._cells is None:
+                with genuine():
+                    from tape_jupyter.jupyter.magics import load_magics
+                self._loads = True
                 self._unhook()
-                try:
-                    with genuine():
-                        from tape_jupyter.jupyter.magics import load_magics
-                    self._cells = load_magics(self.shell, self)
-                except BaseException as error:  # an interrupt, too
-                    self._broken = error
-                    raise
+                self._cells = load_magics(self.shell, self)
+                self._forget()
         return self._cells
+
+    def _wake_for_use(self) -> None:
+        """The package's functions are used. A forked process has the notebook's namespace, but is
+        not its kernel.
+        """
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            if not self._loads:
+                self.wake()
 
     def _unhook(self) -> None:
         """The transformer stays: the list of them may be walked through just now."""
+        hooks = {"pre_run_cell": self.pre_run_cell, "post_run_cell": self.post_run_cell}
+        for event, hook in hooks.items():
+            if hook in self.shell.events.callbacks[event]:
+                self.shell.events.unregister(event, hook)
+
+    def _forget(self) -> None:
         _standbys.remove(self)
-        if self.wake in WAKERS:
-            WAKERS.remove(self.wake)
-        self.shell.events.unregister("pre_run_cell", self.pre_run_cell)
-        self.shell.events.unregister("post_run_cell", self.post_run_cell)
+        WAKERS.remove(self._wake_for_use)
 
     def release(self) -> None:
         """What loaded the rest is unloaded."""
@@ -185,9 +197,11 @@ class Standby:
         if self.noted.running is None and any(
             speaks_of_tape(cell.f_locals["raw_cell"]) for cell in running_cells()
         ):
-            if self._broken is not None:
-                raise InputRejected(f"tape-jupyter could not be loaded: {self._broken!r}")
-            self.wake()  # a cell of which no event told; its own transformers come after this one
+            # it could not be loaded before, or no event told of the cell
+            try:
+                self.wake()  # its own transformers come after this one
+            except (Exception, KeyboardInterrupt) as error:
+                raise InputRejected(f"tape-jupyter could not be loaded: {error!r}") from error
         return node
 
     def _begin_awake(self, info: Any) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 WAKERS: list[Callable[[], object]] = []
+"""Each takes itself off once it has done what there was to do; until then others wait in it."""
 
 
 def wake() -> None:
-    """Tell all of them, once each."""
-    while WAKERS:
-        WAKERS.pop()()
+    """Tell all of them."""
+    for waker in tuple(WAKERS):
+        waker()
