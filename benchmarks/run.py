@@ -19,6 +19,7 @@ NAMES = (
     "size",
     "memory",
     "importing",
+    "untaped",
     "streaming",
     "cells",
     "pins",

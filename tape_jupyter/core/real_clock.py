@@ -4,7 +4,7 @@ What is imported meanwhile takes what stands there for Python's own and keeps it
 look for dates that are none, and time-machine's C half writes into whatever it takes for a built-in
 function, so that the kernel dies.
 
-`monotonic` and `perf_counter` are what we ourselves measure and wait by: nobody's stand-in, ours
+`monotonic`, `perf_counter` and `epoch_ns` are what we ourselves measure and wait by: nobody's stand-in, ours
 included, reaches them.
 """
 
@@ -35,6 +35,7 @@ monotonic: Callable[[], float] = _second.monotonic
 monotonic_ns: Callable[[], int] = _second.monotonic_ns
 perf_counter: Callable[[], float] = _second.perf_counter
 perf_counter_ns: Callable[[], int] = _second.perf_counter_ns
+epoch_ns: Callable[[], int] = _second.time_ns
 
 
 @contextmanager

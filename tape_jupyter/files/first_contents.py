@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,17 @@ then on.
 """
 AT_ONCE = 0.05
 """Seconds between two cells in which nobody else is taken to have changed a file."""
+CLOCKS = 50_000_000
+"""Nanoseconds by which the time of a file may differ from the clock that cells are timed by: systems
+write down that of their last tick.
+"""
 BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite adds to a database's name for files of its own."""
 _LEFT = bag("__pycache__ node_modules site-packages")
+
+
+Span = tuple[int, int]
+"""When something began and ended, nanoseconds of the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +106,10 @@ class Firsts:
         else:
             self._lay = self._list_files()
 
-    def end(self) -> None:
-        """It ended."""
+    def end(self, spans: Sequence[Span] = ()) -> None:
+        """It ended. `spans`: not one cell ran since `begin` but several, at these times; what was
+        changed between them was changed by others.
+        """
         was, self._lay = self._lay, None
         now = self._list_files() if was is not None else None
         if was is None or now is None:
@@ -107,6 +117,8 @@ class Firsts:
         self._left = monotonic(), now
         for path, (_, size) in now.items():
             if was.get(path) == now[path] or not self._watched(path):
+                continue
+            if spans and not _was_changed_within(path, spans):
                 continue
             if path not in was:
                 self._first.setdefault(path, First(there=False))
@@ -198,6 +210,16 @@ def digest_file(path: str | Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
+
+
+def _was_changed_within(path: str, spans: Sequence[Span]) -> bool:
+    """Whether a file was changed last at one of these times, give or take CLOCKS."""
+    try:
+        about = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return False
+    times = about.st_mtime_ns, about.st_ctime_ns
+    return any(began - CLOCKS <= time <= ended + CLOCKS for began, ended in spans for time in times)
 
 
 def _is_different(path: str, first: First) -> bool:

@@ -11,6 +11,7 @@ import ast
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,7 @@ class Standby:
         self._cells: CellRunner | None = None
         self._loads = False
         self._process = os.getpid()
+        self._notebook: Path | None = None
         self._looks = LOOKS
         self._lock = threading.RLock()
 
@@ -227,14 +229,14 @@ class Standby:
 
     def _wake_for_cassette(self, raw: str) -> bool:
         """Whether the notebook, of which `raw` is a cell, has a cassette: then all is loaded."""
-        if not self._looks:
+        if self._notebook is None and self._looks:
+            try:
+                self._notebook = self.ladder.find(raw, self.shell.user_ns)
+            except NotebookUnknown:
+                self._looks -= 1
+        if self._notebook is None or not os.path.isdir(paths.folder(self._notebook)):  # noqa: PTH112 - each cell asks
             return False
-        try:
-            notebook = self.ladder.find(raw, self.shell.user_ns)
-        except NotebookUnknown:
-            self._looks -= 1
-            return False
-        if not paths.cassette_names(notebook):
+        if not paths.cassette_names(self._notebook):
             return False
         self.wake()
         return True

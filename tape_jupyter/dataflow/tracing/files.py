@@ -197,20 +197,24 @@ class FileWatch:
         """An event of the audit hook's. Raises nothing."""
         self.firsts = Firsts(is_watched)
         """What the files that this session changed were before."""
+        self._lists = True
         self._kept = 0
         self._folders: dict[str, WatchedFolder] = {}
         self._started: set[str] = set()
         """Folders in which this cell started a process."""
         self._handles = OpenHandles()
 
-    def begin(self) -> None:
+    def begin(self, *, lists: bool = True) -> None:
+        """A cell begins. `lists`: how the notebook's folder lies is compared before and after it."""
         if not _installed:
             _installed.append(True)
             sys.addaudithook(_dispatch_event)
         self.touched = Touched()
         self._started.clear()
         if self not in _watching:
-            self.firsts.begin()
+            self._lists = lists
+            if lists:
+                self.firsts.begin()
             _watching.append(self)
 
     def written(self, path: str) -> None:
@@ -225,7 +229,8 @@ class FileWatch:
             for where in sorted(self._started):
                 self._compare_folder(self._folders[where])
             self._handles.end(self.touched)
-            self.firsts.end()
+            if self._lists:
+                self.firsts.end()
         return self.touched
 
     def _note_process(self, command: str) -> None:

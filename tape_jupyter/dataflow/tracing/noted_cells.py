@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.core.real_clock import perf_counter
+from tape_jupyter.core.real_clock import epoch_ns, perf_counter
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY, root_module
 from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, Execution, History, Step
@@ -19,6 +19,7 @@ from tape_jupyter.dataflow.identity import Bindings, is_shells
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.files import FileWatch, Touched
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells
+from tape_jupyter.files.first_contents import Span
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -33,6 +34,8 @@ class NotedCell:
     thread: int = field(default_factory=thread_number)
     runs: bool = False
     """Its own code runs, or has run."""
+    started: int = 0
+    """When that began, nanoseconds of the epoch."""
     bound: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     touched: Touched = field(default_factory=Touched)
@@ -59,12 +62,23 @@ class NotedCells:
         self.there: frozenset[str] = frozenset()
         """The variables that stood there before the first cell."""
         self._bindings = Bindings(shell.user_ns)
+        self._spans: list[Span] = []
 
     def install(self) -> None:
         """What stands there now is from before the first cell."""
         self.threads = find_user_threads()
         self.ambient = ambient.take_ambient()
+        self.files.firsts.begin()
         self.there = _filter_variable_names(self._bindings.look()[0])
+
+    def finish(self) -> Sequence[NotedCell]:
+        """From now on cells are watched: those that were noted, and what they changed in the folder
+        is known.
+        """
+        if self._spans:
+            self.files.firsts.end(self._spans)
+        noted, self.ended, self._spans = self.ended, [], []
+        return noted
 
     def begin(self, info: Any) -> None:
         """A cell begins, of which IPython knows `info` (its ExecutionInfo)."""
@@ -76,8 +90,8 @@ class NotedCells:
         """The shell is done with its own work, the cell's code comes next."""
         noted = self.running
         if noted is not None and not noted.runs and noted.thread == thread_number():
-            noted.runs, noted.began = True, perf_counter()
-            self.files.begin()
+            noted.runs, noted.began, noted.started = True, perf_counter(), epoch_ns()
+            self.files.begin(lists=False)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -104,6 +118,7 @@ class NotedCells:
             entry.files = noted.touched.changes()
             entry.notes = tuple(format_notes(noted.touched.processes, noted.touched.crowded))
             self.ended.append(noted)
+            self._spans.append((noted.started, epoch_ns()))
         except Exception:
             told = traceback.format_exc()
             self.failures.append(told)

@@ -307,7 +307,7 @@ class Tracker:
         if self._watches:
             return
         self._watches = True
-        noted, self._noted.ended = self._noted.ended, []
+        noted = self._noted.finish()
         if not noted:
             return
         end, known = noted[-1].entry, dict(self.variables.prints)

@@ -52,6 +52,28 @@ def test_what_a_library_writes_without_python_is_seen_by_its_name_and_time(
     }
 
 
+def write_later(path, text, than):
+    """Write a file so that its time is after `than`, ns: the system's clock ticks. Its time."""
+    while True:
+        path.write_text(text)
+        if (at := path.stat().st_ctime_ns) > than:
+            return at
+
+
+def test_of_several_cells_what_was_changed_between_them_is_anothers(firsts, tmp_path, monkeypatch):
+    monkeypatch.setattr(first_contents, "CLOCKS", 0)
+    (tmp_path / "old.bin").write_text("12")
+    firsts.begin()
+    first = write_later(tmp_path / "new.bin", "1", 0)
+    between = write_later(tmp_path / "a_persons.csv", "1", first)
+    last = write_later(tmp_path / "old.bin", "123", between)
+    firsts.end([(0, first), (last, last)])
+    assert changed(firsts, tmp_path) == {
+        "new.bin": First(there=False),
+        "old.bin": First(there=True, size=2),
+    }
+
+
 def test_a_folder_with_too_much_in_it_is_not_looked_at(firsts, tmp_path, monkeypatch):
     monkeypatch.setattr(first_contents, "MANY", 2)
     for name in "abc":
