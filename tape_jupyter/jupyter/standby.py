@@ -216,7 +216,7 @@ class Standby:
         if not self._looks:
             return False
         try:
-            notebook = self.ladder.find(raw, self.shell.user_ns)
+            notebook = self.ladder.find_notebook(raw, self.shell.user_ns)
         except NotebookUnknown:
             self._looks -= 1
             return False
