@@ -106,7 +106,7 @@ class MemoryTape(Tape):
             self.entries.append(Entry(call, origin and origin.lineage))
             return MemoryCapture(self.entries[-1])
 
-    def wants(self) -> bool:
+    def may_decide(self) -> bool:
         return not self.ignored
 
     def answers(self) -> bool:

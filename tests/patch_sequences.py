@@ -264,19 +264,19 @@ def standing() -> dict[str, int]:
 
 def ours() -> list[str]:
     """Where a stand-in of the tape's still stands."""
-    from tape_jupyter.instrumentation.patching import is_stand_in
+    from tape_jupyter.instrumentation.patching import is_replacement
 
     found = []
     for name, module in list(sys.modules.items()):
         if isinstance(module, types.ModuleType) and not name.startswith(("tape_jupyter", "tests.")):
             for key, value in list(vars(module).items()):
-                if is_stand_in(value):
+                if is_replacement(value):
                     found.append(f"{name}.{key}")
                 if isinstance(value, type) and value.__module__ == name:
                     found += [
                         f"{name}.{key}.{inner}"
                         for inner, each in list(vars(value).items())
-                        if is_stand_in(each)
+                        if is_replacement(each)
                     ]
     return found
 

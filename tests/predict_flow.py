@@ -108,7 +108,7 @@ def predict(case):
     if why is None:
         while (entry := rerun.next()) is not None:
             rerun.prepare(entry)
-            rerun.settle(entry, live.run(entry.index, entry.source))
+            rerun.record_outcome(entry, live.run(entry.index, entry.source))
         rerun.finish()
         there = rerun.end()
         ran = rerun.ran

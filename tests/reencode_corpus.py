@@ -100,7 +100,7 @@ def plain(reply: Reply) -> bytes:
 def line_of(record: Record, token: str) -> dict[str, Any]:
     """What is told of one record."""
     request, reply = call_of(record)
-    taken, wire = editing.taken(request, reply), wire_of(record)
+    taken, wire = editing.take_apart_reply(request, reply), wire_of(record)
     line = {"id": record["id"], "api": wire, "message": taken is not None}
     look = {"beta": is_beta(request), "status": reply.status or 200}
     if taken is None:

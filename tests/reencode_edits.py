@@ -118,7 +118,7 @@ def proven(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from tests.reencode_corpus import call_of, is_beta, plain
 
     request, reply = call_of(record)
-    taken = editing.taken(request, reply)
+    taken = editing.take_apart_reply(request, reply)
     if taken is None:
         return
     look = {"streamed": taken.streamed, "beta": is_beta(request)}
@@ -126,7 +126,7 @@ def proven(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
         wanted, _ = editing.settle_message(taken.wire, taken.message, copy.deepcopy(message))
         edited, _ = editing.encoded(request, reply, message)
         body = plain(edited)
-        found = editing.taken(request, edited)
+        found = editing.take_apart_reply(request, edited)
         alone = (
             editing.composed(taken.wire, wanted) if taken.streamed else json.dumps(wanted).encode()
         )

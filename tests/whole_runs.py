@@ -181,7 +181,7 @@ def rerun(cells, reply, prove=True, noting=False):
         return Ended({}, {}, {}, {}, fresh=why)
     while (entry := machine.next()) is not None:
         machine.prepare(entry)
-        machine.settle(entry, run(entry.index, entry.source))
+        machine.record_outcome(entry, run(entry.index, entry.source))
     machine.finish()
     assert not tracker.failures, tracker.failures
     job = process.job(history, setup=setup, seconds=40)

@@ -55,12 +55,12 @@ class AuditFinding:
     detail: str = ""
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """All that is known of it."""
         return f"{self.what}, {self.detail}" if self.detail else self.what
 
     def record(self) -> dict[str, Any]:
-        whole = {**asdict(self), "what": self.said}
+        whole = {**asdict(self), "what": self.description}
         told = {
             key: value
             for key, value in whole.items()
@@ -90,7 +90,9 @@ def fold_findings(
     findings = [each for each in findings if not each.empty] or findings
     status = worst(findings)
     bad = [each for each in findings if each.status == status]
-    said = Counter(each.said if len(findings) == 1 else each.what for each in bad).most_common()
+    said = Counter(
+        each.description if len(findings) == 1 else each.what for each in bad
+    ).most_common()
     told = "; ".join(
         f"{what} ({count} {unit})" if count > 1 else what for what, count in said[:_NAMED]
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
-from tape_jupyter.core.progress import Tell, count_items, nobody
+from tape_jupyter.core.progress import Tell, count_items, ignore_progress
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import hosts, http, registry
 from tape_jupyter.providers.json_access import as_mapping, as_text
@@ -143,7 +143,7 @@ def view_run(
 
 
 def all_seen(
-    cassette: Cassette, runs: Iterable[str], *, notebook: str = "", tell: Tell = nobody
+    cassette: Cassette, runs: Iterable[str], *, notebook: str = "", tell: Tell = ignore_progress
 ) -> list[RunSeen]:
     """Several runs of a cassette, from one look at its calls."""
     wanted = list(runs)

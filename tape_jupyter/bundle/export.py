@@ -25,7 +25,7 @@ from tape_jupyter.bundle.proof import run as proof_run
 from tape_jupyter.bundle.session import Session, session_of
 from tape_jupyter.bundle.staging import Staged
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import NotExported, TapeUsageError
 from tape_jupyter.files import copies, originals
@@ -106,7 +106,7 @@ def export_bundle(
     notebook: Path,
     out: str | Path | None = None,
     options: Options | None = None,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> ExportedBundle:
     """Make the bundle of a saved notebook, at `out`: a file, folder or URL; else `churn.tape.zip`
     beside the notebook.

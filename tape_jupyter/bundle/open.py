@@ -25,7 +25,7 @@ from tape_jupyter.bundle.verify import SESSION
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, CassetteError, TapeUsageError
 from tape_jupyter.reports import page
 
@@ -69,7 +69,10 @@ class Shown:
 
 
 def write_page_file(
-    place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody
+    place: str | Path,
+    name: str | None = None,
+    take: str | None = None,
+    tell: Tell = ignore_progress,
 ) -> Shown:
     """The page as a file in a new folder for temporary files. Raises BundleError, TapeUsageError."""
     with recordings(place, name, take, tell) as (it, cassettes):
@@ -85,7 +88,7 @@ def show_page(
     name: str | None = None,
     take: str | None = None,
     *,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
     say: Say | None = None,
 ) -> Shown:
     """Open the page in the browser, and wait until it is there whole; where there is no browser, as
@@ -112,7 +115,10 @@ def show_page(
 
 @contextlib.contextmanager
 def recordings(
-    place: str | Path, name: str | None = None, take: str | None = None, tell: Tell = nobody
+    place: str | Path,
+    name: str | None = None,
+    take: str | None = None,
+    tell: Tell = ignore_progress,
 ) -> Iterator[tuple[Bundle, list[Cassette]]]:
     """The opened bundle, and its recordings in a folder for as long as the context lasts; the
     wanted one first.
@@ -148,7 +154,7 @@ class Pages:
     all of it.
     """
 
-    def __init__(self, cassette: Cassette, tell: Tell = nobody) -> None:
+    def __init__(self, cassette: Cassette, tell: Tell = ignore_progress) -> None:
         self.cassette, self.notes, self.sent = cassette, list[str](), threading.Event()
         self.wrong: CassetteError | None = None
         self.host = ""
@@ -194,7 +200,7 @@ class Pages:
             self._once = ""
             return self._path
 
-    def asked(self, host: str, path: str) -> bool:
+    def is_page_request(self, host: str, path: str) -> bool:
         """Whether a request is for the page; by another name of this machine's it is not (DNS
         rebinding).
         """
@@ -223,7 +229,7 @@ def _build_handler(pages: Pages) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
-            if not pages.asked(host, self.path):
+            if not pages.is_page_request(host, self.path):
                 self.send_error(
                     404,
                     explain="An address of tape open is good for one time, and for this machine alone.",

@@ -50,7 +50,7 @@ class RedactedFolder:
         self.folder, self.masking, self.sources = folder, masking, sources
         self._texts: dict[Path, tuple[str, str]] = {}  # what was, and what is told, line ends LF
 
-    def tell(self) -> list[Path]:
+    def redact_cassettes(self) -> list[Path]:
         """Tell every cassette again, a take after its base; those that changed. Raises BundleError."""
         try:
             for path in sorted(
@@ -77,7 +77,7 @@ class RedactedFolder:
         book = Book.open(path, check="marks")
         if book.base is not None and (base := self._find_base(path)) is not None:
             self._redact_cassette(base)
-        self._texts[path] = old, _Cassette(self, path, book).told(old)
+        self._texts[path] = old, _Cassette(self, path, book).redact_text(old)
 
     def _find_base(self, path: Path) -> Path | None:
         from tape_jupyter.cassette.takes import files
@@ -110,7 +110,7 @@ class _Cassette:
         self.folder, self.path, self.book = folder, path, book
         self.masking = folder.masking
 
-    def told(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         return "".join(self._redact_record(piece) for piece in _split_records(text))
 
     def _redact_record(self, piece: str) -> str:
@@ -282,7 +282,7 @@ def redact(
         touched += [
             path
             for path, source in new.items()
-            if called and masking.stands_in(passages.read_passages(source))
+            if called and masking.has_marker(passages.read_passages(source))
         ]
         left_out |= _mask_files(new, touched, masking)
         seen |= masking.seen
@@ -446,7 +446,7 @@ def _mask_lines(texts: list[str], masking: Masking) -> list[str]:
 
 def _mask_part(key: str, item: Any, masking: Masking) -> Any:
     clean = notebook_without(item, masking)
-    return masking.shown(key, clean) if clean != item else item
+    return masking.escape_output(key, clean) if clean != item else item
 
 
 def _map_sources(old: Any, new: Any) -> dict[str, str]:
@@ -494,7 +494,7 @@ def _redact_cassettes(
                 target = place / path.removeprefix(f"{folder}/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(passages.read_passages(new[path]))
-            RedactedFolder(place, masking, sources).tell()
+            RedactedFolder(place, masking, sources).redact_cassettes()
             for path in own:
                 del new[path]
             for file in sorted(file for file in place.rglob("*") if file.is_file()):

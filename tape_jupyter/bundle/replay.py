@@ -32,7 +32,7 @@ from tape_jupyter.comparison.diff import OutputDifference
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core import notebook_schema
 from tape_jupyter.core.notebook_text import parse_notebook
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError
 from tape_jupyter.headless import run
@@ -104,7 +104,7 @@ class BundleCell:
             for line in ([*self.said] if self.status == "missed" else [*self.said, *shown])
         ]
 
-    def told(self) -> CellRun:
+    def build_cell_run(self) -> CellRun:
         """As the progress of any headless run tells it."""
         raised, lines = bool(outputs.failure_of(self.replayed)[0]), tuple(self.lines())
         return CellRun(
@@ -170,7 +170,9 @@ class BundleRun:
         )
         same = sum(each.status == "same" for each in self.cells)
         line = f"{same} of {len(self.cells)} cells as the bundle says" + (f"; {bad}" if bad else "")
-        return "\n".join(filter(None, [line, run.behind([each.told() for each in self.cells])]))
+        return "\n".join(
+            filter(None, [line, run.behind([each.build_cell_run() for each in self.cells])])
+        )
 
     def record(self) -> dict[str, Any]:
         """For --json."""
@@ -187,7 +189,7 @@ class BundleListener:
     puts a question to the person (None: there is nobody to ask).
     """
 
-    tell: Tell = nobody
+    tell: Tell = ignore_progress
     starting: Starting = lambda _number, _count, _title: None
     told: Callable[[BundleCell], None] = lambda _cell: None
     answer: Callable[[str], str] | None = None
@@ -231,7 +233,7 @@ def replay_bundle(
                 str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout,
                 pace=chosen_pace(bundle.manifest, want), variables=caches.cache_variables(),
             )  # fmt: skip
-            done = process.run_proof(job, hear.starting, judge.hear)
+            done = process.run_proof(job, hear.starting, judge.judge_output)
         drift = tuple(drifted(bundle.manifest)) if want.env == "current" else ()
         return BundleRun(
             bundle.place, bundle.digest, bundle.manifest.notebook, want.env, tuple(judge.cells), sandbox.guards(),
@@ -378,7 +380,7 @@ class _Judge:
         self._told = told
         self.cells: list[BundleCell] = []
 
-    def hear(self, out: Out) -> None:
+    def judge_output(self, out: Out) -> None:
         saved = self._notebook.cells[out.index]
         wanted = self._expected.get(out.number) or _build_expected(out, saved)
         self.cells.append(self._judge_cell(out, saved, wanted))

@@ -211,7 +211,7 @@ class _Room:
     def __init__(self, left: int) -> None:
         self.left = left
 
-    def takes(self, data: bytes) -> bool:
+    def reserve_bytes(self, data: bytes) -> bool:
         fits = len(data) <= self.left
         self.left -= len(data) if fits else 0
         return fits
@@ -323,7 +323,7 @@ def _build_images(images: Images, left: _Room) -> Iterator[str]:
         ("expected", images.kind, images.expected), ("replayed", images.kind, images.replayed),
         ("what differs, in red", "image/png", images.marked),
     ):  # fmt: skip
-        if data and left.takes(data):
+        if data and left.reserve_bytes(data):
             source = f"data:{kind};base64,{base64.b64encode(data).decode()}"
             yield f'<figure><img alt="{name}" src="{source}"><figcaption>{name}</figcaption></figure>\n'
     yield "</div>\n"

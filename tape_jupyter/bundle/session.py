@@ -58,7 +58,9 @@ def session_of(notebook: Path) -> Session:
     _require_outputs(notebook, node)
     found = {path.name: "notebook"}
     for cassette in cassettes:
-        found |= {_to_relative(path, each): "take" for each in takes_files.find_takes(cassette)}
+        found |= {
+            _to_relative(path, each): "take" for each in takes_files.list_take_files(cassette)
+        }
         found |= {_to_relative(path, cassette): "cassette"}
         if takes_files.default_take(cassette):
             found |= {_to_relative(path, takes_files.choice(cassette)): "take"}

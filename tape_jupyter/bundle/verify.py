@@ -21,7 +21,7 @@ from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.paths import SUFFIX
 from tape_jupyter.core import notebook_schema
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, CassetteError
 
 SESSION = ("notebook", "cassette", "take", "asset")
@@ -89,7 +89,7 @@ def verify_bundle(
     *,
     signature: str | Path | None = None,
     signers: Path | None = None,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> Verdict:
     """Check a bundle at a place (bundle/archive/locations.py). Raises BundleError where there is
     nothing to check, else tells.

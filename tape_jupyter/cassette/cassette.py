@@ -279,7 +279,7 @@ class Cassette(Derived):
                 f"call {head.call} of run {head.run} is recorded already", path=str(self.path)
             )
         self._prime_request_folder(head.run)
-        if beginning is None or not beginning.holds(self._folder):
+        if beginning is None or not beginning.is_current(self._folder):
             asked = MatchedRequest(head.match, head.exact, head.asked, head.clean)
             beginning = begin_record(head.run, call, asked, secrets, self._folder)
         text = self._record_text(head, beginning, reply, secrets)
@@ -382,11 +382,11 @@ class Cassette(Derived):
             if sync:
                 self._sync_to_disk()
 
-    def held(self) -> AbstractContextManager[None]:
+    def hold_open(self) -> AbstractContextManager[None]:
         """Keep the file open and locked over many appends: for a cassette that nobody else knows of
         yet.
         """
-        return self._journal.held()
+        return self._journal.hold_open()
 
     def sync(self) -> None:
         """Ask the disk to hold all that is committed. Raises CassetteError."""

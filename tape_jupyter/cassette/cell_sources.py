@@ -85,7 +85,7 @@ class Sources:
     _ids: dict[str, str] = field(default_factory=dict)
     _seen: tuple[int, int] = (0, 0)
 
-    def of(self, record: Mapping[str, Any]) -> str | None:
+    def find_source(self, record: Mapping[str, Any]) -> str | None:
         """The source of the cell of a run; None where nothing holds it as it was."""
         digest = str(record.get("source") or "")
         if digest in self.known:
@@ -106,7 +106,7 @@ class Sources:
         count = self.number(record)
         number = f"[{count}] " if isinstance(count, int) else ""
         told = record.get("title")
-        title = told if isinstance(told, str) and told else title_of(self.of(record) or "")
+        title = told if isinstance(told, str) and told else title_of(self.find_source(record) or "")
         return f"{number}{_shorten_title(title) or 'cell'}"
 
     def number(self, record: Mapping[str, Any]) -> Any:

@@ -68,7 +68,7 @@ def restore_texts(value: Any, folder: Path) -> Any:
     """The inverse of put_away. Raises CassetteError naming an asset that is missing, changed or
     outside.
     """
-    return _Reading(folder).whole(value)
+    return _Reading(folder).restore_texts(value)
 
 
 def check_asset(name: str, folder: Path, *, is_body: bool = False) -> None:
@@ -169,13 +169,13 @@ class _Reading:
         self._texts: dict[str, str] = {}
         self._size = self._read = 0
 
-    def whole(self, value: Any) -> Any:
+    def restore_texts(self, value: Any) -> Any:
         if isinstance(value, dict):
             if MARK in value:
                 return self._read_marked_text(value)
-            return {key: self.whole(item) for key, item in value.items()}
+            return {key: self.restore_texts(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.whole(item) for item in value]
+            return [self.restore_texts(item) for item in value]
         return value
 
     def _read_marked_text(self, mark: dict[str, Any]) -> str:

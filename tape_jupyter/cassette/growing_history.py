@@ -109,12 +109,12 @@ class BodyHistory:
         self._known: tuple[_Beginning, ...] = ()
         self._lock = threading.Lock()
 
-    def of(self, body: bytes) -> GrowingBody:
+    def build_growing_body(self, body: bytes) -> GrowingBody:
         """A body, with what is known of its beginning."""
         fitting = [each for each in self._known if _is_continuation(body, each.data)]
         return GrowingBody(self, body, max(fitting, key=lambda each: len(each.data), default=None))
 
-    def keep(self, beginning: _Beginning, instead: _Beginning | None) -> None:
+    def remember_beginning(self, beginning: _Beginning, instead: _Beginning | None) -> None:
         """Remember a beginning, in place of the one that it goes on from."""
         with self._lock:
             rest = (each for each in self._known if each is not instead)
@@ -197,7 +197,7 @@ class GrowingBody:
             version, escapes, dialect, self.marked,
         )  # fmt: skip
         if _BASE64 not in self._body[self._start :]:  # which goes on for as long as it likes
-            self._history.keep(until, known)
+            self._history.remember_beginning(until, known)
         spelled = Spelled(dialect.name, exact.value) if dialect is not None else None
         return ReadRequest(ended.hexdigest(), counted.value, not escapes, spelled)
 

@@ -155,7 +155,7 @@ class CassetteIndex(Holder):
 
     def _require_header(self, span: RecordPosition, kind: str) -> None:
         if self._journal.exists() and span.offset == 0:
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(
                     f"a cassette begins with a `tape: {VERSION}` record, not {kind or 'this'}",
                     line=2,
@@ -167,18 +167,18 @@ class CassetteIndex(Holder):
         record = self._parse_record(span.offset, span.length)
         version = record.get("tape")
         if type(version) is not int or version < 0:
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(f"`tape: {version}` is not a version number", line=2), span.offset
             )
         if version > VERSION:
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(
                     f"made by a newer version (tape: {version}); upgrade tape-jupyter", line=2
                 ),
                 span.offset,
             )
         if version < VERSION and span.offset:
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(f"a header of format {version} within a cassette", line=2),
                 span.offset,
             )
@@ -197,13 +197,13 @@ class CassetteIndex(Holder):
         try:
             base = TakeBase.from_record(record)
         except CassetteError as error:
-            raise self.at(error, span.offset) from error
+            raise self.locate_error(error, span.offset) from error
         if self.base is None or (span.offset == 0 and base != self._of):
             self._of = base
             self._adopt_base(base)
         elif self._of is None or (base.size, base.sha256) != (self._of.size, self._of.sha256):
             other = CassetteError("this header names another base than the take's first", line=2)
-            raise self.at(other, span.offset)
+            raise self.locate_error(other, span.offset)
 
     def _adopt_base(self, of: TakeBase) -> None:
         """What the take is based on stands before its own records. Raises CassetteError where that
@@ -213,7 +213,7 @@ class CassetteIndex(Holder):
             raise CassetteError(
                 f"is a take of a take ... more than {DEPTH} deep", path=str(self.path)
             )
-        path = of.find(self.path)
+        path = of.find_file(self.path)
         base = self._open_base(path, of)
         base.refresh()
         if base.torn:
@@ -256,7 +256,7 @@ class CassetteIndex(Holder):
         try:
             texts = [emitter.emit(record).encode("utf-8") for record in migrated(old, version)]
         except CassetteError as error:
-            raise self.at(error, 0) from error
+            raise self.locate_error(error, 0) from error
         self._memory = b"".join(texts)
         self.notes.append(
             f"{_MIGRATED} {version}, read as format {VERSION}; {self.path.name} is untouched"
@@ -271,7 +271,7 @@ class CassetteIndex(Holder):
         record = self._parse_record(span.offset, span.length)
         kind = next(iter(record))
         if reason := _find_wrong_value(record):
-            raise self.at(CassetteError(reason, line=2), span.offset)
+            raise self.locate_error(CassetteError(reason, line=2), span.offset)
         if kind == "run":
             self._add_run(record)
         elif kind == "kit":
@@ -281,7 +281,7 @@ class CassetteIndex(Holder):
         elif kind == "call":
             names = tuple(str(record.get(key, "")) for key in ("call", "run", "match", "lineage"))
             if not re.fullmatch(r"[0-9a-f]{32}", names[2]):
-                raise self.at(
+                raise self.locate_error(
                     CassetteError(
                         "a call record needs `call`, `run` and `match` (32 hex digits)", line=2
                     ),
@@ -299,7 +299,7 @@ class CassetteIndex(Holder):
             self._add_override(record, span)
         else:
             kinds = "tape, run, kit, call, more, override, end"
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(f"unknown record {kind!r}; a record is one of {kinds}", line=2),
                 span.offset,
             )
@@ -307,12 +307,12 @@ class CassetteIndex(Holder):
     def _add_call(self, entry: Entry, exact: str = "", tool: str = "") -> None:
         name = (entry.run, entry.id)
         if name in self.by_name:
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(f"call {entry.id} stands twice in run {entry.run}", line=2),
                 entry.offset,
             )
         if not _ID.fullmatch(entry.id):
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(
                     f"{entry.id[:80]!r} is no call id, like 78a670b1 or 78a670b1-2", line=2
                 ),
@@ -336,7 +336,7 @@ class CassetteIndex(Holder):
         base = self._find_run(str(like)) if like is not None else None
         if own is None or (like is not None and base is None):
             missing = record["kit"] if own is None else like
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(f"a kit speaks of run {missing}, which is not before it", line=2),
                 span.offset,
             )
@@ -352,7 +352,7 @@ class CassetteIndex(Holder):
     def _add_more(self, record: Mapping[str, Any], span: RecordPosition) -> None:
         entry = self.by_name.get((str(record.get("run", "")), str(record["more"])))
         if entry is None or entry.book is not self:
-            raise self.at(
+            raise self.locate_error(
                 CassetteError(f"`more: {record['more']}` belongs to no call before it", line=2),
                 span.offset,
             )
@@ -371,7 +371,7 @@ class CassetteIndex(Holder):
         elif not isinstance(record.get("response"), dict):
             reason = "an override holds a `response:`, as a call does"
         if replaced is None or reason:
-            raise self.at(CassetteError(reason, line=2), span.offset)
+            raise self.locate_error(CassetteError(reason, line=2), span.offset)
         self._apply_override(Overridden(self, span[:2], replaced, str(record.get("by", ""))))
 
     def _apply_override(self, entry: Overridden) -> None:
@@ -419,7 +419,7 @@ class CassetteIndex(Holder):
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
-            raise self.at(
+            raise self.locate_error(
                 CassetteError("not UTF-8; restore the file, or save it as UTF-8", line=line), offset
             ) from error
         if not text.startswith("---"):
@@ -432,9 +432,9 @@ class CassetteIndex(Holder):
         try:
             return emitter.parse_record(self.text(offset, length))
         except CassetteError as error:
-            raise self.at(error, offset) from error
+            raise self.locate_error(error, offset) from error
 
-    def at(self, error: CassetteError, offset: int) -> CassetteError:
+    def locate_error(self, error: CassetteError, offset: int) -> CassetteError:
         """The error with this file's name, and its line counted from the file's first."""
         if error.path is not None:
             return error

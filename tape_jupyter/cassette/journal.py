@@ -45,7 +45,7 @@ class _Seen(NamedTuple):
     inode: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> _Seen:
+    def from_stat(cls, found: os.stat_result) -> _Seen:
         return cls(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
@@ -125,7 +125,9 @@ class Journal:
         if not self._known or self._seen is None or not self.exists():
             return False
         with self._open_file() as file:
-            return self._has_known_beginning(file.fileno(), _Seen.of(os.fstat(file.fileno())))
+            return self._has_known_beginning(
+                file.fileno(), _Seen.from_stat(os.fstat(file.fileno()))
+            )
 
     def distrust(self) -> None:
         """What is known of the file no longer holds; `changed` until the next whole scan."""
@@ -133,7 +135,7 @@ class Journal:
 
     def _stat_file(self) -> _Seen | None:
         try:
-            return _Seen.of(self.path.stat())
+            return _Seen.from_stat(self.path.stat())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -295,14 +297,14 @@ class Journal:
                 whole = data if size else header + data
                 self._write_all(file, whole, size)
                 self.committed, self.torn = size + len(whole), 0
-                after, self._ending = _Seen.of(os.fstat(file)), whole[-64:]
+                after, self._ending = _Seen.from_stat(os.fstat(file)), whole[-64:]
             self._seen = self._written = after
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
             raise self._build_io_error("written", error) from error
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_open(self) -> Iterator[None]:
         """The file stays open and locked over many appends: for one that is made in a place nobody
         else knows.
         """
@@ -323,7 +325,7 @@ class Journal:
         meanwhile.
         """
         if self._held is not None:
-            yield self._held, _Seen.of(os.fstat(self._held))
+            yield self._held, _Seen.from_stat(os.fstat(self._held))
             return
         while True:
             file = self._open_for_append()
@@ -331,7 +333,7 @@ class Journal:
                 self._wait_for_lock(file)
                 found = os.fstat(file)
                 if self._is_at_path(found):
-                    yield file, _Seen.of(found)
+                    yield file, _Seen.from_stat(found)
                     return
             finally:
                 os.close(file)

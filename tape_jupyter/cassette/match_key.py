@@ -280,7 +280,7 @@ def _reduce_opaque_to_type(structure: Any) -> Any:
     return {"<opaque>": structure["<opaque>"]} if opaque else structure
 
 
-def asked_as(request: Request) -> tuple[tuple[str, str], ...]:
+def read_identity_headers(request: Request) -> tuple[tuple[str, str], ...]:
     """The headers of a request that say who asks, or in which form. A signature is another one each
     time.
     """
@@ -306,7 +306,9 @@ def exact_digest(request: Request, growing: GrowingBody | None = None) -> str:
     """16 hex digits of method, URL and body as they are: equal requests are found by it without
     reading their JSON.
     """
-    return (growing or BodyHistory().of(request.body)).digest(_build_exact_head(request))
+    return (growing or BodyHistory().build_growing_body(request.body)).digest(
+        _build_exact_head(request)
+    )
 
 
 def _build_exact_head(request: Request) -> bytes:

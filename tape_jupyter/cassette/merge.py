@@ -23,7 +23,7 @@ from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.cassette.migrations import VERSION, migrated
 from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.core.progress import Tell, count_items, nobody
+from tape_jupyter.core.progress import Tell, count_items, ignore_progress
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError, TapeUsageError
 
@@ -82,7 +82,7 @@ class _Side:
 
 
 def merge_cassettes(
-    a: Path, b: Path, out: Path | None = None, prefer: Prefer = "", tell: Tell = nobody
+    a: Path, b: Path, out: Path | None = None, prefer: Prefer = "", tell: Tell = ignore_progress
 ) -> Merged:
     """Join two cassettes, or two takes of one cassette, into a new file.
 

@@ -92,11 +92,11 @@ class Ladder:
     note: str = ""
     """What to tell a person of how the notebook was found, once."""
 
-    def tell(self, path: str | Path) -> None:
+    def set_notebook(self, path: str | Path) -> None:
         """The front end's own word (labextension message)."""
         self.told = self._resolve_hint(str(path))
 
-    def find(self, source: str, user_ns: Mapping[str, Any]) -> Path:
+    def find_notebook(self, source: str, user_ns: Mapping[str, Any]) -> Path:
         """The notebook that `source` (a cell as the front end sent it) runs in. Raises
         NotebookUnknown.
         """

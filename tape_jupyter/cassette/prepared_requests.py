@@ -1,7 +1,7 @@
 """The part of a call's record that is known before its reply: `request:`, as text and proven.
 
 A record is made of parts that stand one below the other, so that this one can be made while the
-network answers. Pure: nothing is written here; whoever commits the call asks `holds` whether it may
+network answers. Pure: nothing is written here; whoever commits the call asks `is_current` whether it may
 still be written as it is.
 """
 
@@ -38,7 +38,7 @@ class Beginning:
     folder: RequestFolder
     known: int
 
-    def holds(self, folder: RequestFolder) -> bool:
+    def is_current(self, folder: RequestFolder) -> bool:
         """Whether its references are those that would be made now: other calls may have been
         committed meanwhile.
         """

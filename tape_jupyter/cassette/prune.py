@@ -24,7 +24,7 @@ from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import locks
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.progress import Tell, count_items, nobody
+from tape_jupyter.core.progress import Tell, count_items, ignore_progress
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
 
@@ -89,7 +89,7 @@ def owner(record: Record) -> str:
     )
 
 
-def prune_cassette(path: Path, *, dry: bool = False, tell: Tell = nobody) -> Pruned:
+def prune_cassette(path: Path, *, dry: bool = False, tell: Tell = ignore_progress) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is
     then as it was.
     """

@@ -157,7 +157,7 @@ class Book(CassetteIndex):
                 # told like a record that cannot be parsed
                 raise CassetteError(f"`seconds` is a number, not {own['seconds']!r:.80}", line=2)  # noqa: TRY301
         except CassetteError as error:
-            raise self.at(error, entry.offset) from error
+            raise self.locate_error(error, entry.offset) from error
         if not isinstance(entry, Overridden):
             return own
         recorded = {key: told for key, told in entry.recorded.head().items() if key != "failed"}
@@ -174,14 +174,14 @@ class Book(CassetteIndex):
                 return section
             return {**section, "body": self._histories.body((entry.run, entry.id), section["body"])}
         except CassetteError as error:
-            raise self.at(error, entry.offset) from error
+            raise self.locate_error(error, entry.offset) from error
 
     def request(self, entry: Entry) -> Request | FunctionCall:
         section = self.request_section(entry)
         try:
             return records.section_request(section, self._assets)
         except CassetteError as error:
-            raise self.at(error, entry.offset) from error
+            raise self.locate_error(error, entry.offset) from error
 
     def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
         """The reply, byte for byte, and whether it was edited by hand."""
@@ -231,7 +231,7 @@ class Book(CassetteIndex):
             if isinstance(entry, Overridden):
                 _require_fit(entry, reply)
         except CassetteError as error:
-            raise self.at(error, entry.offset) from error
+            raise self.locate_error(error, entry.offset) from error
         self._cache_reply(entry, reply, edited)
         return reply, edited
 
@@ -253,7 +253,7 @@ class Book(CassetteIndex):
         try:
             return self._parse_section(entry, self.text(entry.offset, entry.length), name)
         except CassetteError as error:
-            raise self.at(error, entry.offset) from error
+            raise self.locate_error(error, entry.offset) from error
 
     def _parse_section(self, entry: Entry, text: str, name: str) -> dict[str, Any]:
         section = emitter.top(text, name, last=name == "response")
@@ -302,7 +302,7 @@ class Book(CassetteIndex):
                 try:
                     self._check_entry(entry, references, known, large=large)
                 except CassetteError as error:
-                    raise self.at(error, entry.offset) from error
+                    raise self.locate_error(error, entry.offset) from error
 
     def _list_own_entries(self) -> list[Entry]:
         """The calls and overrides of this very file, in its order."""

@@ -144,7 +144,7 @@ def record(
     with Progress(quiet=as_json) as progress:
         options = _build_options("record", take, (), freeze, stub, kernel=kernel_name)
         runs, written = headless_run.record_notebook(
-            notebook, progress.starting, progress.told, timeout, options, notes.append
+            notebook, progress.starting, progress.print_cell, timeout, options, notes.append
         )
     if as_json:
         click.echo(
@@ -276,7 +276,7 @@ def replay(  # noqa: PLR0913 - an option each
     writes = bool(live or stub or on_divergence)
     if take and not writes and not any(take in files.take_names(path) for path in found):
         files.require_take(found[0], take)
-    before = {made for path in found for made in files.find_takes(path)}
+    before = {made for path in found for made in files.list_take_files(path)}
     if shuffle is not None and "TAPE_OPTIONS" in options:
         raise TapeUsageError(
             "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
@@ -294,9 +294,9 @@ def replay(  # noqa: PLR0913 - an option each
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
         runs = headless_run.replay_notebook(
-            notebook, progress.starting, progress.told, timeout, options, notes.append
+            notebook, progress.starting, progress.print_cell, timeout, options, notes.append
         )
-    made = sorted({made for path in found for made in files.find_takes(path)} - before)
+    made = sorted({made for path in found for made in files.list_take_files(path)} - before)
     if as_json:
         report = {
             **_build_report(notebook, "replay", runs, notes),
@@ -351,7 +351,7 @@ def rerun(  # noqa: PLR0913 - an option each
             root,
             take,
             progress.starting,
-            progress.told,
+            progress.print_cell,
             env=options,
             output=output,
             timeout=timeout,
@@ -385,7 +385,9 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
     from tape_jupyter.reports import doctor, listing
 
     cassettes = listing.list_cassettes(where) if where else []
-    sound = [path for cassette in cassettes for path in (cassette, *files.find_takes(cassette))]
+    sound = [
+        path for cassette in cassettes for path in (cassette, *files.list_take_files(cassette))
+    ]
     found = list(doctor.findings(sound, cassettes[0].parent if cassettes else Path.cwd()))
     if as_json:
         click.echo(doctor.doctor_json(found))

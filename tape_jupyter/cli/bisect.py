@@ -57,7 +57,7 @@ def bisect(  # noqa: PLR0913 - an option each
 
     if sum(map(bool, (packages, revisions, step))) != 1:
         raise TapeUsageError("say one of --packages GOOD BAD, --git GOOD BAD and --step")
-    wanted = Check.of(check)
+    wanted = Check.parse(check)
     if step:
         run = of_revisions.try_here(notebook, wanted, Path(lock) if lock else None, recording)
         click.echo(json_text(run.record()) if as_json else f"{run.verdict} {run.why}".rstrip())
@@ -66,12 +66,14 @@ def bisect(  # noqa: PLR0913 - an option each
         if packages:
             found: of_packages.GuiltyPackages | of_revisions.GuiltyCommit = (
                 of_packages.bisect_packages(
-                    notebook, *packages, wanted, requirements, tell=steps.tell
+                    notebook, *packages, wanted, requirements, tell=steps.show_step
                 )
             )
         else:
             assert revisions is not None
-            found = of_revisions.bisect_revisions(notebook, *revisions, wanted, lock, steps.tell)
+            found = of_revisions.bisect_revisions(
+                notebook, *revisions, wanted, lock, steps.show_step
+            )
     click.echo(json_text(found.record()) if as_json else found.text())
     return 0
 

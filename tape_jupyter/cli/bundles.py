@@ -137,9 +137,9 @@ def export(  # noqa: PLR0913 - an option each
     )
     try:
         with StepProgress(quiet=as_json, lines=progress) as steps:
-            done = make(notebook, path, options, steps.tell)
+            done = make(notebook, path, options, steps.show_step)
             if pin is not None:
-                steps.tell("pinning the run in a test")
+                steps.show_step("pinning the run in a test")
                 regression_test.write_regression_test(notebook, pin)
     except NotExported as error:
         click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(
@@ -175,7 +175,7 @@ def _export_as(
             )
     try:
         with StepProgress(quiet=as_json) as steps:
-            done = export_calls(where, form, out=out, endpoint=endpoint, tell=steps.tell)
+            done = export_calls(where, form, out=out, endpoint=endpoint, tell=steps.show_step)
     except NotExported as error:
         click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(
             f"tape: {error}", err=True
@@ -207,7 +207,9 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
     from tape_jupyter.bundle import verify
 
     with StepProgress(quiet=as_json) as steps:
-        verdict = verify.verify_bundle(place, signature=signature, signers=signers, tell=steps.tell)
+        verdict = verify.verify_bundle(
+            place, signature=signature, signers=signers, tell=steps.show_step
+        )
     if as_json:
         click.echo(json_text(verdict.record()))
         return int(not verdict.good)
@@ -271,13 +273,13 @@ def open_(  # noqa: PLR0913 - an option each
         return replay_bundle.lab(place, wanted, as_json=as_json)
     with StepProgress(quiet=as_json) as steps:
         if as_json:
-            done = bundle_open.write_page_file(place, name, take, steps.tell)
+            done = bundle_open.write_page_file(place, name, take, steps.show_step)
         else:
             done = bundle_open.show_page(
                 place,
                 name,
                 take,
-                tell=steps.tell,
+                tell=steps.show_step,
                 say=lambda at: click.echo(f"{at}  (Ctrl-C ends)"),
             )
     click.echo(json_text(done.record()) if as_json else "\n".join(done.lines()))

@@ -131,7 +131,7 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
     from tape_jupyter.reports import gaps_html
 
     with StepProgress(quiet=as_json) as steps:
-        made = reports_gaps.report_gaps(reports_gaps.cassettes_below(where, name), steps.tell)
+        made = reports_gaps.report_gaps(reports_gaps.cassettes_below(where, name), steps.show_step)
     click.echo(json_text(made.record())) if as_json else gaps_html.print_it(made, whole=whole)
     return 2 if made.broken else 0
 
@@ -155,7 +155,9 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 
     with StepProgress(quiet=as_json) as steps:
         found = listing.list_cassettes(where, name)
-        done = [(path, prune.prune_cassette(path, dry=dry_run, tell=steps.tell)) for path in found]
+        done = [
+            (path, prune.prune_cassette(path, dry=dry_run, tell=steps.show_step)) for path in found
+        ]
     if as_json:
         click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
         return
@@ -262,13 +264,13 @@ def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
     path = listing.list_cassettes(a, name)[0]
     beside = listing.list_cassettes(Path(b), name)[0] if Path(b).exists() else None
     with StepProgress(quiet=as_json) as steps:
-        steps.tell("reading both")
+        steps.show_step("reading both")
         one, other = opened(path), opened(beside) if beside else takes.resolve_word(path, b)
         if as_json:
             found = differences.diff(one, other)
             told = json_text(takes.difference_records(one, other, found))
         else:
-            told, found = takes.compare_takes(one, other, steps.tell)
+            told, found = takes.compare_takes(one, other, steps.show_step)
     click.echo(told)
     return int(bool(found))
 
@@ -316,7 +318,7 @@ def merge(
 
     one, two = (listing.list_cassettes(each, name)[0] for each in (a, b))
     with StepProgress(quiet=as_json) as steps:
-        done = cassette_merge.merge_cassettes(one, two, output, prefer or "", steps.tell)
+        done = cassette_merge.merge_cassettes(one, two, output, prefer or "", steps.show_step)
     click.echo(json_text(done.record()) if as_json else cassette_merge.merge_text(done, one, two))
     return int(done.path is None)
 

@@ -127,7 +127,7 @@ class Progress:
         self._count = count
         self._status.update(Text(f"cell {number} of {count}: {title}"))
 
-    def tell(self, what: str, done: int = 0, total: int = 0) -> None:
+    def show_step(self, what: str, done: int = 0, total: int = 0) -> None:
         """A step that is no cell."""
         from rich.text import Text
 
@@ -149,7 +149,7 @@ class Progress:
     def spans(self, done: int, total: int) -> None:
         self._status.update(f"{done:,} of {total:,} spans")
 
-    def told(self, run: CellRun) -> None:
+    def print_cell(self, run: CellRun) -> None:
         if self._quiet:
             return
         from rich.text import Text
@@ -206,7 +206,7 @@ class StepProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def tell(self, what: str, done: int = 0, total: int = 0) -> None:
+    def show_step(self, what: str, done: int = 0, total: int = 0) -> None:
         """`what` is under way, `done` of `total` of it (0: nobody knows how many)."""
         from rich.markup import escape
 

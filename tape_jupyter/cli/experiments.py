@@ -83,9 +83,9 @@ def why(
     with StepProgress(quiet=as_json, lines=progress) as steps:
         cause = why(
             notebook, good, bad, check, name, **limits,
-            tried=lambda number, what, outcome: steps.tell(f"trial {number}: {what}: {outcome}"),
+            tried=lambda number, what, outcome: steps.show_step(f"trial {number}: {what}: {outcome}"),
         )  # fmt: skip
-    told = cause.shown() if progress else cause.record()
+    told = cause.build_view_record() if progress else cause.record()
     click.echo(json_text(told) if as_json else cause.text())
 
 

@@ -56,7 +56,7 @@ def import_(
     goal = paths.folder(out) / "main.tape.yaml" if out is not None else None
     try:
         with StepProgress(quiet=as_json, lines=progress) as steps:
-            done = assemble.import_trace(*places, form=form, cassette=goal, tell=steps.tell)
+            done = assemble.import_trace(*places, form=form, cassette=goal, tell=steps.show_step)
     except recognise.UnknownFormat as error:
         if as_json:  # a view's, which has no options
             raise

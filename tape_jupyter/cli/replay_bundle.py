@@ -41,7 +41,7 @@ def replay(
     with Progress(quiet=as_json, first="opening the bundle") as progress:
         asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
         heard = bundle_replay.BundleListener(
-            progress.tell, progress.starting, lambda cell: progress.told(cell.told()), asking
+            progress.show_step, progress.starting, lambda cell: progress.print_cell(cell.build_cell_run()), asking
         )  # fmt: skip
         run = bundle_replay.replay_bundle(place, wanted, heard)
     if page is not None:
@@ -61,7 +61,7 @@ def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
     with Progress(quiet=as_json, first="opening the bundle") as progress:
         asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
         laid = lab.unpack_bundle(
-            place, wanted, bundle_replay.BundleListener(progress.tell, answer=asking)
+            place, wanted, bundle_replay.BundleListener(progress.show_step, answer=asking)
         )
     if as_json:
         click.echo(json_text(laid.record()))

@@ -113,7 +113,7 @@ def _rerun_notebook(notebook: Path, done: object, *, as_json: bool) -> int:
     options = {"TAPE_OPTIONS": shlex.join(["--take", take, "--on-divergence", "live"])}
     with Progress(quiet=as_json) as progress:
         ran = headless.rerun_headless(
-            notebook, done.take.root, take, progress.starting, progress.told, env=options
+            notebook, done.take.root, take, progress.starting, progress.print_cell, env=options
         )
     if as_json:
         click.echo(json_text({"sent": True, **done.record(), "rerun": ran.record()}))

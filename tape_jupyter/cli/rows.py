@@ -58,8 +58,10 @@ def rows(
         click.echo(json_text(done.record()) if as_json else done.text())
         return
     with StepProgress(quiet=as_json or out is None) as steps:
-        found = door.rows(where, of, take, name, steps.tell)
-        written = door.write_rows(where, out, found, form, steps.tell) if out is not None else None
+        found = door.rows(where, of, take, name, steps.show_step)
+        written = (
+            door.write_rows(where, out, found, form, steps.show_step) if out is not None else None
+        )
     if written is not None:
         click.echo(json_text(written.record()) if as_json else written.text())
         return

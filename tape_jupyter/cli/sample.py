@@ -114,10 +114,11 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
     budget = Budget(max_cost, max_calls)
     with StepProgress(quiet=as_json) as steps:
         done = door.sample_answers(
-            ask, count, Check.of(check, notebook.parent), budget, calls=calls, before=tell_before, tell=steps.tell
+            ask, count, Check.parse(check, notebook.parent), budget,
+            calls=calls, before=tell_before, tell=steps.show_step,
         )  # fmt: skip
     click.echo(json_text(done.record()) if as_json else done.text())
-    return int(not done.whole)
+    return int(not done.is_complete)
 
 
 COMMANDS = (sample,)

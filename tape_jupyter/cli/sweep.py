@@ -110,10 +110,10 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
         page is not None, again, max_cost, max_calls,
     )  # fmt: skip
     with StepProgress(quiet=as_json, left=True) as steps, engine.workers_of(workers) as found:
-        steps.tell("looking for runs")
+        steps.show_step("looking for runs")
         over = places.found_places(wheres, [results, *filter(None, (out, junit, page))])
         door.require_trust(over, yes=yes)
-        done = door.sweep(over, tried, options, found, steps.tell)
+        done = door.sweep(over, tried, options, found, steps.show_step)
     if out is not None:
         _write_lines(out, report.sweep_lines(done))
     if junit is not None:

@@ -111,7 +111,9 @@ def write_override(root: Path, said: Mapping[str, Any], body: str = "") -> Overr
         raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
     answer, warnings = _build_answer(entry, ways[0], said)
     warnings += (*_warn_of_callers(book, entry), *_warn_of_earlier_turn(book, entry))
-    return OverriddenReply(book.put(entry, answer, said.get("take") or ""), entry, answer, warnings)
+    return OverriddenReply(
+        book.commit_reply(entry, answer, said.get("take") or ""), entry, answer, warnings
+    )
 
 
 def _warn_of_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
@@ -165,7 +167,7 @@ def _build_answer(
     problems = edits.problems_of(entry, edit)
     if wrong := next((each for each in problems if each["level"] == "error"), None):
         raise TapeUsageError(_format_problem(wrong))
-    return edits.made_of(entry, edit), tuple(map(_format_problem, problems))
+    return edits.apply_edit(entry, edit), tuple(map(_format_problem, problems))
 
 
 def _format_problem(problem: Mapping[str, str]) -> str:

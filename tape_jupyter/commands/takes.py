@@ -11,7 +11,7 @@ from typing import Any
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files, promotion, undo
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.reports import diff
 
@@ -22,7 +22,7 @@ def list_takes(cassette: Path) -> list[dict[str, Any]]:
     """Each take: what it is of, how many answers it overrides (by hand, live), its own calls; or
     why it is no good.
     """
-    return [_describe_take(cassette, path) for path in files.find_takes(cassette)]
+    return [_describe_take(cassette, path) for path in files.list_take_files(cassette)]
 
 
 def _describe_take(cassette: Path, path: Path) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _promote_take(cassette: Path, name: str) -> str:
 
 
 def compare_takes(
-    one: Cassette, other: Cassette, tell: Tell = nobody
+    one: Cassette, other: Cassette, tell: Tell = ignore_progress
 ) -> tuple[str, list[diff.CallDifference]]:
     found = diff.diff(one, other, tell)
     drift = [

@@ -19,7 +19,7 @@ class Listener:
         self._inside: set[int] = set()
         """Threads in which somebody is being told."""
 
-    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def handle_event(self, event: str, args: tuple[Any, ...]) -> None:
         """An event. Raises nothing, whatever `told` does."""
         if (thread := thread_number()) in self._inside:
             return

@@ -151,7 +151,7 @@ class Gate(Protocol):
     def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
         """Block this thread until then. `shown`: until what a function showed may be shown."""
 
-    async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
+    async def wait_async(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
         """The same, awaited."""
 
 
@@ -163,13 +163,13 @@ class Effects(Protocol):
 
     groups: Sequence[int]
 
-    def show(self, group: int) -> None:
+    def show_group(self, group: int) -> None:
         """Show what came together before the result."""
 
     def happen(self, step: int | None = None) -> None:
         """Do it again: all of it; of a generator, what belongs to the item of that number."""
 
-    def left(self) -> None:
+    def report_early_close(self) -> None:
         """A generator is closed before its end, where the recorded one then did something more."""
 
     def result(self, structure: Any) -> Any:
@@ -236,7 +236,7 @@ class Capture(Protocol):
     def stepped(self) -> None:
         """It yielded, ended or raised: what it did since belongs to that item."""
 
-    def shown(self, event: dict[str, Any]) -> None:
+    def record_output(self, event: dict[str, Any]) -> None:
         """The body of a taped function showed something, or told its framework
         (instrumentation/tools/output.py).
         """
@@ -255,11 +255,11 @@ class Tape(Protocol):
         its own task only.
         """
 
-    def hold(self, call: Request | FunctionCall) -> Hold | None:  # noqa: ARG002
+    def hold_call(self, call: Request | FunctionCall) -> Hold | None:  # noqa: ARG002
         """The call, where it is to wait for a person; None: ask `begin`."""
         return None
 
-    def wants(self) -> bool:
+    def may_decide(self) -> bool:
         """Whether an HTTP call that is made here is this tape's to decide on."""
         return True
 
@@ -275,7 +275,7 @@ class Tape(Protocol):
         """Whether all that is asked here is answered from the tape: no credential is of use."""
         return False
 
-    def stand_in(self, name: str, told: str) -> str | None:  # noqa: ARG002
+    def lend_placeholder(self, name: str, told: str) -> str | None:  # noqa: ARG002
         """A placeholder for a credential that is nowhere to be found; None: it fails as without
         us.
         """
@@ -305,7 +305,7 @@ class Tape(Protocol):
 class Hold(Protocol):
     """The decision is a person's (`%%tape step`): it is waited for, in this thread or task alone."""
 
-    async def arrive(self) -> Play | Capture | None:
+    async def wait_async(self) -> Play | Capture | None:
         """The decision. Raises TapeRefusal: the call was refused, or the cell is left."""
 
 

@@ -14,7 +14,7 @@ _OFTEN = 100
 _Item = TypeVar("_Item")
 
 
-def nobody(_what: str, _done: int, _total: int) -> None:
+def ignore_progress(_what: str, _done: int, _total: int) -> None:
     """Hears nothing."""
 
 

@@ -68,12 +68,12 @@ class Dialogue(Protocol):
     its n-th frame.
     """
 
-    def due(self) -> DueFrame | None:
+    def take_due_frame(self) -> DueFrame | None:
         """The next frame for the program, taken. None: there is none before the program says more,
         if ever.
         """
 
-    def said(self, frame: WebSocketFrame) -> None:
+    def receive_frame(self, frame: WebSocketFrame) -> None:
         """The program sends this. Raises TapeRefusal where the recorded program said no such thing."""
 
     def patience(self) -> float:

@@ -208,7 +208,7 @@ class Differing:
         taints.used.clear()
         self._newest = taints
 
-    def seen_in(self, entries: Iterable[int]) -> set[int]:
+    def find_contributors(self, entries: Iterable[int]) -> set[int]:
         """`entries`, and those of which something may be seen there, or is left at the end."""
         todo, found = [*entries, *self._newest.writers()], set[int]()
         while todo:

@@ -32,14 +32,14 @@ def is_shells(name: str) -> bool:
 
 
 class Bindings:
-    """What `look` was last told of one namespace."""
+    """What `read_changes` was last told of one namespace."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
         self._names: list[Any] = []
         self._ids: list[int] = []
 
-    def look(self) -> tuple[dict[Any, Any], list[Any]]:
+    def read_changes(self) -> tuple[dict[Any, Any], list[Any]]:
         """(names bound since the last look, with their values; names that are gone).
 
         A new value may have got the id of one that is gone: then only the text of the cell tells of

@@ -150,7 +150,7 @@ def _trace_newest(history: History, lines: Lines) -> tuple[dict[int, tuple[str, 
         return found, differing
     last = {entry.index for entry in history.latest().values()}
     counts = traced(history, {index: lines[index] for index in newest})[0].keys() | last
-    seen = differing.seen_in(counts & found.keys())
+    seen = differing.find_contributors(counts & found.keys())
     return {index: told for index, told in found.items() if index in seen}, differing
 
 
@@ -175,7 +175,9 @@ def _restore_inputs(draft: _Draft, entry: Execution) -> None:
 
 def _add_makers(draft: _Draft, thing: str, version: int, user: Execution, lost: str) -> None:
     chain = [index for index in draft.versions.changers(thing) if index <= version]
-    made = next((index for index in reversed(chain) if draft.versions.makes(thing, index)), None)
+    made = next(
+        (index for index in reversed(chain) if draft.versions.is_new_value(thing, index)), None
+    )
     if made is None:
         draft.hermetic.append(lost)
         return
@@ -187,11 +189,11 @@ def _add_makers(draft: _Draft, thing: str, version: int, user: Execution, lost: 
 
 def _repeat_changes(draft: _Draft, entry: Execution) -> None:
     """Who changed in place what the entry makes or changes, must change it again."""
-    for thing in draft.versions.of(entry.index):
+    for thing in draft.versions.list_changes(entry.index):
         index = draft.versions.next(
             thing, entry.index
         )  # who comes after that is added for it in turn
-        if index is not None and not draft.versions.makes(thing, index):
+        if index is not None and not draft.versions.is_new_value(thing, index):
             depends = draft.roles[entry.index] != "restores" and _may_differ(
                 draft, entry.index, thing
             )

@@ -16,7 +16,7 @@ from tape_jupyter.core.notebook_text import code_cells
 from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, History, Step
 from tape_jupyter.dataflow.plan import Plan
 from tape_jupyter.dataflow.plan import plan_rerun as planned
-from tape_jupyter.dataflow.static.names import Statement, cell_names, transform, words_in
+from tape_jupyter.dataflow.static.names import Statement, cell_names, find_identifiers, transform
 from tape_jupyter.errors import TapeUsageError
 
 _FILE_WORDS = frozenset({
@@ -77,7 +77,7 @@ def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
         found = cell_names(transform(source))
         if found.broken:
             entry.notes = ("is no Python: what it reads is not known",)
-            entry.steps = (Step(1, reads=frozenset({EVERYTHING, *words_in(source)})),)
+            entry.steps = (Step(1, reads=frozenset({EVERYTHING, *find_identifiers(source)})),)
         else:
             made = _find_magic_names(source)
             steps = [known.step(statement, number) for statement in found.statements]
@@ -96,7 +96,7 @@ def _find_magic_names(source: str) -> frozenset[str]:
         for line in source.splitlines()
         if line.lstrip().startswith("%") and "%tape" not in line
     ]
-    return frozenset(word for line in lines for word in words_in(line.partition(" ")[2]))
+    return frozenset(word for line in lines for word in find_identifiers(line.partition(" ")[2]))
 
 
 class _Known:
@@ -124,7 +124,7 @@ class _Known:
         if used.dynamic or _NAMESPACE & code.reads:
             reads.add(EVERYTHING)
         for magic in used.magics:
-            reads |= words_in(f"{magic.line} {magic.body}")
+            reads |= find_identifiers(f"{magic.line} {magic.body}")
         if _FILE_WORDS & code.words or any(magic.name in _FILE_MAGICS for magic in used.magics):
             reads.add(FILES)
             weak.add(FILES)

@@ -47,7 +47,7 @@ class Breaks:
     _tests: list[Test] = field(default_factory=list)
 
     @classmethod
-    def of(cls, words: Iterable[str], *, conditions: bool = True) -> Breaks:
+    def parse(cls, words: Iterable[str], *, conditions: bool = True) -> Breaks:
         """Raises TapeUsageError for what is no breakpoint; without `conditions` also for a
         condition.
         """
@@ -58,7 +58,7 @@ class Breaks:
     def __bool__(self) -> bool:
         return bool(self.words)
 
-    def at(self, site: CallSite, nth: int, strand: str) -> bool:
+    def is_met(self, site: CallSite, nth: int, strand: str) -> bool:
         """Whether a breakpoint is met. One whose condition raises is met, and says so once."""
         return any(test(site, nth, strand) for test in self._tests)
 

@@ -93,7 +93,7 @@ class Machine:
 
     # ------------------------------------------------------------ calls
 
-    def arrive(self, lineage: str, site: CallSite, name: str = "") -> ParkedStrand:
+    def register_call(self, lineage: str, site: CallSite, name: str = "") -> ParkedStrand:
         """A strand is about to make a call. The caller asks `stays` next: whether it parks there."""
         strand = self._choose_strand_name(lineage)
         self._counts[strand] = self._counts.get(strand, 0) + 1
@@ -133,7 +133,7 @@ class Machine:
         how = self._until.get(at.strand, self._default)
         if how == "each":
             return True
-        if self.breaks.at(at.site, at.nth, at.strand):
+        if self.breaks.is_met(at.site, at.nth, at.strand):
             return True
         return how in KINDS and at.site.kind == how
 
@@ -199,7 +199,7 @@ class Machine:
         if self.strands.pop(strand, None) is not None:
             self._note_change()
 
-    def go_on(self) -> list[str]:
+    def release_all(self) -> list[str]:
         """Everybody goes on, to the next breakpoint; the strands that stood at a call."""
         self._default, self._goal = "breaks", None
         self._until.clear()
@@ -209,7 +209,7 @@ class Machine:
         self._until.clear()
         return gone
 
-    def to(self, *, place: str = "", span: str = "") -> Rewind | list[str]:
+    def run_to_call(self, *, place: str = "", span: str = "") -> Rewind | list[str]:
         """Run to a call, later (who goes on now) or earlier (the cell is run again). Raises
         TapeUsageError.
         """
@@ -278,7 +278,7 @@ class Machine:
         self.strands.clear()
         self._note_change()
 
-    def say(self, note: str) -> None:
+    def set_note(self, note: str) -> None:
         self.note = note
         self._note_change()
 

@@ -59,9 +59,9 @@ class NamespaceSnapshot:
     @property
     def lost(self) -> list[str]:
         """The names whose values cannot be put back."""
-        return sorted(name for name, memento in self._held.items() if not memento.whole)
+        return sorted(name for name, memento in self._held.items() if not memento.is_complete)
 
-    def put(self) -> list[str]:
+    def restore(self) -> list[str]:
         """Make everything as it was; the files that could not be put back. Called while no code of
         the cell runs.
         """
@@ -69,7 +69,7 @@ class NamespaceSnapshot:
         self._put_names()
         for memento in self._held.values():
             if memento.possible():
-                memento.put()
+                memento.restore()
         for name, was in self._modules.items():
             if name in sys.modules and (change := ambient.module_changes(name, was)) is not None:
                 ambient.restore_part(f"{ambient.MODULE}{name}", change.before)

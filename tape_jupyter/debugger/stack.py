@@ -216,7 +216,7 @@ def frame_variables(frame: types.FrameType, scrub: Scrub = str) -> dict[str, Any
     """The local variables of a frame (of a cell's own: the notebook's), as protocol.ts'
     StepVariables.
     """
-    held = {name: value for name, value in list(frame.f_locals.items()) if is_shown(name)}
+    held = {name: value for name, value in list(frame.f_locals.items()) if is_visible_name(name)}
     told = [
         describe_variable(name, held[name], scrub)
         for name in itertools.islice(held, MOST_VARIABLES)
@@ -224,7 +224,7 @@ def frame_variables(frame: types.FrameType, scrub: Scrub = str) -> dict[str, Any
     return {"variables": told, "total": len(held)}
 
 
-def is_shown(name: str) -> bool:
+def is_visible_name(name: str) -> bool:
     return not name.startswith(("_", "@")) and name not in _ALWAYS_LEFT_OUT and name.isidentifier()
 
 
@@ -258,7 +258,7 @@ def namespace_texts(namespace: Mapping[str, Any], scrub: Scrub = str) -> dict[st
         (name, value)
         for name, value in list(namespace.items())
         if isinstance(name, str)
-        and is_shown(name)
+        and is_visible_name(name)
         and not isinstance(value, types.ModuleType | types.FunctionType | type)
     ]
     return {name: describe_variable(name, value, scrub)["text"] for name, value in held}

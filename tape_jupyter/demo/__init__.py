@@ -30,7 +30,9 @@ def main(*, live: bool = False, keep: Path | None = None, as_json: bool = False)
         show = acts.run_demo(Path(folder), f"demo-key-{secrets.token_hex(12)}", stage, live=live)
         stage.figures(show)
         if keep is not None:
-            stage.say("", f"Kept: {keep}/support.ipynb; its cassette holds the edited reply.")
+            stage.print_lines(
+                "", f"Kept: {keep}/support.ipynb; its cassette holds the edited reply."
+            )
     if as_json:
         print(screen.demo_json(show))  # noqa: T201  # printing is its job
     return 1 if show.wrong() else 0

@@ -31,7 +31,7 @@ class Stage(Audience, Protocol):
     def act(self, title: str, *lines: str) -> None: ...
     def waiting(self, what: str) -> None: ...
     def came_out(self, columns: Mapping[str, Mapping[str, str]]) -> None: ...
-    def say(self, *lines: str) -> None: ...
+    def print_lines(self, *lines: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _run_edit_act(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun
         f"  + {texts.EDITED}",
     )
     ran = runs.replay_demo(notebook, port, stage)
-    stage.say(
+    stage.print_lines(
         "The stream was cut into events anew, and the SDK read it. Had the edited reply been part of a later request,",
         "that request would be a new one: replay stops there with a miss, as in the next act.",
     )

@@ -27,7 +27,7 @@ class Audience(Protocol):
     """Who is told how a run gets on."""
 
     def starting(self, number: int, count: int, title: str) -> None: ...
-    def ran(self, run: CellRun) -> None: ...
+    def print_cell(self, run: CellRun) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _run_worker(
                     reached = int(told["count"])
                 else:
                     cells.append(CellRun(**{**told, "said": tuple(told["said"])}))
-                    audience.ran(cells[-1])
+                    audience.print_cell(cells[-1])
         errors.seek(0)
         if process.returncode:
             raise TapeUsageError(f"the notebook could not be run: {errors.read().strip()[-2000:]}")

@@ -48,10 +48,10 @@ class Screen:
     def act(self, title: str, *lines: str) -> None:
         self._acts += 1
         self._console.print(f"\n{self._acts}. {title}", style="bold")
-        self.say(*lines)
+        self.print_lines(*lines)
         self.waiting("starting a kernel")
 
-    def say(self, *lines: str) -> None:
+    def print_lines(self, *lines: str) -> None:
         for line in lines:
             self._console.print(f"   {line}", style=_choose_colour(line), soft_wrap=True)
 
@@ -65,7 +65,7 @@ class Screen:
         self._count = count
         self.waiting(f"cell {number} of {count}: {title.lstrip('# ')}")
 
-    def ran(self, run: CellRun) -> None:
+    def print_cell(self, run: CellRun) -> None:
         from rich.text import Text
 
         line = Text(f"   [{run.number}/{self._count}] ").append(

@@ -53,7 +53,7 @@ def starting(number: int, count: int, title: str) -> None:
     tell_event("starting", number=number, count=count, title=title)
 
 
-def ran(run: headless_run.CellRun) -> None:
+def send_cell(run: headless_run.CellRun) -> None:
     tell_event("ran", **run.record())
 
 
@@ -67,10 +67,10 @@ def main() -> None:
     if options.cut:
         loopback_up()
     if options.mode == "record":
-        headless_run.record_notebook(options.notebook, starting, ran)
+        headless_run.record_notebook(options.notebook, starting, send_cell)
         return
     with Tripwire(options.port) as wire:
-        headless_run.replay_notebook(options.notebook, starting, ran)
+        headless_run.replay_notebook(options.notebook, starting, send_cell)
     tell_event("reached", count=wire.count)
 
 

@@ -73,7 +73,7 @@ class ClockBase:
 
 
 class TapeClock:
-    """See the module. `notes` while recording, `readings` in replay (neither: `holds` is false,
+    """See the module. `notes` while recording, `readings` in replay (neither: `is_active` is false,
     reads are real).
 
     `threads` are those that code of the cell may run in, `starting` what is starting one
@@ -126,7 +126,7 @@ class TapeClock:
         return self.order is None
 
     @property
-    def holds(self) -> bool:
+    def is_active(self) -> bool:
         """Whether reads of user code concern the tape."""
         return not self.closed and (self.notes is not None or self._readings is not None)
 
@@ -232,7 +232,7 @@ class TapeClock:
         with self._lock:
             if self.closed:
                 return True
-            if self.jumps and self.is_alone():
+            if self.jumps and self.is_only_thread():
                 self._schedule.advance(when)
                 return True
             arrived = Signal()
@@ -245,7 +245,7 @@ class TapeClock:
             due.gone = True
         return due.quiet
 
-    async def arrive(
+    async def wait_async(
         self, when: int, limit: float, order: Order | None = None, number: int | None = None
     ) -> bool:
         """The same, awaited."""
@@ -272,7 +272,7 @@ class TapeClock:
             when, limit, _do_nothing, order, number=number, together=together, since=since
         )
 
-    def put(
+    def add_timer(
         self,
         when: int,
         limit: float,
@@ -309,11 +309,11 @@ class TapeClock:
 
     def _add_deadline(self, due: Deadline) -> Deadline:
         self._schedule.add(due)
-        if not (self.jumps and self.is_alone()):
+        if not (self.jumps and self.is_only_thread()):
             self._start_pump()
         return due
 
-    def is_alone(self) -> bool:
+    def is_only_thread(self) -> bool:
         """Whether this thread is the only one of the cell that lives."""
         with self._mutex:
             self._forget_ended_threads()
@@ -392,7 +392,7 @@ class TapeClock:
         with self._lock:
             if self.closed or not self.jumps or self._schedule.first() is None:
                 return False
-            if not (self.is_alone() and self._quiet.no_files_more(thread_number(), selector)):
+            if not (self.is_only_thread() and self._quiet.no_files_more(thread_number(), selector)):
                 self._start_pump()
                 return False
             due = self._schedule.release(quiet=True, real=0.0)
@@ -443,16 +443,16 @@ class TapeClock:
 
     # ------------------------------------------------------------ while a person thinks
 
-    def hold(self) -> None:
+    def pause_deadlines(self) -> None:
         """A call of the cell waits for a person: what waits on the tape's time now waits on until
-        `go_on`.
+        `resume_deadlines`.
 
         What is put on the heap meanwhile is not held: somebody else's strand may go on.
         """
         with self._lock:
             self._held += [(due, monotonic()) for due in self._schedule.drain()]
 
-    def go_on(self) -> None:
+    def resume_deadlines(self) -> None:
         """Nobody waits for a person any more. Real limits are later by the time that passed."""
         with self._lock:
             held, self._held = self._held, []

@@ -45,9 +45,9 @@ class ReplyGate:
             self._clock.wait(*until)
             self._require_open()
 
-    async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002
+    async def wait_async(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:  # noqa: ARG002
         if (until := self._find_deadline(seconds, last=last)) is not None:
-            await self._clock.arrive(*until)
+            await self._clock.wait_async(*until)
             self._require_open()
 
     def _find_deadline(self, seconds: float, *, last: bool) -> tuple[int, float, Order] | None:
@@ -103,15 +103,15 @@ class NumberedGate(ReplyGate):
             quiet = self._clock.wait(when, limit, None, number)
         self._pass_part(number, quiet=quiet)
 
-    async def arrive(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
+    async def wait_async(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
         when, limit, number = self._place_part(seconds, last=last, shown=shown)
         quiet = True
         if number is None:
-            await self._clock.arrive(when, limit)
+            await self._clock.wait_async(when, limit)
         elif self._sequence.follows(number):
             self._clock.reach(when)
         else:
-            quiet = await self._clock.arrive(when, limit, None, number)
+            quiet = await self._clock.wait_async(when, limit, None, number)
         self._pass_part(number, quiet=quiet)
 
     def _place_part(

@@ -172,7 +172,7 @@ class Turns:
         """
         return self._take_turn_while_patient((_WOKEN, ticket), HOLD)
 
-    def go_on(self) -> bool:
+    def resume_thread(self) -> bool:
         """The same for a thread that got a reply."""
         return self._take_turn((_GOES_ON, next(self._tickets)), HOLD)
 
@@ -300,7 +300,7 @@ class Handovers:
         long. Where it is the thread of an event loop (a notebook's cell is run by one), what came
         was waited for there, too, and not by a task.
         """
-        return self._turns.go_on()
+        return self._turns.resume_thread()
 
     def began(self, strand: str) -> None:
         """A thread begins its work while others compute."""
@@ -315,7 +315,7 @@ class Handovers:
         if not self.is_busy(strand):
             return None
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.hold(partial(_resolve_future, future))
+        self.call_when_idle(partial(_resolve_future, future))
         return future
 
     def is_busy(self, strand: str) -> bool:
@@ -341,7 +341,7 @@ class Handovers:
         state = self._find_running_loop()
         return state is not None and bool(getattr(state.loop, "_ready", ()))
 
-    def hold(self, go: Callable[[bool], bool]) -> None:
+    def call_when_idle(self, go: Callable[[bool], bool]) -> None:
         """Have `go(True)` called when the loop that runs here is idle, `go(False)` where it never
         is; it gives whether anybody still wanted it.
         """

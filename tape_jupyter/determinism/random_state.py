@@ -55,7 +55,7 @@ class Generator:
     set: Callable[[Raw], Any]
     begin: Callable[[bytes], Any] = bytes
 
-    def put(self, state: GeneratorState) -> None:
+    def restore_state(self, state: GeneratorState) -> None:
         """Let it stand there. Raises ValueError, TypeError or KeyError where this is no state of
         its kind.
         """
@@ -66,7 +66,7 @@ Random: type[random.Random] = type(random._inst)  # noqa: SLF001
 """Python's own, whatever a program has put in its place."""
 
 
-def standing() -> list[Generator]:
+def list_generators() -> list[Generator]:
     """The process's own generators: `random`, and those of numpy and torch where they are imported."""
     found = [Generator("random", random.getstate, random.setstate, random.seed)]
     if (module := sys.modules.get("numpy.random")) is not None and hasattr(module, "set_state"):

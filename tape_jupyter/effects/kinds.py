@@ -55,7 +55,7 @@ MISSING = object()
 class Kind(Protocol):
     """How objects of some types are handled."""
 
-    def look(self, value: Any) -> Any:
+    def copy_state(self, value: Any) -> Any:
         """What the object holds, as a copy that later changes do not touch."""
 
     def same(self, before: Any, now: Any) -> bool:
@@ -90,7 +90,7 @@ def _has_same_mapping(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool
 class SequenceKind:
     """list, deque and what is derived of them."""
 
-    def look(self, value: Any) -> list[Any]:
+    def copy_state(self, value: Any) -> list[Any]:
         return list(base_of(type(value)).__iter__(value))
 
     same = staticmethod(_has_same_items)
@@ -117,7 +117,7 @@ def base_of(kind: type) -> Any:
 class Tuple(SequenceKind):
     """What holds others and never changes."""
 
-    def look(self, value: Any) -> list[Any]:
+    def copy_state(self, value: Any) -> list[Any]:
         return list(tuple.__iter__(value))
 
     def same(self, _before: Any, _now: Any) -> bool:
@@ -127,7 +127,7 @@ class Tuple(SequenceKind):
 class MappingKind:
     """dict and what is derived of it."""
 
-    def look(self, value: Any) -> dict[Any, Any]:
+    def copy_state(self, value: Any) -> dict[Any, Any]:
         if isinstance(value, OrderedDict):  # its order is not that of the dict inside of it
             return {key: dict.__getitem__(value, key) for key in list(OrderedDict.__iter__(value))}
         if isinstance(value, (weakref.WeakValueDictionary, weakref.WeakKeyDictionary)):
@@ -147,7 +147,7 @@ class MappingKind:
 class SetKind:
     """set and what is derived of it."""
 
-    def look(self, value: Any) -> set[Any]:
+    def copy_state(self, value: Any) -> set[Any]:
         return set(base_of(type(value)).__iter__(value))
 
     def same(self, before: set[Any], now: set[Any]) -> bool:
@@ -164,7 +164,7 @@ class Attributes:
     it is of.
     """
 
-    def look(self, value: Any) -> dict[str, Any]:
+    def copy_state(self, value: Any) -> dict[str, Any]:
         held, kind = state_of(value), type(value)
         if not is_library_class(kind):
             held["__class__"] = kind
@@ -181,8 +181,8 @@ class Attributes:
 class NamesKind(Attributes):
     """Variables, a function's closure, the environment (scope.py)."""
 
-    def look(self, value: Any) -> dict[str, Any]:
-        held: dict[str, Any] = value.look()
+    def copy_state(self, value: Any) -> dict[str, Any]:
+        held: dict[str, Any] = value.copy_state()
         return held
 
     def same(
@@ -198,7 +198,7 @@ class CodeHolder(NamesKind):
     functions in it only the user's count, and which they are: libraries set others when they please.
     """
 
-    def look(self, value: Any) -> dict[str, Any]:
+    def copy_state(self, value: Any) -> dict[str, Any]:
         held = {
             n: v
             for n, v in vars(value).items()
@@ -219,7 +219,7 @@ CLASS_PARTS = ("__bases__", "__name__", "__doc__")
 class WrapperKind(Attributes):
     """A library's function around one of the user's: its attributes."""
 
-    def look(self, value: FunctionType) -> dict[str, Any]:
+    def copy_state(self, value: FunctionType) -> dict[str, Any]:
         return {n: v for n, v in vars(value).items() if not n.startswith("__")}
 
 
@@ -228,9 +228,13 @@ class FunctionKind(WrapperKind):
     its code.
     """
 
-    def look(self, value: FunctionType) -> dict[str, Any]:
+    def copy_state(self, value: FunctionType) -> dict[str, Any]:
         code = {"__code__": own_code(value).__code__}
-        return super().look(value) | {name: getattr(value, name) for name in FUNCTION_PARTS} | code
+        return (
+            super().copy_state(value)
+            | {name: getattr(value, name) for name in FUNCTION_PARTS}
+            | code
+        )
 
 
 FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__", "__name__")
@@ -247,14 +251,14 @@ def own_code(function: FunctionType) -> FunctionType:
 class HandlerKind(Attributes):
     """A handler of `logging`: what it lets through, and how."""
 
-    def look(self, value: Any) -> dict[str, Any]:
+    def copy_state(self, value: Any) -> dict[str, Any]:
         return {n: v for n, v in vars(value).items() if n in ("level", "filters", "formatter")}
 
 
 class TraitsKind(Attributes):
     """A widget: what it shows."""
 
-    def look(self, value: Any) -> dict[str, Any]:
+    def copy_state(self, value: Any) -> dict[str, Any]:
         held = vars(value)["_trait_values"]
         return {n: v for n, v in held.items() if not n.startswith("_") and n not in _PLUMBING}
 
@@ -265,7 +269,7 @@ _PLUMBING = frozenset({"comm", "keys", "layout", "style", "log", "tooltip", "tab
 class ContextVariable:
     """A context variable of the program's: its value here."""
 
-    def look(self, value: ContextVar[Any]) -> dict[str, Any]:
+    def copy_state(self, value: ContextVar[Any]) -> dict[str, Any]:
         found = value.get(MISSING)
         return {} if found is MISSING else {"value": found}
 
@@ -288,7 +292,7 @@ class WholeKind:
         put: Callable[[Any, Any], None],
         read: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.look, self.put, self.read = digest, put, read or (lambda value: value)
+        self.copy_state, self.put, self.read = digest, put, read or (lambda value: value)
 
     def same(self, before: Any, now: Any) -> bool:
         return bool(before == now)

@@ -37,9 +37,9 @@ from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.paths import (
     SUSPENDED,
     Step,
+    format_path,
     handed,
     handed_on,
-    spoken,
     step_text,
     suspended_frame,
 )
@@ -187,15 +187,15 @@ class Snapshot:
 
     def _open_node(self, node: ReachedObject, kind: Kind) -> None:
         try:
-            known = self._find_known_look(node.value)
-            node.look = kind.look(node.value) if known is None else known
+            known = self._find_known_state(node.value)
+            node.look = kind.copy_state(node.value) if known is None else known
         except Exception as error:  # the object's own code
             node.kind = None
             self._unseen.append(_explain_unseen(node, error))
             return
         self._waiting += [(inner, node, step) for step, inner in self._list_inside(node, kind)]
 
-    def _find_known_look(self, value: Any) -> Any:
+    def _find_known_state(self, value: Any) -> Any:
         """How an object looked to a body that runs beside this one; None where none knows it."""
         for other in self._others:
             node = other._nodes.get(id(value))  # noqa: SLF001 - its own kind
@@ -293,7 +293,7 @@ class Snapshot:
                 variables, None, ("root", self._scope.root_of(namespace)), kinds.NAMES_KIND, {}
             )
             self._nodes[id(variables)] = node
-        known, now = self._find_known_look(variables) or {}, variables.look()
+        known, now = self._find_known_state(variables) or {}, variables.copy_state()
         for name in sorted(named - node.look.keys(), reverse=True):
             value = node.look[name] = known.get(name, now[name])
             if type(value) not in SCALARS:
@@ -352,11 +352,11 @@ class Snapshot:
             return None  # no code within reach writes into it: it need not be read
         assert node.kind is not None
         if isinstance(node.value, ReachedVariables):
-            now = node.value.look()
+            now = node.value.copy_state()
             if id(node.value) in self._whole:
                 return now
             return {name: now[name] for name in node.look}
-        return node.kind.look(node.value)
+        return node.kind.copy_state(node.value)
 
     def files(self) -> list[str]:
         """The files that databases and open files within reach may write to unseen."""
@@ -571,7 +571,7 @@ def _count_bytes(value: Any) -> int:
 def _describe_node(node: ReachedObject) -> str:
     """What a person calls it: `todo`, `self.items`, `count`; `a Person in team.people`."""
     try:
-        return spoken(node.path())
+        return format_path(node.path())
     except LookupError:
         above = "" if node.above is None else f" in {_describe_node(node.above)}"
         return f"a {shown_type(type(node.value))}{above}"
@@ -631,7 +631,7 @@ class _Writer:
     ) -> tuple[bool, Any]:
         done, structure = self._walk.attempt(value, at)
         if not done and not quiet:
-            found.lost.append(f"{spoken(path)}: {structure}"[:400])
+            found.lost.append(f"{format_path(path)}: {structure}"[:400])
         return done, structure
 
     def _write_whole(
@@ -647,14 +647,14 @@ class _Writer:
         except Exception as why:
             found.lost.append(f"{self._name_object(node, path)}: {why}"[:400])
             return {}
-        done, structure = self._walk.whole(now, (at, "whole"))
+        done, structure = self._walk.attempt_contents(now, (at, "whole"))
         if not done:
             found.lost.append(f"{self._name_object(node, path)}: {structure}"[:400])
         return {"whole": structure} if done else {}
 
     def _name_object(self, node: ReachedObject, path: str) -> str:
         """What a person calls it, with the notebook's own names for it: `fig (ax.figure)`."""
-        said = spoken(path)
+        said = format_path(path)
         names = [name for name, each in list(self._variables.items()) if each is node.value]
         own = [name for name in names if name != said and not name.startswith("_")]
         return f"{', '.join(own)} ({said})" if own else said

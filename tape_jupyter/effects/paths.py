@@ -166,7 +166,7 @@ def step_text(step: Step) -> str:
     return {"name": f" {key}", "attribute": f".{key}", "nth": f"{{{key}}}", "context": "()"}[sort]
 
 
-def spoken(path: str) -> str:
+def format_path(path: str) -> str:
     """A path as a person would say it: `todo`, `self.items`."""
     argument = re.match(r'argument\["(\w+)"\]', path)
     if argument:

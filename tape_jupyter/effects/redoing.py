@@ -9,7 +9,7 @@ from typing import Any
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import kind_of_type
-from tape_jupyter.effects.paths import follow_path, spoken
+from tape_jupyter.effects.paths import follow_path, format_path
 from tape_jupyter.effects.scope import (
     ClosureCells,
     Environment,
@@ -51,7 +51,7 @@ class Redo:
 
     def _require_standing(self, path: str) -> Any:
         if path not in self._found:
-            raise CassetteError(f"there is no {spoken(path)} here")
+            raise CassetteError(f"there is no {format_path(path)} here")
         return self._found[path]
 
     def place(self, place: str) -> Any:
@@ -83,7 +83,7 @@ class Redo:
             try:
                 self._apply_change(self._require_standing(path), change, (None, number))
             except Exception as why:
-                self.problems.append(f"{spoken(path)}: {why}"[:300])
+                self.problems.append(f"{format_path(path)}: {why}"[:300])
 
     def run_handlers(self) -> None:
         """Of the changes only those of which handlers loggers have: records go to them meanwhile."""
@@ -94,7 +94,7 @@ class Redo:
 
     def _apply_change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         if "whole" in change:
-            self._put_whole(live, self._walk.thaw(change["whole"], (at, "whole")))
+            self._replace_contents(live, self._walk.thaw(change["whole"], (at, "whole")))
         elif "splice" in change:
             self._splice_items(live, change, at)
         elif "attributes" in change or not isinstance(
@@ -110,7 +110,7 @@ class Redo:
                 live, self._walk.thaw(change.get("discard", []), (at, "discard"))
             )
 
-    def _put_whole(self, live: Any, wanted: Any) -> None:
+    def _replace_contents(self, live: Any, wanted: Any) -> None:
         kind = kind_of_type(type(live))
         if not isinstance(kind, kinds.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
@@ -123,7 +123,7 @@ class Redo:
         head, tail = need(change["splice"], list, at)
         length = need(change["of"], int, at)
         items = self._walk.thaw(change["put"], (at, "put"))
-        now = kinds.SEQUENCE.look(live)
+        now = kinds.SEQUENCE.copy_state(live)
         if (
             len(now) != length
             and len(now) == head + len(items) + tail

@@ -140,7 +140,7 @@ class ReachedVariables:
         self.names: set[str] = set()
         self.whole = False
 
-    def look(self) -> dict[str, Any]:
+    def copy_state(self) -> dict[str, Any]:
         """The values that are there now, ABSENT for a name without one."""
         namespace = self.namespace
         names = self.names | self.users() if self.whole else self.names
@@ -169,7 +169,7 @@ class ClosureCells:
             zip(function.__code__.co_freevars, self.closure, strict=False)
         )
 
-    def look(self) -> dict[str, Any]:
+    def copy_state(self) -> dict[str, Any]:
         found = {}
         for name, cell in self.cells.items():
             try:
@@ -179,7 +179,7 @@ class ClosureCells:
         return found
 
     def get(self, name: str) -> Any:
-        return self.look()[name]
+        return self.copy_state()[name]
 
     def set(self, name: str, value: Any) -> None:
         self.cells[name].cell_contents = value
@@ -200,7 +200,7 @@ class Environment:
 
     _seen: tuple[Any, dict[str, Any]] = (None, {})
 
-    def look(self) -> dict[str, Any]:
+    def copy_state(self) -> dict[str, Any]:
         raw = getattr(
             os.environ, "_data", None
         )  # compared as it is: decoding every name costs more than most tools

@@ -32,7 +32,7 @@ class Writing(Freezer):
         self._standing = standing
         self._itself: Any = None
 
-    def whole(self, value: Any, at: At) -> tuple[bool, Any]:
+    def attempt_contents(self, value: Any, at: At) -> tuple[bool, Any]:
         """`attempt` for an object that stands in the program, written as what it is now."""
         self._itself = value
         return self.attempt(value, at)

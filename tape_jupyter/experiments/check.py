@@ -40,7 +40,7 @@ class Check:
     file: str = ""
 
     @classmethod
-    def of(cls, text: str, folder: Path | None = None) -> Check:
+    def parse(cls, text: str, folder: Path | None = None) -> Check:
         """The check that these words say. `folder`: where a pytest file may lie; None where runs are
         in kernels, which no pytest file is run in. Raises TapeUsageError for what is none.
         """

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 from tape_jupyter.bundle.environment import install, own_wheel
 from tape_jupyter.bundle.environment.index import cache
 from tape_jupyter.bundle.environment.requirements import OURS
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, TapeUsageError
 
 _DONE, _ODD = "made.txt", "odd.txt"
@@ -61,7 +61,7 @@ def _read_name(pin: str) -> str:
     return canonicalize_name(re.split(r"[=<>!~\[; ]", pin, maxsplit=1)[0])
 
 
-def make_environment(pins: Sequence[str], tell: Tell = nobody) -> Path:
+def make_environment(pins: Sequence[str], tell: Tell = ignore_progress) -> Path:
     """The python of an environment with just these packages, ourselves, and of what a kernel needs
     what is not among them. It is kept in the user's cache folder by what is in it, and made once.
     Raises BundleError where it cannot be made, or where its packages do not go together.
@@ -81,7 +81,7 @@ def make_environment(pins: Sequence[str], tell: Tell = nobody) -> Path:
         try:
             with tempfile.TemporaryDirectory(prefix="tape-venv-") as folder:
                 where = Path(folder)
-                python = making.make(place, lambda _line: None)
+                python = making.make_environment(place, lambda _line: None)
                 (where / name).write_bytes(wheel)
                 making.install(python, [lines], [where / name], where, lambda _line: None)
         except BaseException:
@@ -96,7 +96,7 @@ def make_environment(pins: Sequence[str], tell: Tell = nobody) -> Path:
 
 def _find_conflicts(python: Path) -> str:
     """What of an environment does not go together; "" where all does, or nobody can tell."""
-    uv = install.uv_of(os.environ)
+    uv = install.locate_uv(os.environ)
     if not uv:
         return ""
     line = [uv, "pip", "check", "--no-config", "--python", str(python)]
@@ -131,7 +131,7 @@ def resolved(requirements: Sequence[str], before: str = "") -> list[str]:
     before a date (`2026-10-01`). Raises BundleError where there is no such set, TapeUsageError
     without uv.
     """
-    uv = install.uv_of(os.environ)
+    uv = install.locate_uv(os.environ)
     if not uv:
         raise TapeUsageError(
             "packages are resolved by uv, which is not installed here: pip install uv"

@@ -57,7 +57,7 @@ def why(
     on_divergence, budget = require_limits(limits)
     path = Path(notebook).resolve()
     saved = saved_cells(path)
-    asked = Check.of(check, path.parent)
+    asked = Check.parse(check, path.parent)
     asked.require(len(saved))
     roots = listing.list_cassettes(path, name)
     ours, theirs = side(roots, bad), side(roots, good)
@@ -91,7 +91,7 @@ def why(
         tree=tuple(_build_tree(ours, found, set(numbers))),
         notes=tuple(_describe_unswapped(found)),
         asked=budget.calls,
-        cost=asker.said,
+        cost=asker.summary,
     )
 
 

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from tape_jupyter.core import plugins
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, NotExported, TapeUsageError
 from tape_jupyter.exporters import formats, reading
 from tape_jupyter.exporters.recording import File, Recording
@@ -87,7 +87,7 @@ def known_formats() -> dict[str, ExportFormat]:
 
 def export_calls(
     where: Path, name: str, *, out: Path | None = None, endpoint: str = "", only: str | None = None,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> Exported:  # fmt: skip
     """Write (or send) the calls of a notebook or a cassette in another system's format. Nothing is
     overwritten.
@@ -144,7 +144,7 @@ def _derive_part_path(goal: Path, part: str) -> Path:
     return goal.with_name(f"{goal.stem}.{part}{goal.suffix}") if part else goal
 
 
-def write_files(where: Path, files: Mapping[Path, bytes], tell: Tell = nobody) -> None:
+def write_files(where: Path, files: Mapping[Path, bytes], tell: Tell = ignore_progress) -> None:
     """Write what was made of the recordings at `where`. Raises TapeUsageError where a file is there
     already, NotExported where one holds a secret, CassetteError where it cannot be written.
     """

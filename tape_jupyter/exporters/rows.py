@@ -21,7 +21,7 @@ from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.exporters import conversations, exporting
 from tape_jupyter.importers import neutral
@@ -67,7 +67,7 @@ def rows(
     of: Of = "call",
     take: str = "",
     name: str | None = None,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> list[Row]:
     """The rows of what a replay uses: of a notebook, a cassette, or all below a folder.
 
@@ -275,7 +275,7 @@ def _write_takes(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: i
         goal = take or files.unused_name(path, "rows")
         book = Cassette.open(path)
         for entry, answer in edited:
-            written = book.put(book.by_name[entry.run, entry.id], answer, goal)
+            written = book.commit_reply(book.by_name[entry.run, entry.id], answer, goal)
             changed.append(entry.name)
         made.append(written.path)
     return ReadRows(tuple(made), tuple(changed), same)
@@ -330,6 +330,6 @@ def _build_edit(entry: Entry, answer: Any, at: str) -> Any:
             edit = {"form": "message", "message": message}
         else:
             edit = {"form": "raw", "body": json.dumps(answer, ensure_ascii=False)}
-        return edits.made_of(entry, edit)
+        return edits.apply_edit(entry, edit)
     except (TapeUsageError, CassetteError) as error:
         raise TapeUsageError(f"{at}: {error}") from error

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from tape_jupyter.cassette import paths
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core.copied_folder import CopiedFolder
-from tape_jupyter.core.progress import nobody
+from tape_jupyter.core.progress import ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.files import copies, originals
 from tape_jupyter.isolation import overlays
@@ -78,7 +78,7 @@ def run_folder(
 def _copy_folder(
     path: Path, top: Path, goal: Path, kept: Path | None, start: originals.Start
 ) -> RunFolder:
-    copy = copies.copied(path, top, goal, nobody, COPIED)
+    copy = copies.copied(path, top, goal, ignore_progress, COPIED)
     copies.put_copy(copy, top, start)
     if kept is not None:
         own = goal / kept.relative_to(top)

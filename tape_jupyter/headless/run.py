@@ -68,7 +68,7 @@ class CellRun:
         return self.status in ("ok", "same") or self.expected
 
     @property
-    def ran(self) -> bool:
+    def is_executed(self) -> bool:
         """Whether it was executed, which takes some time. A cell behind one that raised is not, as
         with Run All.
         """

@@ -27,7 +27,7 @@ from tape_jupyter.cassette import match_key
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.importers import recognise
 from tape_jupyter.importers.source import Source, TraceError
@@ -99,7 +99,10 @@ class Imported:
 
 
 def import_trace(
-    *places: str | Path, form: str = "", cassette: str | Path | None = None, tell: Tell = nobody
+    *places: str | Path,
+    form: str = "",
+    cassette: str | Path | None = None,
+    tell: Tell = ignore_progress,
 ) -> Imported:
     """`tape.import_trace()`: read files (or folders of them) that other systems wrote, into one new
     cassette.
@@ -184,7 +187,7 @@ def _read_source(
     mark = assembly.mark()
     try:
         report.format, form = chosen or recognise.recognised(source)
-        assembly.take(report, assembly.reading(form, source))
+        assembly.add_items(report, assembly.reading(form, source))
         report.notes += source.remarks
     except (TraceError, CassetteError) as error:
         assembly.forget(mark)
@@ -284,7 +287,7 @@ class _Assembly:
             for own, items in groupby(reader.rest(), key=lambda each: id(each[0])):
                 if own in known:
                     self._at = known[own]
-                    self.take(self.files[self._at], (item for _, item in items))
+                    self.add_items(self.files[self._at], (item for _, item in items))
             for source, at in places:
                 report = self.files[at]
                 report.notes += [note for note in source.remarks if note not in report.notes]
@@ -304,7 +307,7 @@ class _Assembly:
         for trace in self._traces.values():  # those of several files
             trace.held = {name: call for name, call in trace.held.items() if call.report != report}
 
-    def take(self, report: FileReport, items: Iterable[Item]) -> None:
+    def add_items(self, report: FileReport, items: Iterable[Item]) -> None:
         kept: list[Skipped] = []
         trace: _Trace | None = None
         for number, item in enumerate(items, 1):
@@ -399,7 +402,7 @@ class _Assembly:
             "cassette": self.goal.name.partition(".")[0],
         }
         total, done = sum(len(trace.held) for trace in traces), 0
-        with cassette.held():
+        with cassette.hold_open():
             for trace in sorted(traces, key=lambda each: (each.report, each.start)):
                 for _ in self._write_run(cassette, trace, header):
                     done += 1

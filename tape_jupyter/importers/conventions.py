@@ -205,7 +205,7 @@ def _read_sent_json(span: Traced) -> Call | None:
         return None
     if not span.error and not (isinstance(said, dict) and _SAID & said.keys()):
         return None
-    if any(not _is_plain(each) for each in body.get("messages") or ()):
+    if any(not _is_plain_message(each) for each in body.get("messages") or ()):
         return None
     settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
     streamed = isinstance(settings, dict) and settings.get("stream") is True
@@ -229,7 +229,7 @@ def _read_sent_json(span: Traced) -> Call | None:
 _SAID = {"choices", "output", "content", "candidates", "data", "message", "completion"}
 
 
-def _is_plain(message: Any) -> bool:
+def _is_plain_message(message: Any) -> bool:
     """A message as providers take them; LangChain's own objects have `kwargs`, or stand in lists of
     lists.
     """

@@ -148,7 +148,9 @@ def is_request(body: Mapping[str, Any]) -> bool:
     if "model" in body and items and all(map(_is_embedding_input, items)):
         return True
     return all(
-        isinstance(each, dict) and {"role", "type", "parts"} & each.keys() and _is_plain(each)
+        isinstance(each, dict)
+        and {"role", "type", "parts"} & each.keys()
+        and _is_plain_message(each)
         for each in items
     )
 
@@ -160,7 +162,7 @@ def _is_embedding_input(told: Any) -> bool:
     )
 
 
-def _is_plain(message: Mapping[str, Any]) -> bool:
+def _is_plain_message(message: Mapping[str, Any]) -> bool:
     return (
         "kwargs" not in message
         and "additional_kwargs" not in message

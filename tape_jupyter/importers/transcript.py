@@ -66,14 +66,14 @@ class Transcript:
         self._count += 1
         return self._count
 
-    def heard(self, message: Any, time: float, line: int) -> Iterator[Item]:
+    def add_message(self, message: Any, time: float, line: int) -> Iterator[Item]:
         """A message that goes into the next request."""
         yield from self.close()
         self.asked.append(message)
         self.last = time or self.last
         yield Skipped(PROMPT, line=line)
 
-    def speak(self, key: str, line: int, time: float) -> Iterator[Item | Spoken]:
+    def open_answer(self, key: str, line: int, time: float) -> Iterator[Item | Spoken]:
         """The answer of this key: the one that is being read, or a new one; another one ends there."""
         if self._open is not None and self._open.key == key:
             yield Skipped("a further part of an answer", line=line)
@@ -134,7 +134,7 @@ class Transcript:
 
 
 def spoken_items(parts: Iterator[Item | Spoken]) -> tuple[list[Item], Spoken]:
-    """What `speak` gives: the items to pass on, and the answer."""
+    """What `open_answer` gives: the items to pass on, and the answer."""
     found = list(parts)
     spoken = found.pop()
     assert isinstance(spoken, Spoken)

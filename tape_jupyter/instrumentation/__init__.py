@@ -29,7 +29,7 @@ def tape_here(peek: Callable[[], Request] | None = None) -> Tape | None:
     carries a placeholder, wherever it is made.
     """
     tape = current()
-    if tape is None or tape.wants():
+    if tape is None or tape.may_decide():
         return tape
     return tape if peek is not None and tape.withholds(peek) else None
 
@@ -53,7 +53,7 @@ def credential_stand_in(name: str, told: str) -> str | None:
     without us.
     """
     tape = current()
-    return None if tape is None else tape.stand_in(name, told)
+    return None if tape is None else tape.lend_placeholder(name, told)
 
 
 def setting(name: str) -> str | None:

@@ -43,7 +43,7 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
         return lambda: None
     inherited = name not in vars(owner)  # gevent's Thread has its methods from Python's
     original = getattr(owner, name) if inherited else vars(owner)[name]
-    if is_stand_in(original):
+    if is_replacement(original):
         if any(ours is original for _, ours, _ in _standing.values()):
             return lambda: None
         original = original_of(original)
@@ -60,10 +60,10 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
 
 def is_swapped(owner: Any, name: str) -> bool:
     """Whether what `owner` has under that name, of its own or inherited, is a stand-in of ours."""
-    return is_stand_in(getattr(owner, name))
+    return is_replacement(getattr(owner, name))
 
 
-def is_stand_in(value: Any) -> bool:
+def is_replacement(value: Any) -> bool:
     """Whether this is one of ours, standing or not."""
     kind = type(value)
     if kind is FunctionType:
@@ -75,7 +75,7 @@ def is_stand_in(value: Any) -> bool:
 
 def original_of(value: Any) -> Any:
     """What a stand-in stands for; any other value itself."""
-    while is_stand_in(value):
+    while is_replacement(value):
         value = vars(value)[_MARK]
     return value
 
@@ -108,7 +108,7 @@ def sweep_patches() -> None:
 
 def _sweep_copies(owner: Any) -> None:
     for name, value in list(vars(owner).items()):
-        if is_stand_in(value):
+        if is_replacement(value):
             setattr(owner, name, original_of(value))
 
 

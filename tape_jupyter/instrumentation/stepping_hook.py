@@ -22,8 +22,8 @@ FUNCTIONS = frozenset({f"{__package__}.tools.call"})
 
 async def begin_call(tape: Tape, call: Request | FunctionCall) -> Play | Capture | None:
     """`tape.begin(call)`, for a door that can await."""
-    held = tape.hold(call)
-    return tape.begin(call) if held is None else await held.arrive()
+    held = tape.hold_call(call)
+    return tape.begin(call) if held is None else await held.wait_async()
 
 
 def instead(decision: Any) -> Any:

@@ -72,14 +72,14 @@ def loopback_up() -> None:
     """
     import fcntl
 
-    others = [name for _, name in socket.if_nameindex() if name != "lo" and _is_up(name)]
+    others = [name for _, name in socket.if_nameindex() if name != "lo" and _is_link_up(name)]
     if others:
         raise RuntimeError(f"the network is not cut off: {', '.join(others)} is up")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP_AND_RUNNING))
 
 
-def _is_up(name: str) -> bool:
+def _is_link_up(name: str) -> bool:
     """Tunnels that every namespace starts with (sit0, tunl0) are down."""
     return bool(int(Path(f"/sys/class/net/{name}/flags").read_text(encoding="ascii"), 16) & 1)
 

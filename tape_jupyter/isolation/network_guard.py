@@ -73,7 +73,7 @@ class Board:
                 self._page[at] = _READY
                 return
 
-    def take(self) -> list[dict[str, Any]]:
+    def take_notes(self) -> list[dict[str, Any]]:
         """The notes left since asked; their slots are free again."""
         notes = []
         for at in range(0, _SLOTS * _SIZE, _SIZE):
@@ -106,7 +106,7 @@ def post(kind: str, text: str, cell: Any = None, *, refused: bool) -> None:
 
 def take_notes() -> list[dict[str, Any]]:
     """What children told this process since asked."""
-    return _board[0].take() if _board and not in_child() else []
+    return _board[0].take_notes() if _board and not in_child() else []
 
 
 _EVENTS = (

@@ -71,7 +71,7 @@ class PlannedCell(Protocol):
 
     cell: TapedCell | None
 
-    def word(self, line: str | None, raw: str) -> Word | None: ...
+    def choose_word(self, line: str | None, raw: str) -> Word | None: ...
 
 
 class StepPasses(Protocol):
@@ -97,7 +97,7 @@ class PreparedCell(Protocol):
 class StepHooks(Protocol):
     """Who steps cells (jupyter/step/command.py)."""
 
-    def word(self, cell_id: str | None, word: Word | None) -> Word | None: ...
+    def override_word(self, cell_id: str | None, word: Word | None) -> Word | None: ...
     def prepare(self, word: Word) -> PreparedCell: ...
 
 
@@ -236,7 +236,7 @@ class CellRunner:
         if self._open is None or self._open.thread != thread_number():
             return None
         try:
-            self.deck.look_again(self._open.cell)
+            self.deck.tape_known_tools(self._open.cell)
         except Exception as error:  # from here it would only be printed, and this hook be taken off
             return error
         return None
@@ -289,7 +289,7 @@ class CellRunner:
         """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises
         NotebookUnknown.
         """
-        return self.ladder.find(raw or self._read_current_cell()[0], self.shell.user_ns)
+        return self.ladder.find_notebook(raw or self._read_current_cell()[0], self.shell.user_ns)
 
     def notebook_or_none(self, raw: str = "") -> Path | None:
         """The same; None where it is unknown (a named cassette then lies where the kernel started)."""
@@ -334,13 +334,13 @@ class CellRunner:
 
     def _choose_word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
         if (planned := self.planned()) is not None:
-            return planned.word(line, raw)
-        word = self.own_word(line, raw)
+            return planned.choose_word(line, raw)
+        word = self.parse_own_word(line, raw)
         if self.steps is None or (line is None and is_quiet(raw)):
             return word
-        return self.steps.word(cell_id, word)
+        return self.steps.override_word(cell_id, word)
 
-    def own_word(self, line: str | None, raw: str) -> Word | None:
+    def parse_own_word(self, line: str | None, raw: str) -> Word | None:
         """What the tape does in a cell by its own line, or by the session."""
         if line is not None:
             return parse_line(line)

@@ -65,7 +65,7 @@ class Beside:
         self._taken = {kind: self._make_handler(kind) for kind in KINDS}
         self._handlers.update(self._taken)
 
-    def take(self, comm: str) -> None:
+    def adopt_comm(self, comm: str) -> None:
         """A comm of another target that is heard here too: a widget's."""
         self._ours.add(comm)
 
@@ -198,7 +198,7 @@ def knock(name: str, answered: Callable[[], None]) -> None:
 
 def beside_too(shell: Any, comm: str) -> bool:
     """Hear that comm too on the kernel's control channel, where one is listened to; whether it is."""
-    return next((lab.take(comm) for lab in _labs if lab.shell is shell), False)
+    return next((lab.adopt_comm(comm) for lab in _labs if lab.shell is shell), False)
 
 
 def on_main(do: Callable[[], object]) -> None:
@@ -281,10 +281,10 @@ class Lab:
         for client in list(self.clients):
             self._forget_page(client)
 
-    def take(self, comm: str) -> bool:
+    def adopt_comm(self, comm: str) -> bool:
         """Take a comm of another target on the control channel, if we listen there."""
         if self._beside is not None:
-            self._beside.take(comm)
+            self._beside.adopt_comm(comm)
         return self._beside is not None
 
     def _reregister_comm(self) -> None:
@@ -351,7 +351,7 @@ class Lab:
             self._ladder,
         )
         for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
-            ladder.tell(folder / path)
+            ladder.set_notebook(folder / path)
             if ladder.told is not None:
                 return
 

@@ -176,7 +176,7 @@ class LongTask:
             view for view in live.updates_of(self.viewer.deck).views if isinstance(view, Viewer)
         ]
         for viewer in dict.fromkeys([self.viewer, *views]):
-            viewer.tell(self.about, **self.last)
+            viewer.send_update(self.about, **self.last)
 
 
 _asked: WeakKeyDictionary[CellRunner, dict[str, LongTask]] = WeakKeyDictionary()

@@ -113,19 +113,19 @@ class TapeMagics(Magics):
 
     def _set_mode(self, word: Word) -> None:
         said = self.cells.set_session(word)
-        say(said or f"tape {word.mode}: {MEANING[word.mode]}")
+        print_answer(said or f"tape {word.mode}: {MEANING[word.mode]}")
 
     def _print_help(self, _: str) -> None:
-        say(help_page.help_text())
+        print_answer(help_page.help_text())
 
     def _print_status(self, _: str) -> None:
-        say(status(self.cells))
+        print_answer(status(self.cells))
 
     def _print_calls(self, name: str) -> None:
-        say(listing.calls_text(self._open_cassette(name)))
+        print_answer(listing.calls_text(self._open_cassette(name)))
 
     def _print_runs(self, name: str) -> None:
-        say("\n".join(listing.runs_text(self._open_cassette(name))))
+        print_answer("\n".join(listing.runs_text(self._open_cassette(name))))
 
     def _show_gaps(self, name: str) -> None:
         gaps_html.show_gaps(gaps.report([self._open_cassette(name)]))
@@ -144,12 +144,12 @@ class TapeMagics(Magics):
         root = commands_takes.choose_cassette(beside, words)
         if words:
             told = commands_takes.act(root, words)[0]
-            return say(told if root == used else f"{root.name}: {told}")
-        return say(
+            return print_answer(told if root == used else f"{root.name}: {told}")
+        return print_answer(
             "\n".join(
                 map(
                     commands_takes.takes_text,
-                    [each for each in beside if files.find_takes(each)] or [used],
+                    [each for each in beside if files.list_take_files(each)] or [used],
                 )
             )
         )
@@ -160,17 +160,17 @@ class TapeMagics(Magics):
         if len(names) > 1 or any(word.startswith("-") for word in names):
             raise TapeUsageError("%tape prune [NAME] [--dry-run]")
         root = files.cassette_of(self._find_cassette_path("".join(names)))
-        say(prune.prune_cassette(root, dry=dry).text(root, dry=dry))
+        print_answer(prune.prune_cassette(root, dry=dry).text(root, dry=dry))
 
     def _override_call(self, line: str, body: str = "") -> None:
         said = override.parse_override(line)
         root = override.holding(
             paths.cassettes_beside(files.cassette_of(self._find_cassette_path(""))), said
         )
-        say(override.write_override(root, said, body.rstrip("\n")).text())
+        print_answer(override.write_override(root, said, body.rstrip("\n")).text())
 
     def _print_plan(self, line: str) -> None:
-        say(
+        print_answer(
             rerun_command.print_plan(
                 self.cells, files.cassette_of(self._find_cassette_path("")), line
             )
@@ -178,7 +178,7 @@ class TapeMagics(Magics):
 
     def _control_rerun(self, line: str) -> None:
         rerun_command.run_rerun(
-            self.cells, files.cassette_of(self._find_cassette_path("")), line, say
+            self.cells, files.cassette_of(self._find_cassette_path("")), line, print_answer
         )
 
     def _export_bundle(self, line: str) -> None:
@@ -234,11 +234,11 @@ class TapeMagics(Magics):
     def _set_option(self, key: str, value: str) -> None:
         if key == "adopt":
             own = adoption.adopt_cassettes(self.cells.notebook(), value)
-            say(f"tape: {own.name} now holds the cassettes of {value}")
+            print_answer(f"tape: {own.name} now holds the cassettes of {value}")
         else:
             self.cells.deck.set(key, value)
             masks = key.partition(".")[0] == "redact"
-            say(
+            print_answer(
                 f"tape: what matches {value} is masked"
                 if masks
                 else f"tape: {key}={value} on every run"
@@ -283,7 +283,7 @@ def unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-def say(text: str) -> None:
+def print_answer(text: str) -> None:
     print(text)  # noqa: T201 - the answer to a magic
 
 

@@ -231,7 +231,7 @@ class Standby:
         """Whether the notebook, of which `raw` is a cell, has a cassette: then all is loaded."""
         if self._notebook is None and self._looks:
             try:
-                self._notebook = self.ladder.find(raw, self.shell.user_ns)
+                self._notebook = self.ladder.find_notebook(raw, self.shell.user_ns)
             except NotebookUnknown:
                 self._looks -= 1
         if self._notebook is None or not os.path.isdir(paths.folder(self._notebook)):  # noqa: PTH112 - each cell asks

@@ -52,7 +52,7 @@ class Taken:
     message: Message
 
 
-def taken(request: Request, reply: Reply) -> Taken | None:
+def take_apart_reply(request: Request, reply: Reply) -> Taken | None:
     """What a reply amounts to; None where it is no whole message of a wire that is taken apart
     here.
     """
@@ -72,7 +72,7 @@ def taken(request: Request, reply: Reply) -> Taken | None:
 
 def reply_message(request: Request, reply: Reply) -> Message | None:
     """The whole message of a reply in the provider's own shape; None where there is none."""
-    found = taken(request, reply)
+    found = take_apart_reply(request, reply)
     return found.message if found is not None else None
 
 
@@ -94,7 +94,7 @@ def encoded(request: Request, reply: Reply, message: Mapping[str, Any]) -> tuple
     edited body is sent without content-encoding. Raises TapeUsageError for a reply that is no
     message.
     """
-    found = taken(request, reply)
+    found = take_apart_reply(request, reply)
     if found is None:
         raise TapeUsageError(
             f"{_explain_no_message(request, reply)}; edit it as text or JSON (reply=)"
@@ -123,7 +123,7 @@ def settle_message(
     said themselves stays as they said it.
     """
     settled = copy.deepcopy(dict(new))
-    notes = require_format(name).settle(old, settled)
+    notes = require_format(name).adjust_dependents(old, settled)
     usage = old.get("usage")
     if not same_json(usage, None) and same_json(usage, settled.get("usage")):
         notes.append("usage stale: token counts are those of the recorded reply")

@@ -30,7 +30,7 @@ class View(Protocol):
     def WANTED(self) -> tuple[bytes, ...]:  # noqa: N802 - a constant of a module
         """Parts of the events that `assemble` needs; a stream's other events are passed over."""
 
-    def ask(self, body: Any) -> RequestView: ...
+    def read_request(self, body: Any) -> RequestView: ...
     def answer(self, body: Any) -> ReplyView: ...
 
     def assemble(self, events: Iterable[Any]) -> Any:
@@ -68,7 +68,7 @@ class MessageFormat(Protocol):
     def expanded(self, partial: Mapping[str, Any], message: Mapping[str, Any]) -> Mapping[str, Any]:
         """A change in a person's short words (`{"content": "No."}`) as the API spells it."""
 
-    def settle(self, old: Mapping[str, Any], new: Message) -> list[str]:
+    def adjust_dependents(self, old: Mapping[str, Any], new: Message) -> list[str]:
         """Change in `new` what follows from its differences; a sentence for each change."""
 
     def part_problem(self, part: Mapping[str, Any]) -> tuple[str, str]:

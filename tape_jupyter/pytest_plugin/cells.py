@@ -159,7 +159,7 @@ class CellsFile(pytest.File):
 
     def culprit(self, number: int) -> CellRun | None:
         """The last cell before that one which did run."""
-        ran = [run for run in self._done.values() if run.number < number and run.ran]
+        ran = [run for run in self._done.values() if run.number < number and run.is_executed]
         return ran[-1] if ran else None
 
 
@@ -262,5 +262,6 @@ class BundleCollector(CellsFile):
         # one of two
         wanted = Wanted(env=env, yes=True, timeout=config.getoption("tape_timeout"))  # type: ignore[arg-type]
         yield from (
-            cell.told() for cell in replay_bundle(self.path, wanted, BundleListener()).cells
+            cell.build_cell_run()
+            for cell in replay_bundle(self.path, wanted, BundleListener()).cells
         )

@@ -102,7 +102,7 @@ class Taped:
         self.passed()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def activate_cell(self) -> Iterator[None]:
         """What runs meanwhile is the test's own code."""
         cell = self._require_cell()
         token, before = ORIGIN.set(cell.origin), cell.task
@@ -121,14 +121,14 @@ class Taped:
 
             @functools.wraps(function)
             async def run_held_async(*args: Any, **kwargs: Any) -> Any:
-                with self.held():
+                with self.activate_cell():
                     return await function(*args, **kwargs)
 
             return run_held_async
 
         @functools.wraps(function)
         def run_held(*args: Any, **kwargs: Any) -> Any:
-            with self.held():
+            with self.activate_cell():
                 return function(*args, **kwargs)
 
         return run_held

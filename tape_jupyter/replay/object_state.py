@@ -93,7 +93,7 @@ def state_by_value(value: Any, masked: MaskedValues, name: str) -> ObjectState:
     """
     walk = _Walk(masked)
     try:
-        part = walk.look(value, name, 0)
+        part = walk.digest_value(value, name, 0)
         fields = walk.fields(value, name)
     except (Exception, RecursionError):  # another thread changes it meanwhile
         part = walk.handle(value, name)
@@ -145,14 +145,14 @@ class _Walk:
         kind = type(value)  # `isinstance` would ask the object for its `__class__`
         if not issubclass(kind, _BOXES) and (_is_library(kind) or issubclass(kind, _NAMED)):
             return {}
-        shown = self.look(value, name, 0).shown
+        shown = self.digest_value(value, name, 0).shown
         if isinstance(shown, dict) and "<object>" in shown:
             return dict(shown.get("fields", {}))
         if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
             return shown
         return {} if isinstance(shown, dict) else {"value": shown}
 
-    def look(self, value: Any, at: str, depth: int) -> _Part:
+    def digest_value(self, value: Any, at: str, depth: int) -> _Part:
         kind = type(value)
         if kind in _ATOMS:
             return self._digest_atom(value, at)
@@ -244,9 +244,9 @@ class _Walk:
         if issubclass(kind, logging.Logger):
             return _build_part("logger", str(own_dict(value).get("name")))
         if issubclass(kind, io.StringIO):
-            return self.look(io.StringIO.getvalue(value), at, depth)
+            return self.digest_value(io.StringIO.getvalue(value), at, depth)
         if issubclass(kind, io.BytesIO):
-            return self.look(io.BytesIO.getvalue(value), at, depth)
+            return self.digest_value(io.BytesIO.getvalue(value), at, depth)
         if issubclass(kind, OPEN_FILE):
             return self._digest_file(value, at)
         if StandIn in kind.__mro__:
@@ -281,7 +281,7 @@ class _Walk:
         """Each of several values; of many none is shown."""
         many = len(items) > MOST_SHOWN
         self._quiet += many
-        parts = [self.look(each, at, depth + 1) for each, at in items]
+        parts = [self.digest_value(each, at, depth + 1) for each, at in items]
         self._quiet -= many
         return parts
 
@@ -410,11 +410,11 @@ class _Walk:
                 digests.append(self._digest_table(value, each, at, depth).digest)
             elif isinstance(each, arrays.Objects):
                 digests += [
-                    self.look(item, at, depth + 1).digest
+                    self.digest_value(item, at, depth + 1).digest
                     for item in self._iterate_values(each, value, at)
                 ]
             else:
-                digests.append(self.look(each, at, depth + 1).digest)
+                digests.append(self.digest_value(each, at, depth + 1).digest)
         return _build_digest_part("table", table.head[:80], _compute_digest(*digests))
 
     def _iterate_values(self, objects: arrays.Objects, value: Any, at: str) -> Iterator[Any]:
@@ -454,7 +454,7 @@ class _Walk:
             with suppress(ValueError):
                 held.append(cell.cell_contents)
         inner = [
-            self.look(each, at, depth + 1).digest
+            self.digest_value(each, at, depth + 1).digest
             for each in (value.__defaults__, value.__kwdefaults__, held)
         ]
         digest = _compute_digest("function", name, _digest_code(_find_code(value)), *inner)
@@ -466,7 +466,7 @@ class _Walk:
         name = f"{getattr(value, '__module__', None)}.{value.__name__}"
         if owner is None or isinstance(owner, types.ModuleType):
             return _build_part("builtin", name)
-        inner = self.look(owner, at, depth + 1)
+        inner = self.digest_value(owner, at, depth + 1)
         body = (
             _digest_code(_find_code(value.__func__))
             if hasattr(value, "__func__") and hasattr(value.__func__, "__code__")
@@ -477,7 +477,8 @@ class _Walk:
 
     def partial(self, value: functools.partial[Any], at: str, depth: int) -> _Part:
         parts = [
-            self.look(each, at, depth + 1) for each in (value.func, value.args, value.keywords)
+            self.digest_value(each, at, depth + 1)
+            for each in (value.func, value.args, value.keywords)
         ]
         return _Part(
             _compute_digest("partial", *(part.digest for part in parts)),
@@ -486,7 +487,7 @@ class _Walk:
 
     def waiting(self, value: Any, at: str, depth: int) -> _Part:
         return (
-            self.look(list(value.queue), at, depth)
+            self.digest_value(list(value.queue), at, depth)
             if hasattr(value, "queue")
             else self.handle(value, at)
         )

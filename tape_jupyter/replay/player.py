@@ -131,7 +131,7 @@ class _Shelf:
         for call in self.left:
             self.lanes.setdefault(call.lineage, []).append(call)
 
-    def take(self, lineage: str, served: set[tuple[str, str]]) -> Recorded | None:
+    def take_call(self, lineage: str, served: set[tuple[str, str]]) -> Recorded | None:
         for lane in (self.lanes.get(lineage), self.left):
             while lane:
                 call = lane.pop()
@@ -185,7 +185,7 @@ class Player:
             self._place = {run.id: index for index, run in enumerate(self._current)}
             return self._current
 
-    def knows(self, cell: CellIdentity) -> bool:
+    def has_recording(self, cell: CellIdentity) -> bool:
         """Whether the cassette holds a recording of this cell."""
         return any(run.cell.same_cell(cell) for run in self.current())
 
@@ -280,7 +280,7 @@ class Player:
             return GoLive()
         with self._lock:
             if execution.mode == "once":
-                known = self.times(execution, key, apart) or self.knows(execution.cell)
+                known = self.times(execution, key, apart) or self.has_recording(execution.cell)
                 execution.mode = "replay" if known else "record"
                 # as if it had been asked for: what is recorded is played, what is not is refused
                 if known:
@@ -409,7 +409,7 @@ class Player:
                 )
             shelves = execution.shelves[shelf_name] = self._build_shelves(execution, found)
         for shelf in shelves:
-            call = shelf.take(lineage, execution.served)
+            call = shelf.take_call(lineage, execution.served)
             if call is not None:
                 self.claim(execution, call)
                 return call

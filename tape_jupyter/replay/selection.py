@@ -71,7 +71,7 @@ class Selector:
     name: str = ""
 
     @classmethod
-    def of(cls, word: str) -> Selector:
+    def parse(cls, word: str) -> Selector:
         """Raises TapeUsageError for what is none."""
         kind, colon, name = word.strip().partition(":")
         if not colon and kind in _ALONE:
@@ -118,7 +118,7 @@ class Selection:
     stubs: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def parse(
         cls,
         live: Iterable[str] = (),
         freeze: Iterable[str] = (),
@@ -127,7 +127,9 @@ class Selection:
         """From words; `stub` maps `tool:NAME` (or NAME) to a value. Raises TapeUsageError, also for
         both at once.
         """
-        lives, freezes = (tuple(dict.fromkeys(map(Selector.of, words))) for words in (live, freeze))
+        lives, freezes = (
+            tuple(dict.fromkeys(map(Selector.parse, words))) for words in (live, freeze)
+        )
         stubs = {
             _parse_tool_name(name): freeze_value(name, value)
             for name, value in (stub or {}).items()
@@ -186,14 +188,14 @@ class Selection:
         return next(self.stubs[name] for name in _list_tool_names(site) if name in self.stubs)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def held_tools(self) -> tuple[str, ...]:
         """Names of tools that must not run."""
         return (*(each.name for each in self.freeze if each.kind == "tool"), *self.stubs)
 
     @property
     def tools(self) -> tuple[str, ...]:
         """Names of all the tools that are spoken of: they are taped, whoever asks for them."""
-        return (*(each.name for each in self.live if each.kind == "tool"), *self.held)
+        return (*(each.name for each in self.live if each.kind == "tool"), *self.held_tools)
 
     def record(self) -> dict[str, Any]:
         """Its keys in a run record: what a run was made with."""

@@ -84,7 +84,7 @@ class Script:
         ]
         self._last = got[-1] if got else -1
 
-    def due(self) -> DueFrame | None:
+    def take_due_frame(self) -> DueFrame | None:
         """The next frame for the program, taken; after a close nothing is due, and a close is
         answered by a close.
         """
@@ -108,7 +108,7 @@ class Script:
     def _read_wait(self, place: int) -> float:
         return self._waits[min(place, len(self._waits) - 1)] if self._waits else 0.0
 
-    def said(self, frame: WebSocketFrame) -> None:
+    def receive_frame(self, frame: WebSocketFrame) -> None:
         with self._lock:
             if not frame.is_message:
                 self._close_script(frame)

@@ -17,7 +17,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.cassette.records import response_section
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.call import Reply, Value
-from tape_jupyter.core.progress import Tell, count_items, nobody
+from tape_jupyter.core.progress import Tell, count_items, ignore_progress
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.secrets.registry import Secrets
 
@@ -45,7 +45,7 @@ class CallDifference:
 
 
 def diff(
-    a: Cassette | str | Path, b: Cassette | str | Path, tell: Tell = nobody
+    a: Cassette | str | Path, b: Cassette | str | Path, tell: Tell = ignore_progress
 ) -> list[CallDifference]:
     """The calls that differ, in the order of A, then those that only B has. Raises CassetteError.
 
@@ -67,7 +67,7 @@ def diff(
     return found
 
 
-def drifts(a: Cassette, b: Cassette, tell: Tell = nobody) -> list[Drift]:
+def drifts(a: Cassette, b: Cassette, tell: Tell = ignore_progress) -> list[Drift]:
     """What changed around the calls that both hold: what answered, code, libraries, moment. Raises
     CassetteError.
     """

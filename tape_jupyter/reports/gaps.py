@@ -22,7 +22,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.reports.listing import list_cassettes
 
@@ -158,7 +158,7 @@ def report(cassettes: Iterable[Cassette]) -> Report:
     return made
 
 
-def report_gaps(found: Sequence[Path], tell: Tell = nobody) -> Report:
+def report_gaps(found: Sequence[Path], tell: Tell = ignore_progress) -> Report:
     """The same of files. One that cannot be read is named and does not hide the others."""
     made = Report()
     for number, path in enumerate(found, 1):
@@ -194,7 +194,7 @@ def cassettes_below(where: Path, name: str | None = None) -> list[Path]:
     return own
 
 
-def _add_cassette(made: Report, cassette: Cassette, tell: Tell = nobody) -> None:
+def _add_cassette(made: Report, cassette: Cassette, tell: Tell = ignore_progress) -> None:
     current = [run.id for run in current_runs(map(run_of, cassette.runs))]
     runs = all_seen(cassette, current, notebook=_find_notebook(cassette.root), tell=tell)
     taped = budget.tool_names(runs)

@@ -78,7 +78,7 @@ def _build_status(each: AuditFinding) -> str:
 
 def _build_what(each: AuditFinding) -> str:
     line = f'<div style="{_CODE};opacity:.85">{escape(each.capture)}</div>' if each.capture else ""
-    return f"{escape(each.said)}{line}"
+    return f"{escape(each.description)}{line}"
 
 
 def _build_missing(made: Report) -> str:
@@ -196,7 +196,7 @@ def _print_runs(console: Console, runs: Iterable[RunReport]) -> None:
 def _build_field_table(found: Iterable[AuditFinding]) -> Table:
     table = _build_columns("field", "status", "what", "next time")
     for each in found:
-        table.add_row(each.name, _colour_status(each), each.said, each.capture)
+        table.add_row(each.name, _colour_status(each), each.description, each.capture)
     return table
 
 

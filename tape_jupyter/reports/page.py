@@ -309,7 +309,7 @@ def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]
     path = spans.book.path
     return {
         "mode": "off", "cassettes": [paths.stem(root)], "cassette": paths.stem(root),
-        "take": files.take_name(path) if path != root else "", "takes": Takes().of(root), "default_take": "",
+        "take": files.take_name(path) if path != root else "", "takes": Takes().list_takes(root), "default_take": "",
         "totals": spans.totals(), "running": None, "notes": [*spans.book.notes, *notes],
     }  # fmt: skip
 

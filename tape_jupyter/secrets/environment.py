@@ -88,7 +88,7 @@ def environment_secrets(
 
 def with_beginnings(secrets: Secrets) -> None:
     """Learn what is left of each value where its rest was cut off."""
-    for value, _, name in secrets.held():
+    for value, _, name in secrets.list_values():
         secrets.learn(name, key_beginning(value), explicit=False)
 
 

@@ -59,7 +59,7 @@ class Shape:
     back: int = 0
     before: re.Pattern[str] | None = None
 
-    def find(self, text: str) -> Iterator[re.Match[str]]:
+    def find_matches(self, text: str) -> Iterator[re.Match[str]]:
         for needle in self.needles:
             at, size = text.find(needle), len(needle)
             while at >= 0:
@@ -98,7 +98,7 @@ class FoundSecret:
 def find_keys(text: str) -> Iterator[FoundSecret]:
     """Every secret of a known shape. Two shapes may name the same one."""
     for shape in SHAPES:
-        for found in shape.find(text):
+        for found in shape.find_matches(text):
             value = found["value"]
             if (
                 value not in _STOOD_IN

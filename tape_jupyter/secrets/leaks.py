@@ -172,7 +172,7 @@ def _find_suspicious_texts(
 
 
 def _find_known_values(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
-    for start, end, name, by_field in known.found(text):
+    for start, end, name, by_field in known.find_matches(text):
         value = text[start:end]
         plain = (nested_encodings.unescaped(value) or (value, []))[
             0

@@ -46,13 +46,13 @@ class Masking(Secrets):
         self._begun: list[tuple[str, str, str]] = []
         for regex, name in known.patterns:
             self.pattern(regex, name)
-        self.learn_all((value, rank, marker(name)) for value, rank, name in known.held())
+        self.learn_all((value, rank, marker(name)) for value, rank, name in known.list_values())
         self.learn_all((value, 9, mark) for value, mark in marks.items())
 
     def _build_mark(self, name: str) -> str:
         return name
 
-    def stands_in(self, data: bytes) -> bool:
+    def has_marker(self, data: bytes) -> bool:
         """Whether a marker that is to be replaced stands in a file."""
         return any(each.encode() in data for each in self._again)
 
@@ -92,7 +92,7 @@ class Masking(Secrets):
         finder, found = self._get_finder(), []
         if finder.hits(text.encode("utf-8", "surrogatepass")):
             marks = tuple(finder.values.values())
-            found = [(start, end, marks[which]) for start, end, which in finder.found(text)]
+            found = [(start, end, marks[which]) for start, end, which in finder.find_spans(text)]
         found += self._find_cut_off(text)
         for each in _MARKER.finditer(text) if self._again else ():
             if each[0] in self._again:
@@ -162,9 +162,9 @@ class Masking(Secrets):
 
     def _scrub_field(self, key: Any, item: Any) -> tuple[Any, bool]:
         clean, changed = self.scrub_structure(item)
-        return (self.shown(key, clean), True) if changed else (item, False)
+        return (self.escape_output(key, clean), True) if changed else (item, False)
 
-    def shown(self, key: Any, value: Any) -> Any:
+    def escape_output(self, key: Any, value: Any) -> Any:
         """A masked part of an output: in HTML a mark in angle brackets would be a tag."""
         return (
             _escape_markers_in_html(value)

@@ -153,7 +153,7 @@ def stream_entries(entries: list[Any]) -> list[Any]:
 
 def _split_folded_entry(entry: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        return event_folding.apart(entry)
+        return event_folding.split_pieces(entry)
     except (CassetteError, LookupError, TypeError, ValueError, AttributeError):  # edited by hand
         return [entry]
 

@@ -269,7 +269,7 @@ class Secrets:
 
     # -- what stands in for a key
 
-    def stand_in(self, name: str, told: str = "") -> str:
+    def create_placeholder(self, name: str, told: str = "") -> str:
         """A placeholder for the key of this name, which from now on must not go out. `told`: what
         people call it.
         """
@@ -286,7 +286,7 @@ class Secrets:
         """Whether anything stands in for a key in this session."""
         return bool(self._stand_ins)
 
-    def is_stand_in(self, value: str) -> bool:
+    def is_placeholder(self, value: str) -> bool:
         """Whether this is a placeholder that was given here."""
         return value in self._stand_ins
 
@@ -298,7 +298,7 @@ class Secrets:
             data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
             if self._standing.hits(data):
                 text = part if isinstance(part, str) else part.decode("latin-1")
-                for _, _, which in self._standing.found(text):
+                for _, _, which in self._standing.find_spans(text):
                     return tuple(self._standing.values.values())[which]
         return ""
 
@@ -434,7 +434,7 @@ class Secrets:
         for value, rank, name in known:
             self._learn_value(rank, name, value, least=1, obvious=True)
 
-    def held(self) -> tuple[tuple[str, int, str], ...]:
+    def list_values(self) -> tuple[tuple[str, int, str], ...]:
         """Every known value with its rank and name: for `learn_all` alone, never to be shown."""
         with self._lock:
             return tuple((value, rank, name) for value, (rank, name) in self._known.items())
@@ -474,7 +474,7 @@ class Secrets:
 
     # -- scrubbing
 
-    def found(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
+    def find_matches(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
         """What `scrub` would mask: start, end and name of each, and whether only the field's name
         says so.
         """
@@ -483,7 +483,7 @@ class Secrets:
         if finder.hits(data):
             names = tuple(self._known[value][1] for value in finder.values)
             yield from (
-                (start, end, names[which], False) for start, end, which in finder.found(text)
+                (start, end, names[which], False) for start, end, which in finder.find_spans(text)
             )
         for pattern, name in self._patterns:
             hits = (each for each in pattern.finditer(text) if not _MARKER.fullmatch(each[0]))

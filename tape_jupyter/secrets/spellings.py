@@ -61,7 +61,7 @@ class Finder:
             else text
         )
 
-    def found(self, text: str) -> Iterator[tuple[int, int, int]]:
+    def find_spans(self, text: str) -> Iterator[tuple[int, int, int]]:
         """Where each value stands in the text: start, end, and which of `values` it is."""
         if self.values:
             yield from (

@@ -210,7 +210,7 @@ class Upload:
             self._parts = []
         return spool
 
-    def whole(self) -> bytes | LargeBody:
+    def finish_body(self) -> bytes | LargeBody:
         return b"".join(self._parts) if self._spool is None else self._spool.finish()
 
 
@@ -233,7 +233,7 @@ class Arrived:
     def __len__(self) -> int:
         return self._count
 
-    def hold(self) -> None:
+    def hold_in_memory(self) -> None:
         """Hold all of it, however large it gets."""
         self._begin = None
 

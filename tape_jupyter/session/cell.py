@@ -250,7 +250,7 @@ class HeldCall(Protocol):
 class Stepping(Protocol):
     """Holds the calls of a cell until a person lets them go (jupyter/step/stepper.py)."""
 
-    def held(self, crossing: HeldCall) -> Waiting: ...
+    def create_waiter(self, crossing: HeldCall) -> Waiting: ...
 
 
 class Waiting(Protocol):
@@ -259,7 +259,7 @@ class Waiting(Protocol):
     def wait(self) -> Play | Capture:
         """Block this thread until it is decided."""
 
-    async def arrive(self) -> Play | Capture:
+    async def wait_async(self) -> Play | Capture:
         """The same, awaited."""
 
 
@@ -419,7 +419,7 @@ class TapedCell:
             count = self.recording.names[name]
         return name if count == 1 else f"{name}-{count}"
 
-    def tell_apart(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
+    def remember_variant(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
         """Remember a recorded call by what is not on the tape of what it asked, by name; that is
         never written.
         """
@@ -473,9 +473,9 @@ class TapedCell:
         """A call of the run is on the tape."""
         with self.lock:
             self.recording.committed.append(call)
-        self.say_gone()
+        self.warn_of_removed_calls()
 
-    def say_gone(self) -> None:
+    def warn_of_removed_calls(self) -> None:
         """Say which calls are on the tape no more, since somebody removed or changed the file."""
         cassette = self.cassette
         if cassette is None or cassette.readings == self.recording.readings:
@@ -493,7 +493,7 @@ class TapedCell:
                 " while it was recorded to"
             )
 
-    def say_late(self, text: str) -> None:
+    def warn_late(self, text: str) -> None:
         """Say a thing once that happens after the cell was reported; a kernel shows it below the
         cell all the same.
         """
@@ -517,7 +517,7 @@ class TapedCell:
         with self.lock:
             self.findings.refusals.append(refusal)
         if self.closed:
-            self.say_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
+            self.warn_late(f"{type(refusal).__name__}: {str(refusal).partition(chr(10))[0]}")
         return refusal
 
 

@@ -28,7 +28,7 @@ class ChangedFiles:
     def __init__(self) -> None:
         self._told: dict[str, str] = {}
 
-    def tell(
+    def extend_end_mark(
         self,
         cell: TapedCell,
         firsts: Firsts,

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
-from tape_jupyter.cassette.match_key import MatchedRequest, asked_as
+from tape_jupyter.cassette.match_key import MatchedRequest, read_identity_headers
 from tape_jupyter.cassette.prepared_requests import Beginning
 from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.cassette.runs import span_of
@@ -71,7 +71,7 @@ class NullRecorder:
     def stepped(self) -> None:
         """Not kept."""
 
-    def shown(self, event: dict[str, Any]) -> None:
+    def record_output(self, event: dict[str, Any]) -> None:
         """Not kept."""
 
 
@@ -117,15 +117,15 @@ class RecorderBase:
         """Its answer overrides that recorded call in a take; None: it is a call of its own."""
         self.over = recorded
         if recorded is not None:
-            self._named = self.asked, recorded.id
+            self._named = self.matched_request, recorded.id
 
     @property
-    def asked(self) -> MatchedRequest:
+    def matched_request(self) -> MatchedRequest:
         return (self._named or self._name_call())[0]
 
     @property
     def match(self) -> str:
-        return self.asked.match
+        return self.matched_request.match
 
     @property
     def id(self) -> str:
@@ -210,7 +210,7 @@ class RecorderBase:
 
     def _report_if_late(self) -> None:
         if self.cell.closed:
-            self.cell.say_late(LATE[0])
+            self.cell.warn_late(LATE[0])
 
     def _commit_call(
         self,
@@ -226,11 +226,11 @@ class RecorderBase:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.run and self.match:
             self._append_call(self.cell.cassette, call, reply, kit, row)
-            plain = self.asked.plain
+            plain = self.matched_request.plain
             if isinstance(call, Request):
-                plain = (*plain, *asked_as(call))
+                plain = (*plain, *read_identity_headers(call))
             if plain:
-                self.cell.tell_apart(self.id, self.match + self.asked.apart, plain)
+                self.cell.remember_variant(self.id, self.match + self.matched_request.apart, plain)
         with self.cell.lock:
             self.cell.findings.rows.append(row)
             self.cell.recording.ran.append(
@@ -251,8 +251,8 @@ class RecorderBase:
         head = Head(
             self.id, self.cell.run, self.match, self.kind, self.where, moment_text(self.at), self._measure_elapsed(),
             kit, name, row.error,
-            self.asked.exact, self.asked.clean, self.frozen, self.diverged, self.asked.json, self._json,
-            self.asked.apart,
+            self.matched_request.exact, self.matched_request.clean, self.frozen, self.diverged,
+            self.matched_request.json, self._json, self.matched_request.apart,
         )  # fmt: skip
         try:
             if self.over is not None:
@@ -306,7 +306,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         if self.cell.cassette is not None and self.cell.run and self.over is None and self.match:
             with suppress(Exception):  # the commit makes it again, and tells what is wrong
                 self._beginning = self.cell.cassette.begin_call(
-                    self.cell.run, self.request, self.asked, self.secrets
+                    self.cell.run, self.request, self.matched_request, self.secrets
                 )
 
     def head(
@@ -316,7 +316,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         names = {name.lower(): value for name, value in headers}
         self._chunks.limit = large_body.limit(names.get("content-type", ""), b"")
         if "content-encoding" in names:
-            self._chunks.hold()  # what is packed can be masked as a whole only
+            self._chunks.hold_in_memory()  # what is packed can be masked as a whole only
         length = names.get("content-length", "")
         self._watch = TerminalWatch(
             names.get("content-type", ""),
@@ -442,10 +442,12 @@ class HttpCapture(RecorderBase, NullRecorder):
     def _commit_reply(self, end: End, error: BaseException | None = None) -> None:
         reply = self._build_reply(end, error)
         self._json = registry.said_json(reply)
-        told = registry.call_facts(self.request, reply, parsed=self.asked.json, said=self._json)
+        told = registry.call_facts(
+            self.request, reply, parsed=self.matched_request.json, said=self._json
+        )
         self._warn_of_untaped_tools(told)
         self.tags = self.cell.tags.with_user(self.tags, told.user)
-        self.cell.tools.ask(told, self.moment)
+        self.cell.tools.note_requests(told, self.moment)
         url = self.secrets.scrub_url(
             self.request.url
         )  # before it is cut: half a secret is known by nobody

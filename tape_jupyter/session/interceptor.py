@@ -47,13 +47,13 @@ from tape_jupyter.session import tool_recorder as answers
 from tape_jupyter.session.cell import Stepping, TapedCell
 from tape_jupyter.session.http_recorder import HttpCapture, NullRecorder
 from tape_jupyter.session.lent_keys import Lending, recorded_settings
-from tape_jupyter.session.mismatch import Stale, find_divergence, find_stand_in, miss, title
+from tape_jupyter.session.mismatch import Stale, claim_stale_call, find_divergence, miss, title
 from tape_jupyter.session.near_matches import NearMatch
 from tape_jupyter.session.partial_replay import HeldAnswer, lacks
 from tape_jupyter.session.pins import random
 from tape_jupyter.session.telemetry import Telemetry
 from tape_jupyter.session.tool_effects import RecordedEffects
-from tape_jupyter.session.tool_recorder import FunctionCapture, as_asked
+from tape_jupyter.session.tool_recorder import FunctionCapture, freeze_call
 from tape_jupyter.session.websocket_recorder import (
     WebSocketCapture,
     opens_dialogue,
@@ -93,7 +93,7 @@ class InterceptorHost(Protocol):
     def sealed(self) -> bool: ...
     def start_run(self, cell: TapedCell) -> None: ...
     def tape_tools(self, cell: TapedCell, names: list[str]) -> None: ...
-    def look_again(self, cell: TapedCell) -> None: ...
+    def tape_known_tools(self, cell: TapedCell) -> None: ...
     def calling(self) -> None: ...
 
 
@@ -126,7 +126,7 @@ class Interceptor(Tape):
         """Calls of this process, a fork, are its own from now on."""
         self._pid = os.getpid()
 
-    def wants(self) -> bool:
+    def may_decide(self) -> bool:
         """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
         return isinstance(self._find_current_cell(), TapedCell) or self.desk.sealed
 
@@ -167,12 +167,14 @@ class Interceptor(Tape):
             and not self._may_go_live(cell)
         )
 
-    def stand_in(self, name: str, told: str) -> str | None:
-        """A placeholder for a credential that is nowhere to be found (taps.stand_in)."""
+    def lend_placeholder(self, name: str, told: str) -> str | None:
+        """A placeholder for a credential that is nowhere to be found (core/call.py)."""
         cell = self._find_current_cell()
         replaying = isinstance(cell, TapedCell) and cell.replaying and not cell.closed
         return (
-            self.desk.secrets.stand_in(name, told) if replaying or self.desk.lending.lends else None
+            self.desk.secrets.create_placeholder(name, told)
+            if replaying or self.desk.lending.lends
+            else None
         )
 
     def setting(self, name: str) -> str | None:
@@ -204,7 +206,7 @@ class Interceptor(Tape):
         origin = ORIGIN.get()
         return origin.cell if origin is not None else self.desk.active
 
-    def hold(self, call: Request | FunctionCall) -> Hold | None:
+    def hold_call(self, call: Request | FunctionCall) -> Hold | None:
         """For a door that can await: the call, where it is to wait for a person; None: ask `begin`."""
         cell = self._find_current_cell()
         if not isinstance(cell, TapedCell) or cell.stepping is None:
@@ -333,7 +335,7 @@ class Interceptor(Tape):
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
                 reply, Reply
             ):
-                cell.tools.ask(registry.call_facts(request, reply), cell.tools.moment())
+                cell.tools.note_requests(registry.call_facts(request, reply), cell.tools.moment())
             return Play(
                 reply,
                 self._build_gate(cell, entry, reply),
@@ -360,7 +362,7 @@ class Interceptor(Tape):
         return capture
 
     def _match_request(self, cell: TapedCell, request: Request) -> MatchedRequest:
-        growing = self._history.of(request.body)
+        growing = self._history.build_growing_body(request.body)
         exact = exact_digest(request, growing)
         known = (
             cell.cassette.match_of(exact) if cell.cassette is not None and not cell.ignore else ""
@@ -374,9 +376,9 @@ class Interceptor(Tape):
     def _begin_function_call(
         self, cell: TapedCell, origin: Origin | None, call: FunctionCall
     ) -> Play | Capture | PendingCall:
-        cell.tools.ran(call.name)
+        cell.tools.note_call(call.name)
         arguments = call.arguments
-        call, matched = as_asked(call, self.desk.secrets)
+        call, matched = freeze_call(call, self.desk.secrets)
         if (
             call.discreet == "yes"
             and cell.replaying
@@ -492,7 +494,7 @@ class Interceptor(Tape):
             self._locate_call(cell, origin),
         )
         held.diverged = "hand"
-        held.keep(call, reply, "")
+        held.commit_answer(call, reply, "")
         return Play(reply)
 
     def _decide_call(
@@ -520,7 +522,7 @@ class Interceptor(Tape):
             decided = replace(decided, why=near.why)
         if isinstance(decided, Diverged):
             dialogue = isinstance(call, Request) and opens_dialogue(call)
-            found = None if dialogue else find_stand_in(cell, call, lineage, self.desk.secrets)
+            found = None if dialogue else claim_stale_call(cell, call, lineage, self.desk.secrets)
             decided = found or Refuse(decided.times)
         return decided
 
@@ -608,12 +610,12 @@ class Interceptor(Tape):
         )
         recorded = _require_entry(decided.recorded) if decided.recorded is not None else None
         if isinstance(decided, Stub):
-            held.keep(call, Value(decided.value), "stub", recorded)
+            held.commit_answer(call, Value(decided.value), "stub", recorded)
         elif recorded is not None:
             if isinstance(decided, Stale):
                 held.diverged = "stale"
                 cell.findings.stale.append(held.id)
-            held.keep(call, recorded.reply(), recorded.name)
+            held.commit_answer(call, recorded.reply(), recorded.name)
 
     def _require_key(self, cell: TapedCell, request: Request) -> None:
         if lacking := self.desk.lending.lacks(request):
@@ -705,7 +707,7 @@ class Interceptor(Tape):
         if names := declared_tools(json_value(request.body) if body is None else body):
             self.desk.tape_tools(cell, names)
         else:
-            self.desk.look_again(cell)
+            self.desk.tape_known_tools(cell)
 
     def _tape_requested_tools(
         self, cell: TapedCell, request: Request, kind: HostClass, reply: Reply | Value
@@ -720,13 +722,13 @@ class Interceptor(Tape):
             and not self._may_offer_tools(cell, request)
             and _may_ask_for_tools(reply)
         ):
-            self.desk.look_again(cell)
+            self.desk.tape_known_tools(cell)
 
     def _may_offer_tools(self, cell: TapedCell, request: Request) -> bool:
         return bool(
             cell.ask.options.get("tools")
             or cell.execution.selection
-            or self._history.of(request.body).marked
+            or self._history.build_growing_body(request.body).marked
         )
 
 
@@ -743,10 +745,10 @@ class PendingCall:
     settle: Callable[..., Play | Capture]
 
     def wait(self) -> Play | Capture:
-        return self._cell_stepping.held(self).wait()
+        return self._cell_stepping.create_waiter(self).wait()
 
-    async def arrive(self) -> Play | Capture:
-        return await self._cell_stepping.held(self).arrive()
+    async def wait_async(self) -> Play | Capture:
+        return await self._cell_stepping.create_waiter(self).wait_async()
 
     @property
     def _cell_stepping(self) -> Stepping:
@@ -760,7 +762,7 @@ class Decided:
 
     decision: Play | Capture | None
 
-    async def arrive(self) -> Play | Capture | None:
+    async def wait_async(self) -> Play | Capture | None:
         return self.decision
 
 
@@ -770,7 +772,7 @@ def _handle_own_failure(cell: TapedCell, call: Request | FunctionCall, error: Ex
     As an Exception it would be retried and wrapped by SDKs, or be taken for the tool's own failure.
     A call that is held (--freeze) while recording must not go out either.
     """
-    if not cell.replaying and not cell.execution.selection.held:
+    if not cell.replaying and not cell.execution.selection.held_tools:
         cell.lose(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})")
         return NullRecorder()
     raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error

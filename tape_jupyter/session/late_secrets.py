@@ -32,5 +32,5 @@ def _find_secret_names(cassette: Cassette, entry: Entry, secrets: Secrets) -> st
     if not secrets.suspicious(text):
         return ""
     return ", ".join(
-        dict.fromkeys(name for *_, name, by_field in secrets.found(text) if not by_field)
+        dict.fromkeys(name for *_, name, by_field in secrets.find_matches(text) if not by_field)
     )

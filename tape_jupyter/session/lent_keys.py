@@ -137,7 +137,7 @@ class Lending:
         """Whether what a program sets is a placeholder, and that variable has one of its own."""
         return (
             self.lends
-            and self._secrets.is_stand_in(value)
+            and self._secrets.is_placeholder(value)
             and self._find_recorded_value(name) is not None
         )
 
@@ -155,7 +155,7 @@ class Lending:
 
     def _register_lent_value(self, name: str, value: str) -> None:
         if value == placeholder(name):
-            self._secrets.stand_in(name)
+            self._secrets.create_placeholder(name)
         elif placeholders.is_endpoint_setting(value) and not _is_safe_address(name, value):
             self._addresses[name] = value
 

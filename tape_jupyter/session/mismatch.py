@@ -236,7 +236,7 @@ def find_divergence(
     )
 
 
-def find_stand_in(
+def claim_stale_call(
     cell: TapedCell, call: Request | FunctionCall, lineage: str, secrets: Secrets
 ) -> Stale | None:
     """The recorded call in whose place this one stands, served to it; None where the cell's

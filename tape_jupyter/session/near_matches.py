@@ -315,12 +315,12 @@ def _may_be_same_field(one: Leaves, other: Leaves, path: str) -> bool:
     now, then = _parse_moment(ours), _parse_moment(theirs)
     if now is not None and then is not None:
         return abs(now - time.time()) < _DAYS and then < time.time() + _DAYS
-    return (_is_id(ours) and _is_id(theirs)) or (
+    return (_is_random_id(ours) and _is_random_id(theirs)) or (
         _strip_addresses(ours) == _strip_addresses(theirs) != ""
     )
 
 
-def _is_id(value: Any) -> bool:
+def _is_random_id(value: Any) -> bool:
     """Whether a value looks drawn: a UUID, or 16 hex digits and more."""
     text = (
         value.get("value") if isinstance(value, dict) and value.get("<type>") == "UUID" else value

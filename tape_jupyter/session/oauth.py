@@ -30,7 +30,7 @@ def is_grant(request: Request) -> bool:
 
 def granted(secrets: Secrets, lacking: str) -> Play:
     """What answers it. `lacking`: the secret that is not set, for which the token stands as well."""
-    token = secrets.stand_in(f"{lacking}_ACCESS_TOKEN", lacking)
+    token = secrets.create_placeholder(f"{lacking}_ACCESS_TOKEN", lacking)
     body = json.dumps(
         {"access_token": token, "token_type": "Bearer", "expires_in": _SECONDS}
     ).encode()

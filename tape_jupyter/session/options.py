@@ -221,7 +221,7 @@ def _parse_step_options(mode: str, breaks: list[str], *, records: bool) -> dict[
             word = "--break" if breaks else "--record"
             raise TapeUsageError(f"{word} goes with step: %%tape step {word}")
         return {}
-    Breaks.of(breaks)
+    Breaks.parse(breaks)
     return {"breaks": tuple(breaks), "record": records}
 
 

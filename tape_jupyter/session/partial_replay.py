@@ -34,7 +34,7 @@ STEPPED = "step"
 def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
     """What a cell's options except from its mode. Raises TapeUsageError for what makes no sense."""
     told = {name: options.get(name) or () for name in ("live", "freeze")}
-    selection = Selection.of(told["live"], told["freeze"], options.get("stub") or {})
+    selection = Selection.parse(told["live"], told["freeze"], options.get("stub") or {})
     if mode == "step" and selection:
         raise TapeUsageError(
             "step takes no --live, --freeze or --stub: at each stop you say what becomes of the call"
@@ -88,7 +88,7 @@ def require_outside(ask: CellRequest, selection: Selection) -> None:
     """Raises TapeUsageError for a tool that must not run and that the cell itself defines: it is
     not taped in time.
     """
-    for name in selection.held:
+    for name in selection.held_tools:
         if re.search(
             rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b",
             _remove_decorated_functions(ask.source),
@@ -114,10 +114,10 @@ def watched(cell: TapedCell) -> Callable[[], None]:
     """To be called at the cell's end: says which tools that must not run were never seen by the
     tape.
     """
-    since = cell.tools.moment() if cell.execution.selection.held else 0
+    since = cell.tools.moment() if cell.execution.selection.held_tools else 0
 
     def report_unseen_tools() -> None:
-        for name in cell.execution.selection.held:
+        for name in cell.execution.selection.held_tools:
             if cell.sought_tools.get(name, 0) >= 0 and not cell.tools.has_run(name, since):
                 cell.warn(
                     f"tool:{name} was not held: no function of that name was found here. If the cell called one, it "
@@ -189,7 +189,7 @@ def opened_take(
         and not replays_more
         and not files.path_of(base.root, name).exists()
     ):
-        if (ask.explicit and not ask.sessions_take) or not _is_known_beside(base.root, name):
+        if (ask.explicit and not ask.sessions_take) or not _is_notebooks_take(base.root, name):
             files.require_take(base.root, name)
         return (
             base  # a session's word for many cells: the take is of another cassette of the notebook
@@ -200,7 +200,7 @@ def opened_take(
     return take
 
 
-def _is_known_beside(cassette: Path, name: str) -> bool:
+def _is_notebooks_take(cassette: Path, name: str) -> bool:
     """Whether a cassette of the notebook has a take of that name, or is called so (that is its
     recording itself); also where there is none: then nothing is played, and each call is refused in
     words of its own.
@@ -314,7 +314,7 @@ class HeldAnswer(RecorderBase):
     marked so.
     """
 
-    def keep(
+    def commit_answer(
         self,
         call: Request | FunctionCall,
         reply: Reply | Value,

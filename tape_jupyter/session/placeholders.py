@@ -47,7 +47,7 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
     missing = {name: value for name, value in wanted.items() if not environment.is_set(name)}
     for name in missing:
         if names_a_secret(name):
-            secrets.stand_in(name)
+            secrets.create_placeholder(name)
     os.environ.update(missing)
     LENT.update(missing)
     return lambda: _withdraw_placeholders(secrets, missing, lent)
@@ -72,7 +72,7 @@ def _withdraw_placeholders(
     for name, value in missing.items():
         LENT.pop(name, None)
         there = os.environ.get(name) if environment.is_set(name) else None
-        if there is not None and (there == value or secrets.is_stand_in(there)):
+        if there is not None and (there == value or secrets.is_placeholder(there)):
             del os.environ[name]
     for name, value in lent.items():
         if not environment.is_set(name):

@@ -255,7 +255,7 @@ class TapeSession:
         """The take of that name, as it was opened for an earlier cell; else opened now."""
         path = files.path_of(base.root, name)
         if path.absolute() in self._shelf and path.exists():
-            return base.own(self.cassette(path)[0])
+            return base.require_own_take(self.cassette(path)[0])
         return base.take(name)
 
     def _find_cassette_path(self, ask: CellRequest) -> Path | None:
@@ -329,7 +329,7 @@ class TapeSession:
             _build_matching_without(cassette, self.secrets, ignore) if cassette and ignore else None
         )
         mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
-        if mode == "once" and player.knows(identity):
+        if mode == "once" and player.has_recording(identity):
             mode = "replay"
         selection = partial_replay.selection_of(ask.options, ask.mode)
         partial_replay.require_outside(ask, selection)
@@ -378,7 +378,7 @@ class TapeSession:
         self._set_guard()
         cell.outer = _find_running_origin(ORIGIN.get())
         ORIGIN.set(cell.origin)
-        self.look_again(cell)
+        self.tape_known_tools(cell)
         cell.undo += [pins.put_on_pins(cell), partial_replay.watched(cell)]
         if self.tracker is not None:
             self.tracker.taped()
@@ -431,8 +431,8 @@ class TapeSession:
 
     def _end_run(self, cell: TapedCell, error: BaseException | None, interrupted: bool) -> None:
         if self.tracker is not None and not cell.ask.block:
-            self._files.tell(cell, self.tracker.firsts, self.secrets, self.start_run)
-        self._boundary.telemetry.tell(cell, self.secrets, self.start_run)
+            self._files.extend_end_mark(cell, self.tracker.firsts, self.secrets, self.start_run)
+        self._boundary.telemetry.extend_end_mark(cell, self.secrets, self.start_run)
         pins.commit_drawn(cell, self.start_run, failed=error is not None)
         if not cell.run or cell.cassette is None:
             return
@@ -455,7 +455,7 @@ class TapeSession:
         told.update(cell.recording.ends)
         try:
             cell.cassette.end_run(cell.run, told, self.secrets)
-            cell.say_gone()
+            cell.warn_of_removed_calls()
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
                 for line in late_secrets.told_before(cell.cassette, self._made, self.secrets):
@@ -502,7 +502,7 @@ class TapeSession:
     def _note_cell_recording(self, run: str) -> None:
         """The history knows which recording the running cell made, or repeats."""
         if self.tracker is not None and run:
-            self.tracker.holds(run)
+            self.tracker.set_run(run)
 
     def calling(self) -> None:
         """A call is made: the history knows at which line of its cell."""
@@ -586,7 +586,7 @@ class TapeSession:
             for name, why in taped.skipped.items():
                 cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
 
-    def look_again(self, cell: TapedCell) -> None:
+    def tape_known_tools(self, cell: TapedCell) -> None:
         """The same for every tool that is known by now: of this session's requests, and of the
         recording.
 

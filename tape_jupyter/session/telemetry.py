@@ -77,7 +77,7 @@ class Telemetry:
         with self._lock:
             return self._books.setdefault(path.absolute(), _Book())
 
-    def tell(
+    def extend_end_mark(
         self, cell: TapedCell, secrets: Secrets, start_run: Callable[[TapedCell], None]
     ) -> None:
         """Add what is new to the end mark of a recorded cell. Raises nothing."""

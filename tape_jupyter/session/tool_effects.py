@@ -125,14 +125,14 @@ class ObservedBody:
             capture = capture.observed._around  # noqa: SLF001 - its own kind
         return capture is not None
 
-    def shown(self, event: dict[str, Any]) -> None:
+    def record_output(self, event: dict[str, Any]) -> None:
         """The body showed something; or what it started, after it ended, while another one runs."""
         if self not in self._running.open:
             if self._running.open:
-                self._running.open[-1].shown(event)
+                self._running.open[-1].record_output(event)
             return
         if self._around is not None:
-            self._around.shown(event)
+            self._around.record_output(event)
         if "output" in self._left_out:
             return
         group = self._choose_group()
@@ -167,7 +167,7 @@ class ObservedBody:
         clock, order = self._cell.clock, self._clock_order
         if clock is None or order is None or self._began[1] is None:
             return False
-        return self._began == (order.count, order.round) and clock.is_alone()
+        return self._began == (order.count, order.round) and clock.is_only_thread()
 
     @property
     def _clock_order(self) -> Any | None:
@@ -283,7 +283,7 @@ class RecordedEffects:
         self._shown: int | None = None
         """How much of what it showed is shown; None where that waits for the result."""
 
-    def show(self, group: int) -> None:
+    def show_group(self, group: int) -> None:
         """Show what came together before the result; a log record whose handler the body itself
         added waits for that, and what follows with it.
         """
@@ -321,7 +321,7 @@ class RecordedEffects:
         for each in did.get("lost", ()):
             self._report_problem(str(each))
 
-    def left(self) -> None:
+    def report_early_close(self) -> None:
         """What it would do when it is closed here is not known."""
         self._report_problem("it is closed earlier than it was, and what it did at its end")
 

@@ -80,7 +80,7 @@ def replayed_value(value: Value, secrets: Secrets) -> Value:
     structure = value.value
     if not isinstance(structure, Mapping) or structure.get("<type>") != "secret":
         return value
-    return replace(value, value=secrets.stand_in(str(structure.get("name"))))
+    return replace(value, value=secrets.create_placeholder(str(structure.get("name"))))
 
 
 def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
@@ -92,7 +92,9 @@ def unrecorded(call: FunctionCall, secrets: Secrets) -> Value:
 
 def untyped_secret(call: FunctionCall, secrets: Secrets) -> str:
     """The same where a person was asked for a secret and typed none, or nobody could be asked."""
-    return secrets.stand_in(secret_name(call), f"the answer to {_read_prompt(call).strip()!r}")
+    return secrets.create_placeholder(
+        secret_name(call), f"the answer to {_read_prompt(call).strip()!r}"
+    )
 
 
 def asks_a_secret(call: FunctionCall) -> bool:
@@ -106,7 +108,7 @@ def _read_prompt(call: FunctionCall) -> str:
     return str(frozen_or_type(call.arguments.get("prompt", "")))
 
 
-def as_asked(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, MatchedRequest]:
+def freeze_call(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, MatchedRequest]:
     """The call with its arguments frozen as they are now (the body may change them), and what it is
     found by.
 
@@ -216,8 +218,8 @@ class FunctionCapture(RecorderBase, NullRecorder):
         if did and self._steps is not None:
             self._steps.did[len(self._steps.items)] = did
 
-    def shown(self, event: dict[str, Any]) -> None:
-        self.observed.shown(event)
+    def record_output(self, event: dict[str, Any]) -> None:
+        self.observed.record_output(event)
 
     @property
     def places(self) -> bool:

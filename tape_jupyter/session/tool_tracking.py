@@ -42,7 +42,7 @@ class Tools:
     def moment(self) -> int:
         return next(self._moments)
 
-    def ran(self, name: str) -> None:
+    def note_call(self, name: str) -> None:
         """A taped function of that name is called; a method of a taped class goes by its own name
         as well.
         """
@@ -52,7 +52,7 @@ class Tools:
         """Whether a taped function of that name was called after that moment."""
         return self._taped.get(name, -1) > since
 
-    def ask(self, told: Facts, moment: int) -> None:
+    def note_requests(self, told: Facts, moment: int) -> None:
         """The reply to the request made at `moment` asks for these tools."""
         self._asked.update({call.id or call.name: (call.name, moment) for call in told.calls})
 
@@ -89,21 +89,21 @@ class SeenTools:
         self._seen: dict[tuple[str, ...], list[int]] = {}
         self._taped: list[TapedFunctions] = []
 
-    def standing(self) -> set[FunctionType]:
+    def list_current_functions(self) -> set[FunctionType]:
         """The functions that are taped for the cell now."""
-        return {function for taped in self._taped for function in taped.standing}
+        return {function for taped in self._taped for function in taped.current_functions}
 
     def tape(self, names: tuple[str, ...], namespace: Mapping[str, Any]) -> TapedFunctions | None:
         """Tape the functions that go by these names and are not taped for the cell yet; None where
         there is none.
         """
         from tape_jupyter.instrumentation.tools.decorators import tape_functions
-        from tape_jupyter.instrumentation.tools.discovery import find_functions, looked_at
+        from tape_jupyter.instrumentation.tools.discovery import find_functions, list_search_ids
 
-        seen = looked_at(names, namespace)
+        seen = list_search_ids(names, namespace)
         if seen is not None and self._seen.get(names) == seen and self._is_still_taped():
             return None
-        found, standing = find_functions(names, namespace), self.standing()
+        found, standing = find_functions(names, namespace), self.list_current_functions()
         self.sought.update(
             {name: FOUND if name in found else self.sought.get(name, 0) for name in names}
         )
@@ -118,4 +118,4 @@ class SeenTools:
 
     def _is_still_taped(self) -> bool:
         """Whether all that was taped still is."""
-        return all(len(taped.standing) == len(taped) for taped in self._taped)
+        return all(len(taped.current_functions) == len(taped) for taped in self._taped)

@@ -24,7 +24,7 @@ def refuse_untaped(cell: TapedCell) -> None:
         return
     from tape_jupyter.instrumentation.tools.discovery import decorated_names, find_functions
 
-    found, standing = find_functions(left, cell.ask.namespace), cell.found.standing()
+    found, standing = find_functions(left, cell.ask.namespace), cell.found.list_current_functions()
     loose = {
         name for name in left if any(function not in standing for function in found.get(name, ()))
     }

@@ -88,7 +88,7 @@ class WebSocketCapture(HttpCapture):
         super()._append_late_reply(late)
         told = registry.call_facts(self.request, late)
         self._warn_of_untaped_tools(told)
-        self.cell.tools.ask(told, self.moment)
+        self.cell.tools.note_requests(told, self.moment)
         with self.cell.lock:
             for place, row in enumerate(self.cell.findings.rows):
                 if row.id == self.id:
@@ -102,7 +102,7 @@ class WebSocketCapture(HttpCapture):
 
     def _report_if_late(self) -> None:
         if self.cell.closed:
-            self.cell.say_late(LATE[1])
+            self.cell.warn_late(LATE[1])
 
     def cell_ended(self, *, interrupted: bool) -> None:
         with self._lock:
@@ -175,10 +175,10 @@ class PlayedDialogue(Script):
             lost=reply.end == "error",
         )
 
-    def said(self, frame: WebSocketFrame) -> None:
+    def receive_frame(self, frame: WebSocketFrame) -> None:
         if frame.is_message:
             offer_tools(self.desk.tape_tools, self._find_current_cell(), frame)
-        super().said(frame)
+        super().receive_frame(frame)
 
     def _find_current_cell(self) -> TapedCell:
         """The cell that asks now: a connection may outlive the cell that opened it."""

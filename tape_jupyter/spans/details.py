@@ -103,7 +103,7 @@ def _describe_group(spans: Spans, node: Node) -> dict[str, Any]:
     """A cell run, or a span of the user's."""
     record = node.record
     ended = spans.book.ended.get(str(record.get("run")), {}) if node.kind == CELL else {}
-    source = spans.sources.of(record)
+    source = spans.sources.find_source(record)
     told = spans.row(node)
     kit = record.get("kit")
     shown = {name: value for name, value in record.items() if name not in ("kit", "pins")}
@@ -165,7 +165,7 @@ def _describe_call(
             tags_of(_to_mapping(node.record.get("kit")), _to_mapping(call.head.get("kit")))
         ),
         "overridden": _describe_override(told.entry, call.head),
-        "source": spans.sources.of(node.record),
+        "source": spans.sources.find_source(node.record),
     }
     if told.entry is not None:
         whole |= {"path": str(told.entry.book.path), "line": _count_line(spans, told.entry)}

@@ -50,7 +50,7 @@ def body_section(data: bytes, headers: Headers) -> dict[str, Any]:
     """A body: JSON indented, other text as it is; bytes, and what expands past the cap, are named
     with their size.
     """
-    plain = plain_of(data, headers)
+    plain = decode_for_display(data, headers)
     if isinstance(plain, str):
         return section_of(plain, whole=False)
     if not plain:
@@ -71,7 +71,7 @@ def body_section(data: bytes, headers: Headers) -> dict[str, Any]:
         )
 
 
-def plain_of(data: bytes, headers: Headers) -> bytes | str:
+def decode_for_display(data: bytes, headers: Headers) -> bytes | str:
     """The body with its content-encoding off; a sentence where it stays closed."""
     coding = header_value(headers, "content-encoding")
     try:

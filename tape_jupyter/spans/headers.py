@@ -75,7 +75,7 @@ class Heads:
     _kept: dict[int, CallHeader]
 
     @classmethod
-    def of(cls, book: Book) -> Heads:
+    def from_book(cls, book: Book) -> Heads:
         return cls(book, {})
 
     def read(self) -> list[CallHeader]:

@@ -156,7 +156,7 @@ class Spans:
         self.zero = 0.0
         self.lines: dict[Path, tuple[int, int]] = {}
         """By file: a record's offset and line, from which others are counted on (details.py)."""
-        self._heads = Heads.of(book)
+        self._heads = Heads.from_book(book)
         self._places: dict[str, int] | None = None
         self._told: dict[int, tuple[CallHeader, int, Happened]] = {}
         self._pending = NOTHING_RUNS

@@ -24,9 +24,9 @@ class Takes:
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int], dict[str, Any]]] = {}
 
-    def of(self, cassette: Path) -> list[dict[str, Any]]:
+    def list_takes(self, cassette: Path) -> list[dict[str, Any]]:
         """Those of a cassette, by name. One that cannot be read is listed with what is wrong."""
-        return [self._read_take(path) for path in files.find_takes(cassette)]
+        return [self._read_take(path) for path in files.list_take_files(cassette)]
 
     def _read_take(self, path: Path) -> dict[str, Any]:
         try:

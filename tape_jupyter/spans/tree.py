@@ -204,7 +204,7 @@ class _Run:
     below: dict[str, list[Node]] = field(default_factory=dict)
     spans: dict[tuple[str, str], Node] = field(default_factory=dict)
 
-    def put(self, container: str, node: Node) -> None:
+    def add_node(self, container: str, node: Node) -> None:
         self.below.setdefault(container, []).append(node)
 
     def within(self, container: str, name: str, told: CallHeader) -> str:
@@ -217,7 +217,7 @@ class _Run:
                 f"{self.name}/#{len(self.spans) + 1}", SPAN, 0, self.record, begin, end, name=name
             )
             self.spans[key] = node
-            self.put(container, node)
+            self.add_node(container, node)
         node.begin, node.end = min(node.begin, begin), max(node.end, end)
         node.calls += 1
         return node.id
@@ -234,7 +234,7 @@ def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
         for name in path:
             container = run.within(container, name, told)
         begin = told.at or run.begin
-        run.put(
+        run.add_node(
             container,
             Node(
                 f"{told.run or run.name}/{told.id}",

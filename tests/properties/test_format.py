@@ -256,7 +256,7 @@ def test_an_outline_of_the_unbroken_file_reads_what_is_read_line_by_line_or_noth
 
 def outline(source):
     model = Reader(source, 1)
-    return Outline.of(model, HEAD, len(model.text) - TAIL)
+    return Outline.build(model, HEAD, len(model.text) - TAIL)
 
 
 def outlined(drawn, source):

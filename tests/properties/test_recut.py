@@ -169,7 +169,8 @@ def finer(name, events):
         out += halves or [event]
     if name == "openai_responses":
         out = [
-            event.put({**event.data, "sequence_number": number}) for number, event in enumerate(out)
+            event.replace_data({**event.data, "sequence_number": number})
+            for number, event in enumerate(out)
         ]
     return parse_events(join_events(out))
 
@@ -191,7 +192,7 @@ def _halves(name, event):
     if not isinstance(told, str) or len(told) < 2:
         return None
     return [
-        event.put(editing.with_value_at(data, path, half))
+        event.replace_data(editing.with_value_at(data, path, half))
         for half in (told[: len(told) // 2], told[len(told) // 2 :])
     ]
 

@@ -21,14 +21,17 @@ from tape_jupyter.bundle.archive import manifest as manifests
 from tape_jupyter.bundle.archive.containers import Packer, Zipped
 from tape_jupyter.bundle.archive.manifest import NAME, BundleFile, Manifest
 from tape_jupyter.bundle.archive.unpacked import Unpacked
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError
 
 _PIECE = 1024 * 1024
 
 
 def pack(
-    out: BinaryIO, manifest: Manifest, content: Mapping[str, Path | bytes], tell: Tell = nobody
+    out: BinaryIO,
+    manifest: Manifest,
+    content: Mapping[str, Path | bytes],
+    tell: Tell = ignore_progress,
 ) -> None:
     """Write the zip of a bundle to `out` (empty, seekable). The same manifest and content give the
     same bytes.
@@ -55,7 +58,7 @@ def pack(
 
 
 @contextlib.contextmanager
-def opened(place: str | Path, tell: Tell = nobody) -> Iterator[Bundle]:
+def opened(place: str | Path, tell: Tell = ignore_progress) -> Iterator[Bundle]:
     """The bundle at a place (bundle/archive/locations.py: a zip, an unpacked folder, a URL),
     checked to its last byte.
 
@@ -86,7 +89,7 @@ class Bundle:
     time they are read.
     """
 
-    def __init__(self, source: Zipped | Unpacked, place: str, tell: Tell = nobody) -> None:
+    def __init__(self, source: Zipped | Unpacked, place: str, tell: Tell = ignore_progress) -> None:
         self.place, self._source = place, source
         listed = list(source.sizes)
         if len(listed) > manifests.MOST_FILES:
@@ -156,7 +159,7 @@ class Bundle:
         return _check_pieces(each, self._source.pieces(each.path))
 
     def extract(
-        self, folder: Path, roles: Collection[str] | None = None, tell: Tell = nobody
+        self, folder: Path, roles: Collection[str] | None = None, tell: Tell = ignore_progress
     ) -> Path:
         """Write the files (of these roles, or all) below a folder that is new or empty; gives it.
 

@@ -56,7 +56,7 @@ def wheels(
         folder.mkdir()
         sources = _fetch_sources(package, folder)
         needs = _read_needs(package, sources)
-        python = making.make(folder / "environment", said)
+        python = making.make_environment(folder / "environment", said)
         watched = startup_hooks.WatchedEnvironment.new(folder / "environment")
         making.install(python, [["pip", *needs]], [], folder, said, needs=True)
         watched.check()

@@ -37,7 +37,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError
 
 
@@ -251,7 +251,7 @@ class IndexAnswer:
 
 
 def query_index(
-    wanted: Iterable[str], indexes: Sequence[PackageIndex], tell: Tell = nobody
+    wanted: Iterable[str], indexes: Sequence[PackageIndex], tell: Tell = ignore_progress
 ) -> dict[str, IndexAnswer]:
     """For each `name==version` the answer of the first index that has it; several at a time. Raises
     nothing.

@@ -38,7 +38,7 @@ from tape_jupyter.bundle.environment import build_backend, building, index, lock
 from tape_jupyter.bundle.environment.index import cache
 from tape_jupyter.bundle.environment.lock import NOWHERE, LockedPackage
 from tape_jupyter.bundle.proof import process
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError
 from tape_jupyter.isolation import sandbox
 
@@ -92,7 +92,7 @@ class Maker:
     uv: str = ""
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
-    def make(self, folder: Path, said: Said) -> Path:
+    def make_environment(self, folder: Path, said: Said) -> Path:
         """An empty environment in `folder`; its python."""
         if self.uv:
             line = [
@@ -268,7 +268,7 @@ def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
     such Python.
     """
     environ = dict(os.environ if environ is None else environ)
-    uv = uv_of(environ)
+    uv = locate_uv(environ)
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     python = sys.executable if version in ("", own) else next(_find_pythons(version, environ), "")
     if not python and not uv:
@@ -279,7 +279,7 @@ def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
     return Maker(python or version, uv, environ)
 
 
-def uv_of(environ: Mapping[str, str]) -> str:
+def locate_uv(environ: Mapping[str, str]) -> str:
     """Where uv is: the one that runs us (`uvx tape-jupyter`), or on the PATH; "" nowhere."""
     return environ.get("UV") or shutil.which("uv", path=environ.get("PATH")) or ""
 
@@ -336,7 +336,7 @@ def make_bundle_environment(
     *,
     allow_index: bool = False,
     allow_build: bool = False,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> Path:
     """The python of an environment with all that the bundle's lock says. Made where there is none
     yet.
@@ -427,7 +427,7 @@ def _make_environment(
     try:
         with tempfile.TemporaryDirectory(prefix="tape-venv-") as scratch:
             where = Path(scratch)
-            python = making.make(place, count)
+            python = making.make_environment(place, count)
             watched = startup_hooks.WatchedEnvironment.new(place)
             files = [where / name for name in sorted(wheels)]
             for file in files:

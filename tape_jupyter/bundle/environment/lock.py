@@ -32,9 +32,14 @@ from tape_jupyter.bundle.environment.index import (
     is_public,
     query_index,
 )
-from tape_jupyter.bundle.environment.requirements import OURS, Local, at, installed_as
+from tape_jupyter.bundle.environment.requirements import (
+    OURS,
+    Local,
+    installed_as,
+    read_distribution,
+)
 from tape_jupyter.bundle.proof.collection import Collected
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError
 
 NOWHERE = "index.invalid"
@@ -264,7 +269,9 @@ class Lock:
     unhashed: tuple[str, ...] = ()
 
 
-def lock_needs(collected: Collected, *, ask_index: bool = True, tell: Tell = nobody) -> Lock:
+def lock_needs(
+    collected: Collected, *, ask_index: bool = True, tell: Tell = ignore_progress
+) -> Lock:
     """The lock of what a run needed. Asks the index that pip is configured for, unless told not to.
 
     Raises BundleError where tape-jupyter itself is not installed.
@@ -336,7 +343,7 @@ def _find_carried(info: str) -> Local | None:
     """
     if not info or not Path(info).is_dir():
         return None
-    found = installed_as(at(info))
+    found = installed_as(read_distribution(info))
     try:
         size = sum(Path(path).stat().st_size for path in found.files.values())
     except OSError:

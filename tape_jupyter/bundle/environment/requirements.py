@@ -250,7 +250,7 @@ def installed_as(dist: importlib.metadata.Distribution) -> Local:
     return Local(name, version, kind, f"{stem}.dist-info", dict(sorted(files.items())))
 
 
-def at(info: str) -> importlib.metadata.Distribution:
+def read_distribution(info: str) -> importlib.metadata.Distribution:
     """The distribution whose metadata lie in the folder `info`."""
     return importlib.metadata.Distribution.at(info)
 

@@ -138,20 +138,20 @@ def told() -> str:
 def _collect_needs(reading: InputWatch, folder: str) -> Collected:
     from tape_jupyter.session import session
 
-    found, wanted = reading.found(), current_needs()
+    found, wanted = reading.list_files(), current_needs()
     top = reading.top
     carried = {file for package in wanted.local for file in package.files.values()}
     own = [
         InputFile(_to_relative(top, each.path), each.size, each.sha256)
         for each in found
-        if _is_own(top, each.path)
+        if _is_own_file(top, each.path)
     ]
     hooks = [each for each in own if names.startup_hook(each.path)]
     own = [each for each in own if each not in hooks]
     sources = {
         _to_relative(top, os.path.realpath(path))
         for _, path in imported_modules()
-        if _is_own(top, os.path.realpath(path))
+        if _is_own_file(top, os.path.realpath(path))
     }
     modules = [each for each in own if each.path in sources or each.path.endswith(".py")]
     data, left = _split_by_caps([each for each in own if each not in modules])
@@ -231,7 +231,7 @@ _NEVER = frozenset(
 )
 
 
-def _is_own(top: str, path: str) -> bool:
+def _is_own_file(top: str, path: str) -> bool:
     if not path.startswith(top + os.sep) or is_installed(path):
         return False
     parts = _to_relative(top, path).split("/")

@@ -102,7 +102,7 @@ class InputWatch:
                 self.unseen = ""
         sys.addaudithook(self._filter_event)
 
-    def found(self) -> list[InputFile]:
+    def list_files(self) -> list[InputFile]:
         """All that was read and that the run did not make itself, sorted by path."""
         with self._listener.deaf():
             for path, mark in self._there.items():
@@ -116,7 +116,7 @@ class InputWatch:
         self, event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD
     ) -> None:
         if event in heard:
-            self._listener.hear(event, args)
+            self._listener.handle_event(event, args)
 
     def _handle_event(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":

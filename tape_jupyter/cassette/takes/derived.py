@@ -75,12 +75,12 @@ class Derived(Book):
             take = type(self)(path, of=takes.take_base(path) or self._build_take_base(path))
             take.refresh()
             take.check_small()
-            return self.own(take)
+            return self.require_own_take(take)
         take = type(self)(path, of=self._build_take_base(path))
         take.refresh()
         return take
 
-    def own(self, take: Self) -> Self:
+    def require_own_take(self, take: Self) -> Self:
         """The take itself. Raises CassetteError where it is a take of another cassette."""
         if take.root != self.root:
             raise CassetteError(
@@ -92,7 +92,7 @@ class Derived(Book):
         self.refresh()
         if not self.path.exists() or self._journal.committed == 0:
             raise TapeUsageError(f"{self.path} holds nothing to take from; record first")
-        return TakeBase.of(take, self.path, self._journal.committed)
+        return TakeBase.from_file(take, self.path, self._journal.committed)
 
     def rename(self, new: str) -> Self:
         """Give a take another name; gives the take. Raises TapeUsageError where that name is taken."""
@@ -147,9 +147,9 @@ class Derived(Book):
             "value": value,
             "error": error,
         }
-        return self.put(entry, edits.given_edit(entry, **said), take)
+        return self.commit_reply(entry, edits.given_edit(entry, **said), take)
 
-    def put(self, entry: Entry, answer: EditedReply, take: str = "") -> Self:
+    def commit_reply(self, entry: Entry, answer: EditedReply, take: str = "") -> Self:
         """Commit an answer that was made of an edit (cassette/takes/edits.py) to a take; gives the
         take. Raises as `override`.
         """

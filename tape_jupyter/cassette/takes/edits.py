@@ -2,7 +2,7 @@
 (cassette/cassette.py).
 
 An edit comes from Python (`given_edit`: text=, message=, fault=, reply=, value=, error=) or from a view
-or a command line (`made_of`: the protocol's Edit as plain structure). Both give an `Answer`: what
+or a command line (`apply_edit`: the protocol's Edit as plain structure). Both give an `Answer`: what
 answers the call from now on.
 """
 
@@ -114,11 +114,11 @@ _MAKERS: Final = {"text": _edit_text, "message": _edit_message, "fault": _edit_f
 
 
 def answer_of(entry: Entry, edit: Edit) -> Reply | Value:
-    """What answers a call after an edit (`made_of`), nothing else told."""
-    return made_of(entry, edit).reply
+    """What answers a call after an edit (`apply_edit`), nothing else told."""
+    return apply_edit(entry, edit).reply
 
 
-def made_of(entry: Entry, edit: Edit) -> EditedReply:
+def apply_edit(entry: Entry, edit: Edit) -> EditedReply:
     """What an Edit of the protocol makes of a call; `{"form": "text", "text": ...}` too. Raises
     TapeUsageError.
     """
@@ -206,7 +206,7 @@ def _read_reply_as_message(entry: Entry) -> tuple[Taken | None, Reply]:
         what = "a function" if isinstance(request, FunctionCall) else "no reply"
         raise TapeUsageError(f"call {entry.id} is {what}: override it with value= or error=")
     for reply in replies:
-        if (found := editing.taken(request, reply)) is not None:
+        if (found := editing.take_apart_reply(request, reply)) is not None:
             return found, reply
     return None, replies[0]
 
@@ -384,8 +384,8 @@ def editable_of(entry: Entry) -> Editable:
         )
         return Editable("value", "", before, now, raw=dict(_NO_RAW), faults=listed)
     raw = _describe_raw(reply)
-    taken = editing.taken(request, reply)
-    first = editing.taken(request, recorded) if isinstance(recorded, Reply) else None
+    taken = editing.take_apart_reply(request, reply)
+    first = editing.take_apart_reply(request, recorded) if isinstance(recorded, Reply) else None
     shown = taken or first
     if shown is None:
         was = body_text(recorded) if isinstance(recorded, Reply) else ""
@@ -424,7 +424,7 @@ def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:
         if edit.get("form") in ("message", "fields"):
             taken, _, _ = _require_message(entry)
             return _find_problems(entry, taken, _build_message(taken, edit))
-        answer = made_of(entry, edit)
+        answer = apply_edit(entry, edit)
     except (TapeUsageError, CannotFreeze) as error:
         return [validation.problem("error", "", str(error))]
     if edit.get("form") == "raw" and isinstance(answer.reply, Reply):
@@ -444,7 +444,7 @@ def accept_edit(entry: Entry, edit: Edit, *, accept: bool) -> EditedReply:
         raise TapeUsageError(
             f"{_format_problem(problems[0])} (tick that it is meant so, to save it)"
         )
-    return made_of(entry, edit)
+    return apply_edit(entry, edit)
 
 
 def _format_problem(problem: Mapping[str, str]) -> str:

@@ -56,7 +56,7 @@ def cassette_of(path: Path) -> Path:
     return path.parent.parent / f"{stem(path).rpartition('.')[0]}{SUFFIX}"
 
 
-def find_takes(cassette: Path) -> list[Path]:
+def list_take_files(cassette: Path) -> list[Path]:
     """The files of a cassette's takes, by name. Takes of its takes are among them."""
     folder, start = cassette.parent / FOLDER, f"{stem(cassette)}."
     if not folder.is_dir():
@@ -72,7 +72,7 @@ def find_takes(cassette: Path) -> list[Path]:
 
 
 def take_names(cassette: Path) -> list[str]:
-    return [take_name(path) for path in find_takes(cassette)]
+    return [take_name(path) for path in list_take_files(cassette)]
 
 
 def unused_name(cassette: Path, like: str) -> str:
@@ -103,7 +103,7 @@ class TakeBase:
         return {"take of": self.file, "base": {"bytes": self.size, "sha256": self.sha256}}
 
     @classmethod
-    def of(cls, take: Path, base: Path, size: int) -> TakeBase:
+    def from_file(cls, take: Path, base: Path, size: int) -> TakeBase:
         """A base as it is now, up to `size` bytes (a whole number of records)."""
         file = base.name if base.parent == take.parent else f"../{base.name}"
         return cls(file, *digest_start(base, size))
@@ -134,7 +134,7 @@ class TakeBase:
             )
         return cls(file, size, sha256)
 
-    def find(self, take: Path) -> Path:
+    def find_file(self, take: Path) -> Path:
         """The base's file: the one that is named, else one beside it that begins with these bytes
         (it was renamed).
 
@@ -279,7 +279,9 @@ def choose_take(cassettes: Sequence[Path], name: str = "") -> tuple[Path, str]:
         if chosen := default_take(each):
             return each, chosen
     there = [
-        (path.stat().st_mtime_ns, each, path) for each in cassettes for path in find_takes(each)
+        (path.stat().st_mtime_ns, each, path)
+        for each in cassettes
+        for path in list_take_files(each)
     ]
     if not there:
         raise TapeUsageError(
@@ -343,7 +345,7 @@ def delete(cassette: Path, name: str) -> Path:
     path = require_take(cassette, name)
     if users := [
         take_name(other)
-        for other in find_takes(cassette)
+        for other in list_take_files(cassette)
         if other != path and base_file(other) == path
     ]:
         raise TapeUsageError(f"takes are based on {name!r}: {', '.join(users)}; delete those first")
@@ -425,7 +427,7 @@ def base_file(take: Path) -> Path | None:
     """The file that a take is based on; None where there is none."""
     base = take_base(take)
     try:
-        return base.find(take) if base else None
+        return base.find_file(take) if base else None
     except CassetteError:
         return None
 
@@ -436,7 +438,7 @@ def extent(cassette: Path) -> int:
 
     Raises CassetteError for a take that does not say what it is of.
     """
-    bases = {path: take_base(path) for path in find_takes(cassette)}
+    bases = {path: take_base(path) for path in list_take_files(cassette)}
     for path, base in bases.items():
         if base is None:
             raise CassetteError(

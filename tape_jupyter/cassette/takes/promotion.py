@@ -51,5 +51,5 @@ def promote(take: Cassette) -> list[Entry]:
                 "not put in the call's place"
             )
     for old, new in pairs:
-        take.put(old, EditedReply(new.reply(), {"edit": RESENT}))
+        take.commit_reply(old, EditedReply(new.reply(), {"edit": RESENT}))
     return [old for old, _ in pairs]

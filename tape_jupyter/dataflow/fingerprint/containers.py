@@ -70,7 +70,7 @@ def hash_plain(walk: Walk, value: Any, kind: type) -> bool:
         if inner not in _SORTED:
             return False
         value = sorted(value)
-    walk.say(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
+    walk.hash_text(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
     for piece in _split_box(value, kind):
         inner = set(map(type, piece))
         sizes: Iterable[int] = map(sys.getsizeof, piece)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tape_jupyter.dataflow.fingerprint.objects import look_at
+from tape_jupyter.dataflow.fingerprint.objects import visit_object
 from tape_jupyter.dataflow.fingerprint.walker import ATOMS, Vast, Walk, hasher
 
 SECONDS = 0.05
@@ -53,10 +53,10 @@ def fingerprint(
     if type(value) in ATOMS and not (type(value) in (str, bytes) and len(value) > 1_000_000):
         return Print(_hash_atom(value))
     began = time.thread_time()
-    walk = Walk(namespace, began + seconds, look_at)
+    walk = Walk(namespace, began + seconds, visit_object)
     opaque = vast = False
     try:
-        walk.go(value, 0, foreign=False)
+        walk.visit_value(value, 0, foreign=False)
     except Vast:
         vast = True
     except Exception:  # whatever people's objects do when looked at, tracking goes on

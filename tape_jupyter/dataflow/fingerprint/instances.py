@@ -109,7 +109,7 @@ def of_table(walk: Walk, value: Any, table: arrays.ArrayTable, module: str, dept
     walk.ids.add(identity(value))
     walk.ids.update(table.ids)
     walk.kinds.add(module)
-    walk.say(table.head)
+    walk.hash_text(table.head)
     walk.held.append(table)
     _visit_table(walk, table, depth)
 
@@ -119,19 +119,19 @@ def _visit_table(walk: Walk, table: arrays.ArrayTable, depth: int) -> None:
         walk.buffer(buffer)
     for each in table.values:
         if isinstance(each, arrays.ArrayTable):
-            walk.say(each.head)
+            walk.hash_text(each.head)
             _visit_table(walk, each, depth)
         elif isinstance(each, arrays.Objects):
             _visit_objects(walk, each, depth)
         else:
-            walk.go(each, depth, foreign=False)
+            walk.visit_value(each, depth, foreign=False)
 
 
 def _visit_objects(walk: Walk, objects: arrays.Objects, depth: int) -> None:
     for piece in objects.pieces(PIECE):
         if not hash_plain(walk, piece, tuple):
             for each in piece:
-                walk.go(each, depth, foreign=False)
+                walk.visit_value(each, depth, foreign=False)
 
 
 def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> None:
@@ -141,29 +141,29 @@ def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> Non
     module = value.__module__ if isinstance(value.__module__, str) else ""
     if not is_users(module):
         walk.kinds.add(module.partition(".")[0])
-        walk.say(f"class {module}.{value.__qualname__}")
+        walk.hash_text(f"class {module}.{value.__qualname__}")
         return
     if identity(value) in walk.seen and not whole:
-        walk.say(f"@{walk.seen[identity(value)]}")
+        walk.hash_text(f"@{walk.seen[identity(value)]}")
         return
     walk.seen.setdefault(identity(value), len(walk.seen))
     walk.ids.add(identity(value))
     walk.classes.add(identity(value))
-    walk.say(f"class {value.__qualname__}")
+    walk.hash_text(f"class {value.__qualname__}")
     for base in value.__bases__:
         if base is not object:
-            walk.go(base, depth, foreign=False)
+            walk.visit_value(base, depth, foreign=False)
     if "_abc_impl" in vars(value):
-        walk.say(f"registered {sorted(each.__qualname__ for each in registered(value))}")
+        walk.hash_text(f"registered {sorted(each.__qualname__ for each in registered(value))}")
     inside = sorted(type.__dict__["__dict__"].__get__(value).items())
     for name, each in inside:
         if name not in _SKIPPED and not _is_generated(name, each):
-            walk.say(name)
-            walk.go(each, depth, foreign=False)
+            walk.hash_text(name)
+            walk.visit_value(each, depth, foreign=False)
     ids, opaque = set(walk.ids), walk.opaque
     for name, each in inside:
         if _is_generated(name, each):
-            walk.go(each, depth, foreign=False)
+            walk.visit_value(each, depth, foreign=False)
     walk.ids, walk.opaque = ids, opaque
 
 
@@ -180,10 +180,10 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
         if said := _describe_plumbing(kind):
-            walk.say(said)
+            walk.hash_text(said)
             return
         if walk.foreigners > FOREIGN_NODES:
-            walk.say(f"more {kind.__qualname__}")
+            walk.hash_text(f"more {kind.__qualname__}")
             return
     of_class(walk, kind, depth)
     beneath = not (foreign and issubclass(kind, asyncio.Future)) and _visit_beneath(
@@ -195,14 +195,14 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
         return
     name = f"{kind.__module__}.{kind.__qualname__}"
     locked = not foreign and kind is LOCK and value.locked()
-    walk.say(f"instance {name}{' locked' if locked else ''}")
+    walk.hash_text(f"instance {name}{' locked' if locked else ''}")
     if kind is object:
         return
     if root_module(kind) in _PLAIN_REDUCE:
-        walk.go(_reduce_value(value), depth, foreign=foreign)
+        walk.visit_value(_reduce_value(value), depth, foreign=foreign)
     elif not users and not foreign and not name.startswith(_QUIET):
         walk.opaque = True
-        held_by(walk, value, depth)
+        visit_referents(walk, value, depth)
 
 
 def _describe_plumbing(kind: type) -> str:
@@ -222,10 +222,10 @@ def _visit_beneath(walk: Walk, value: Any, depth: int) -> bool:
     """
     for base, bare in _PLAIN.items():
         if isinstance(value, base):
-            walk.go(bare(value), depth, foreign=False)
+            walk.visit_value(bare(value), depth, foreign=False)
             return True
     if is_memory(type(value)):
-        walk.go(bytes(value), depth, foreign=False)
+        walk.visit_value(bytes(value), depth, foreign=False)
         return True
     if (table := arrays.beneath(value)) is None:
         return False
@@ -246,10 +246,10 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
         if not is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
             names = _find_passing_names(walk, kind)
             lasting = [(k, each) for k, each in lasting if not _is_passing(kind, names, k, each)]
-        walk.say(f"attributes {len(lasting)}")
+        walk.hash_text(f"attributes {len(lasting)}")
         for key, each in lasting:
-            walk.say(str(key) if type(key) is str else "?")
-            walk.go(each, depth, foreign=foreign)
+            walk.hash_text(str(key) if type(key) is str else "?")
+            walk.visit_value(each, depth, foreign=foreign)
     for base in type.__dict__["__mro__"].__get__(kind):
         inside = type.__dict__["__dict__"].__get__(base)
         if "__slots__" not in inside:
@@ -261,16 +261,16 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
                     each = slot.__get__(value, kind)
                 except AttributeError:
                     continue
-                walk.say(name)
-                walk.go(each, depth, foreign=foreign)
+                walk.hash_text(name)
+                walk.visit_value(each, depth, foreign=foreign)
     return found
 
 
-def held_by(walk: Walk, value: Any, depth: int) -> None:
+def visit_referents(walk: Walk, value: Any, depth: int) -> None:
     """What an object of C holds, by the collector's knowledge of it: iter(d) and d.keys() hold d."""
     for each in gc.get_referents(value):
         if isinstance(each, HELD):
-            walk.go(each, depth, foreign=True)
+            walk.visit_value(each, depth, foreign=True)
 
 
 def _find_passing_names(walk: Walk, kind: type) -> frozenset[str]:

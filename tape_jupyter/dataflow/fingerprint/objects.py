@@ -21,10 +21,10 @@ from tape_jupyter.dataflow.fingerprint import arrays, unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, hash_plain, items_of
 from tape_jupyter.dataflow.fingerprint.instances import (
     attributes,
-    held_by,
     instance,
     of_class,
     of_table,
+    visit_referents,
 )
 from tape_jupyter.dataflow.fingerprint.walker import Walk
 from tape_jupyter.dataflow.identity import identity
@@ -51,7 +51,7 @@ _ITERABLES: tuple[Any, ...] = (
 _ITERATORS = frozenset(type(iter(each)) for each in _ITERABLES)
 
 
-def look_at(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+def visit_object(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
     """By its kind: what there is to say of an object, and what in it is gone through (walks.Look)."""
     if isinstance(value, _CONTAINERS):
         _visit_container(walk, value, kind, depth, foreign=foreign)
@@ -63,12 +63,12 @@ def look_at(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) ->
         of_table(walk, value, table, module, depth)
     elif isinstance(value, io.StringIO | io.BytesIO) and kind in (io.StringIO, io.BytesIO):
         walk.ids.add(identity(value))
-        walk.say("closed" if value.closed else f"{value.tell()}")
+        walk.hash_text("closed" if value.closed else f"{value.tell()}")
         if not value.closed:
-            walk.go(value.getvalue(), depth, foreign=foreign)
+            walk.visit_value(value.getvalue(), depth, foreign=foreign)
     elif isinstance(value, weakref.ReferenceType):
-        walk.say("reference")
-        walk.go(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
+        walk.hash_text("reference")
+        walk.visit_value(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
     elif kind in _ITERATORS:
         _visit_iterator(walk, value, depth, foreign=foreign)
     elif kind in _ALIASES or kind.__module__ in ("typing", "typing_extensions"):
@@ -85,23 +85,23 @@ def _visit_container(walk: Walk, value: Any, kind: type, depth: int, *, foreign:
         return
     base = next(each for each in _CONTAINERS if isinstance(value, each))
     size = base.__len__(value)
-    walk.say(f"[{kind.__name__}{size}")
+    walk.hash_text(f"[{kind.__name__}{size}")
     if isinstance(value, dict):
         for key, each in items_of(value):
             if type(key) is str and key == "__builtins__":  # of a namespace that exec() was given
                 continue
-            walk.go(key, depth, foreign=foreign)
-            walk.go(each, depth, foreign=foreign)
+            walk.visit_value(key, depth, foreign=foreign)
+            walk.visit_value(each, depth, foreign=foreign)
     elif isinstance(value, set | frozenset):
         walk.unordered(value, depth, foreign=foreign)
     else:
         for each in base.__iter__(value) if size > PIECE else list(base.__iter__(value)):
-            walk.go(each, depth, foreign=foreign)
+            walk.visit_value(each, depth, foreign=foreign)
         if isinstance(value, collections.deque):
-            walk.say(str(value.maxlen))
+            walk.hash_text(str(value.maxlen))
     if kind not in ATOM_BOXES:
         if isinstance(value, collections.defaultdict):
-            walk.go(value.default_factory, depth, foreign=foreign)
+            walk.visit_value(value.default_factory, depth, foreign=foreign)
         of_class(walk, kind, depth)
         attributes(walk, value, kind, depth, foreign=foreign)
 
@@ -109,26 +109,26 @@ def _visit_container(walk: Walk, value: Any, kind: type, depth: int, *, foreign:
 def _visit_function(walk: Walk, value: types.FunctionType, depth: int) -> None:
     if (body := unwrapped.unwrap(value)) is not value:
         walk.ids.add(identity(value))
-        walk.go(body, depth, foreign=False)
+        walk.visit_value(body, depth, foreign=False)
         return
     code, held = unwrapped.code_of(value), unwrapped.attributes_of(value)
     place = _find_place(walk, value)
     if place is None:
         walk.kinds.add(root_module(value))
-        walk.say(f"function {value.__module__}.{value.__qualname__}")
+        walk.hash_text(f"function {value.__module__}.{value.__qualname__}")
         if str(value.__globals__.get("__name__")).partition(".")[0] in MACHINERY:
             return
         if not value.__closure__ and not held:
             return
     walk.ids.add(identity(value))
     walk.classes.add(identity(value))
-    walk.say(f"function {value.__qualname__}")
+    walk.hash_text(f"function {value.__qualname__}")
     about = (value.__doc__, _find_annotations(value)) if place is not None else ()
     for each in (code, value.__defaults__, value.__kwdefaults__, held or None, *about):
-        walk.go(each, depth, foreign=False)
+        walk.visit_value(each, depth, foreign=False)
     _visit_closure(walk, value, depth, foreign=place is None)
     if place == "?":
-        walk.go(value.__globals__, depth, foreign=False)
+        walk.visit_value(value.__globals__, depth, foreign=False)
     elif place is not None:
         walk.codes.add((place, code))
 
@@ -143,10 +143,10 @@ def _visit_closure(walk: Walk, value: types.FunctionType, depth: int, *, foreign
         try:
             inside = cell.cell_contents
         except ValueError:
-            walk.say("empty")
+            walk.hash_text("empty")
         else:
             walk.ids.add(identity(cell))
-            walk.go(inside, depth, foreign=foreign)
+            walk.visit_value(inside, depth, foreign=foreign)
 
 
 def _find_place(walk: Walk, value: types.FunctionType) -> str | None:
@@ -165,53 +165,53 @@ def _find_place(walk: Walk, value: types.FunctionType) -> str | None:
 
 def _visit_code(walk: Walk, value: types.CodeType, depth: int) -> None:
     walk.hash.update(value.co_code)
-    walk.say(repr((value.co_name, value.co_names, value.co_varnames, value.co_freevars)))
+    walk.hash_text(repr((value.co_name, value.co_names, value.co_varnames, value.co_freevars)))
     for const in value.co_consts:
-        walk.go(const, depth, foreign=False)
+        walk.visit_value(const, depth, foreign=False)
 
 
 def _visit_method(walk: Walk, value: types.MethodType, depth: int) -> None:
-    walk.say("method")
-    walk.go(value.__func__, depth, foreign=False)
-    walk.go(value.__self__, depth, foreign=False)
+    walk.hash_text("method")
+    walk.visit_value(value.__func__, depth, foreign=False)
+    walk.visit_value(value.__self__, depth, foreign=False)
 
 
 def _visit_builtin(walk: Walk, value: types.BuiltinFunctionType, depth: int) -> None:
-    walk.say(f"builtin {value.__qualname__}")
+    walk.hash_text(f"builtin {value.__qualname__}")
     owner = value.__self__
     if owner is not None and not isinstance(owner, types.ModuleType | type):
-        walk.go(owner, depth, foreign=False)
+        walk.visit_value(owner, depth, foreign=False)
     else:
         walk.kinds.add(root_module(value))
 
 
 def _visit_module(walk: Walk, value: types.ModuleType, depth: int) -> None:
-    walk.say(f"module {value.__name__}")
+    walk.hash_text(f"module {value.__name__}")
     if is_registered(value):
         walk.kinds.add(value.__name__.partition(".")[0])
     else:
         walk.ids.add(identity(value))
-        walk.go(vars(value), depth, foreign=False)
+        walk.visit_value(vars(value), depth, foreign=False)
 
 
 def _visit_partial(walk: Walk, value: functools.partial[Any], depth: int) -> None:
     walk.ids.add(identity(value))
     for each in (value.func, value.args, value.keywords):
-        walk.go(each, depth, foreign=False)
+        walk.visit_value(each, depth, foreign=False)
 
 
 def _visit_wrapper(walk: Walk, value: Any, depth: int) -> None:
     """property, staticmethod, classmethod, cached functions: what they hold."""
-    walk.say(type(value).__name__)
+    walk.hash_text(type(value).__name__)
     for slot in ("fget", "fset", "fdel", "__func__", "func"):
         if (inner := getattr(value, slot, None)) is not None:
-            walk.go(inner, depth, foreign=False)
+            walk.visit_value(inner, depth, foreign=False)
 
 
 def _visit_cached(walk: Walk, value: Any, depth: int) -> None:
     walk.ids.add(identity(value))
-    walk.say(f"cached {tuple(value.cache_info())}")
-    walk.go(value.__wrapped__, depth, foreign=False)
+    walk.hash_text(f"cached {tuple(value.cache_info())}")
+    walk.visit_value(value.__wrapped__, depth, foreign=False)
     walk.opaque = walk.opaque or value.cache_info().currsize > 0
 
 
@@ -225,34 +225,34 @@ def _visit_suspended(walk: Walk, value: Any, depth: int) -> None:
     code = next(
         (c for s in ("gi_code", "cr_code", "ag_code") if (c := getattr(value, s, None))), None
     )
-    walk.say(f"frame {value.__qualname__} {stands.f_lasti if stands else None}")
+    walk.hash_text(f"frame {value.__qualname__} {stands.f_lasti if stands else None}")
     if code is not None:
         walk.codes.add(("", code))
     if stands is not None:
         for key, each in dict(stands.f_locals).items():
-            walk.say(key)
-            walk.go(each, depth, foreign=False)
+            walk.hash_text(key)
+            walk.visit_value(each, depth, foreign=False)
 
 
 def _visit_alias(walk: Walk, value: Any, depth: int) -> None:
     """`list[int]`, `Literal["a"]`, `int | None`, a type variable: nobody changes one."""
     walk.kinds.add("typing")
-    walk.say(type(value).__qualname__)
+    walk.hash_text(type(value).__qualname__)
     for slot in ("_name", "__name__", "__forward_arg__", "__origin__", "__args__", "__metadata__"):
         try:
-            walk.go(object.__getattribute__(value, slot), depth, foreign=True)
+            walk.visit_value(object.__getattribute__(value, slot), depth, foreign=True)
         except AttributeError:
             continue
 
 
 def _visit_slot(walk: Walk, value: types.MemberDescriptorType, _depth: int) -> None:
-    walk.say(f"slot {value.__qualname__}")
+    walk.hash_text(f"slot {value.__qualname__}")
 
 
 def _visit_path(walk: Walk, value: pathlib.PurePath, _depth: int) -> None:
     """Its text: what else it holds it makes of that when it is asked."""
     walk.kinds.add("pathlib")
-    walk.say(f"{type(value).__name__} {value!s}")
+    walk.hash_text(f"{type(value).__name__} {value!s}")
 
 
 def _visit_logger(walk: Walk, value: logging.Logger, depth: int) -> None:
@@ -261,29 +261,29 @@ def _visit_logger(walk: Walk, value: logging.Logger, depth: int) -> None:
     """
     walk.ids.add(id(value))
     walk.kinds.add("logging")
-    walk.say(f"logger {value.name} {value.level} {value.disabled} {value.propagate}")
+    walk.hash_text(f"logger {value.name} {value.level} {value.disabled} {value.propagate}")
     for each in (*value.handlers, *value.filters):
-        walk.go(each, depth, foreign=True)
+        walk.visit_value(each, depth, foreign=True)
 
 
 def _visit_pattern(walk: Walk, value: re.Pattern[Any], depth: int) -> None:
     walk.kinds.add("re")
-    walk.go((value.pattern, int(value.flags)), depth, foreign=False)
+    walk.visit_value((value.pattern, int(value.flags)), depth, foreign=False)
 
 
 def _visit_match(walk: Walk, value: re.Match[Any], depth: int) -> None:
     _visit_pattern(walk, value.re, depth)
-    walk.go((value.regs, value.pos, value.endpos), depth, foreign=False)
-    walk.go(value.string, depth, foreign=False)
+    walk.visit_value((value.regs, value.pos, value.endpos), depth, foreign=False)
+    walk.visit_value(value.string, depth, foreign=False)
 
 
 def _visit_tuple_field(walk: Walk, value: Any, depth: int) -> None:
     """A field of a named tuple."""
-    walk.go(value.__reduce__()[1], depth, foreign=False)
+    walk.visit_value(value.__reduce__()[1], depth, foreign=False)
 
 
 def _visit_mapping_view(walk: Walk, value: Any, depth: int) -> None:
-    walk.say(type(value).__name__)
+    walk.hash_text(type(value).__name__)
     if value is getattr(sys.modules.get("dataclasses"), "_EMPTY_METADATA", None):
         return  # which all fields of all dataclasses have in common
     inner = (
@@ -291,41 +291,41 @@ def _visit_mapping_view(walk: Walk, value: Any, depth: int) -> None:
         if isinstance(value, type({}.keys()) | type({}.values()) | type({}.items()))
         else value
     )
-    walk.go(dict(inner), depth, foreign=False)
-    held_by(walk, value, depth)
+    walk.visit_value(dict(inner), depth, foreign=False)
+    visit_referents(walk, value, depth)
     walk.opaque = True
 
 
 def _visit_random(walk: Walk, value: random.Random, depth: int) -> None:
     walk.ids.add(identity(value))
-    walk.go(value.getstate(), depth, foreign=False)
+    walk.visit_value(value.getstate(), depth, foreign=False)
 
 
 def _visit_context_var(walk: Walk, value: contextvars.ContextVar[Any], depth: int) -> None:
     """Its value here and now; set() may have been called in another context, so it is opaque."""
     walk.ids.add(identity(value))
     walk.opaque = True
-    walk.say(value.name)
-    walk.go(value.get(None), depth, foreign=False)
+    walk.hash_text(value.name)
+    walk.visit_value(value.get(None), depth, foreign=False)
 
 
 def _visit_bytearray(walk: Walk, value: Any, _depth: int) -> None:
     walk.ids.add(identity(value))
-    walk.say(f"{type(value).__name__}{len(value)}")
+    walk.hash_text(f"{type(value).__name__}{len(value)}")
     walk.buffer(value)
 
 
 def _visit_memoryview(walk: Walk, value: memoryview, depth: int) -> None:
     walk.ids.add(identity(value))
-    walk.go(value.obj, depth, foreign=False)
+    walk.visit_value(value.obj, depth, foreign=False)
 
 
 def _visit_iterator(walk: Walk, value: Any, depth: int, *, foreign: bool) -> None:
     walk.ids.add(identity(value))
     walk.opaque = True
     for each in value.__reduce__()[1:]:
-        walk.go(each, depth, foreign=foreign)
-    held_by(walk, value, depth)
+        walk.visit_value(each, depth, foreign=foreign)
+    visit_referents(walk, value, depth)
 
 
 _ALIASES = frozenset({types.GenericAlias, types.UnionType})

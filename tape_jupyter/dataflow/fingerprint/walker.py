@@ -107,7 +107,7 @@ class Walk:
         self.passing: dict[type, frozenset[str]] = {}
         """By class of a library, attributes that say nothing of a value (instances._is_passing)."""
 
-    def say(self, text: str) -> None:
+    def hash_text(self, text: str) -> None:
         """A word of what is hashed."""
         self.hash.update(text.encode("utf-8", "surrogatepass") + b"\0")
 
@@ -130,7 +130,7 @@ class Walk:
         if self.large and time.thread_time() > self._deadline:
             raise Vast
 
-    def go(self, value: Any, depth: int, *, foreign: bool) -> None:
+    def visit_value(self, value: Any, depth: int, *, foreign: bool) -> None:
         """Through one object and all in it, once."""
         kind = type(value)
         self.count += 1
@@ -141,7 +141,7 @@ class Walk:
             return
         address = identity(value)
         if address in self.seen:
-            self.say(f"@{self.seen[address]}")
+            self.hash_text(f"@{self.seen[address]}")
             return
         if depth > DEPTH:
             raise Vast
@@ -170,7 +170,7 @@ class Walk:
         whole = self.hash
         for each in base.__iter__(value):
             self.hash = hasher()
-            self.go(each, depth, foreign=foreign)
+            self.visit_value(each, depth, foreign=foreign)
             parts.append(self.hash.hexdigest())
         self.hash = whole
-        self.say(",".join(sorted(parts)))
+        self.hash_text(",".join(sorted(parts)))

@@ -49,7 +49,7 @@ class End:
         return {"names": names, "files": dict(self.files)}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> End:
+    def from_record(cls, record: Mapping[str, Any]) -> End:
         return cls(
             {name: EndValue(*told) for name, told in record["names"].items()}, record["files"]
         )
@@ -78,16 +78,16 @@ def _read_value(namespace: Mapping[str, Any], resource: str) -> EndValue:
 
 
 def _format_short(value: Any) -> str:
-    return reprlib.repr(value)[:60] if _is_plain(value) else ""
+    return reprlib.repr(value)[:60] if _is_plain_data(value) else ""
 
 
-def _is_plain(value: Any, depth: int = 2) -> bool:
+def _is_plain_data(value: Any, depth: int = 2) -> bool:
     if type(value) in _PLAIN:
         return True
     if depth == 0 or type(value) not in _BOXES or len(value) > 1_000:
         return False
     inside = [*value, *value.values()] if type(value) is dict else value
-    return all(_is_plain(each, depth - 1) for each in inside)
+    return all(_is_plain_data(each, depth - 1) for each in inside)
 
 
 def digest_path(path: str) -> str:

@@ -441,7 +441,7 @@ def _read_outcomes(lines: Iterable[str], told: ReplayListener) -> _Heard:
     for line in lines:
         said: dict[str, Any] = json.loads(line)
         if "end" in said:
-            heard.end = End.of(said["end"])
+            heard.end = End.from_record(said["end"])
             continue
         if "starting" in said:
             heard.started = said["starting"]

@@ -270,7 +270,7 @@ class _Guard:
         self.refused: list[str] = []
         self.on = False
 
-    def hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def handle_event(self, event: str, args: tuple[Any, ...]) -> None:
         if not self.on:
             return
         for path in changed_paths(event, args):
@@ -301,7 +301,7 @@ def main() -> None:
     os.chdir(job["cwd"])
     sys.path[:] = job["path"]
     guard = _Guard(job["roots"], network=job["network"])
-    sys.addaudithook(guard.hear)
+    sys.addaudithook(guard.handle_event)
     live = shell(in_kernel=job.get("in_kernel", False))
     if job["setup"]:
         # ours, not a recording's

@@ -6,7 +6,7 @@ runs or waits in here.
     while (entry := rerun.next()) is not None:
         rerun.prepare(entry)
         outcome = ...  # run entry.source; the tracker's new Entry for it
-        rerun.settle(entry, outcome)
+        rerun.record_outcome(entry, outcome)
     rerun.finish()  # or, at any time between two cells: rerun.cancel()
 
 A value that came out equal to the recorded one is put back as the very object it was: who depended
@@ -101,7 +101,7 @@ class Rerun:
         while self.stopped is None and self._cursor < len(self.history):
             entry = self.history[self._cursor]
             self._cursor += 1
-            if self._is_due(entry):
+            if self._is_rerun_needed(entry):
                 return entry
         return None
 
@@ -121,19 +121,22 @@ class Rerun:
             entry = self.history[cell.entry]
             if cell.role == "changed" or (
                 cell.role == "restores"
-                and any(self._versions.lost(t, entry.index) for t in self._versions.of(entry.index))
+                and any(
+                    self._versions.lost(t, entry.index)
+                    for t in self._versions.list_changes(entry.index)
+                )
             ):
                 made.add(cell.entry)
         return made
 
-    def _is_due(self, entry: Execution) -> bool:
+    def _is_rerun_needed(self, entry: Execution) -> bool:
         index = entry.index
         after = self._taints.copy()
         reasons = walk_entry(entry, after, self._find_lines(index))
         touches = [
             t
-            for t in sorted(self._versions.of(index))
-            if t in self._new and not self._versions.makes(t, index)
+            for t in sorted(self._versions.list_changes(index))
+            if t in self._new and not self._versions.is_new_value(t, index)
         ]
         due = index in self._forced or bool(reasons) or bool(touches)
         if due and index in self.ticked:
@@ -146,7 +149,7 @@ class Rerun:
             self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
         if not due:
             self._taints = after
-            self._new -= self._versions.of(index)
+            self._new -= self._versions.list_changes(index)
         return False
 
     def _find_lines(self, index: int) -> dict[int, tuple[int, ...] | None]:
@@ -165,7 +168,7 @@ class Rerun:
             self._bring_thing(
                 thing, self._versions.before(thing, entry.index), again=thing in again
             )
-        self._world.show(entry.number)
+        self._world.restore_output_history(entry.number)
         self._resync_tracker()
 
     def _order_things(self) -> list[str]:
@@ -190,7 +193,7 @@ class Rerun:
                 thing, whole=True
             )  # what it was may be more than the history keeps of it
         else:
-            self._world.put(thing, version, self._versions)
+            self._world.restore_version(thing, version, self._versions)
         self._touched.add(thing)
         self._at[thing] = version
         if version not in self.ran:
@@ -231,12 +234,12 @@ class Rerun:
         if parted(thing)[0] or version == BEGINNING or not self._versions.lost(thing, version):
             return []
         chain = [each for each in self._versions.changers(thing) if each <= version]
-        made = [each for each in chain if self._versions.makes(thing, each)][-1:]
+        made = [each for each in chain if self._versions.is_new_value(thing, each)][-1:]
         return [each for each in chain if made and each >= made[0]]
 
     # ------------------------------------------------------------- after a cell
 
-    def settle(self, entry: Execution, outcome: Execution) -> None:
+    def record_outcome(self, entry: Execution, outcome: Execution) -> None:
         """Take what came of it: `outcome` is the new entry that the tracker made of this execution."""
         index = entry.index
         self._world.renumber(outcome.number, entry.number)
@@ -247,7 +250,7 @@ class Rerun:
             *walk_entry(outcome, self._taints, self._find_lines(index)),
         ]
         equal = self._restore_equal_things(entry, outcome)
-        for thing in self._versions.of(index) | changed_by(outcome):
+        for thing in self._versions.list_changes(index) | changed_by(outcome):
             self._versions.add(thing, index)
             self._at[thing] = index
             if thing in equal:
@@ -307,7 +310,7 @@ class Rerun:
         """The things that came out as recorded; their values are put back as the very objects they
         were.
         """
-        things = self._versions.of(entry.index) | changed_by(outcome)
+        things = self._versions.list_changes(entry.index) | changed_by(outcome)
         equal = {thing for thing in things if self._is_as_recorded(thing, entry, outcome)}
         if outcome.imported:  # what the module defines is another object now, however equal
             equal = {thing for thing in equal if parted(thing)[0]}
@@ -321,7 +324,7 @@ class Rerun:
                 outcome.kept[name] = entry.kept[name]
                 self._world.bind(name, entry.kept[name])
                 self._touched.add(name)
-                entry.held[name].put()
+                entry.held[name].restore()
                 outcome.held[name] = entry.held[name]
         return equal
 

@@ -42,7 +42,7 @@ def hold_values(entry: Execution) -> None:
     """
     for name, value in list(entry.kept.items()):
         memento = entry.held[name] = remember_value(value)
-        if not memento.whole or memento.ends or (memento.dark and name in entry.opaque):
+        if not memento.is_complete or memento.ends or (memento.dark and name in entry.opaque):
             entry.held[name] = memento.bare()
             del entry.kept[name]
 
@@ -146,7 +146,7 @@ class World:
         print_ = fingerprint(value, self.shell.user_ns)
         return print_.opaque or entry.after.get(name) in {None, print_.digest}
 
-    def put(self, thing: str, version: int, versions: Versions) -> None:
+    def restore_version(self, thing: str, version: int, versions: Versions) -> None:
         """Give the thing the version it had after entry `version`, as far as it was kept."""
         kind, rest = parted(thing)
         if kind:
@@ -193,7 +193,7 @@ class World:
             self.bind(name, entry.kept[name])
             memento = entry.held.get(name)
             if memento is not None and memento.possible():
-                memento.put()
+                memento.restore()
         elif (after := versions.next(name, version)) is not None and versions.history[
             after
         ].after.get(name) == "":
@@ -232,8 +232,8 @@ class World:
             self.bind(thing, self.names[thing])
         else:
             self.unbind(thing)
-        if thing in self.held and (self.held[thing].whole or not whole):
-            self.held[thing].put()
+        if thing in self.held and (self.held[thing].is_complete or not whole):
+            self.held[thing].restore()
 
     def put_all_first(self, made: Iterable[str]) -> None:
         """Everything as it was when the re-run began; `made` are the things that it changed
@@ -253,7 +253,7 @@ class World:
 
     # ------------------------------------------------------------- what the shell shows: _, __, ___ and Out
 
-    def show(self, number: int | None) -> None:
+    def restore_output_history(self, number: int | None) -> None:
         """`_`, `__`, `___` and Out as they were before the cell of that prompt number."""
         shell: Any = self.shell
         out = shell.user_ns.get("_oh")

@@ -114,20 +114,20 @@ class Memento:
     """Bytes of the value itself, about; `_ITEM` for each thing in it."""
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         return not self.opaque
 
     def possible(self) -> bool:
         """Whether all that the value held can be put back now: a buffer closed since cannot be
         opened again.
         """
-        return self.whole and not self.ends and all(check() for check in self.checks)
+        return self.is_complete and not self.ends and all(check() for check in self.checks)
 
     def bare(self) -> Memento:
         """Only why it cannot be put back: it keeps nothing alive."""
         return Memento(opaque=self.opaque[:1], ends=(self.ends or self.dark)[:1])
 
-    def put(self) -> None:
+    def restore(self) -> None:
         for put in self.puts:
             put()
 

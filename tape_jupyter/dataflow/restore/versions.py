@@ -87,7 +87,7 @@ def needed_by(entry: Execution) -> set[str]:
     return read | written_by(entry) | changed_by(entry)
 
 
-def asked_by(entry: Execution) -> set[str]:
+def list_inputs(entry: Execution) -> set[str]:
     """Of the things that matter to the entry, those whose value before it does: not what it binds
     anew in any case, unread. With EVERYTHING among what it reads, any name is one of them.
     """
@@ -119,9 +119,11 @@ class Versions:
         """The things that an entry changed. Entries are to be asked for in the order they ran."""
         for name in entry.changed:
             memento = entry.held.get(name)
-            (self._deep.add if memento is not None and not memento.whole else self._deep.discard)(
-                name
-            )
+            (
+                self._deep.add
+                if memento is not None and not memento.is_complete
+                else self._deep.discard
+            )(name)
         changed = changed_by(entry)
         return changed | (written_by(entry) & self._deep) if self._deep else changed
 
@@ -131,7 +133,7 @@ class Versions:
             self._needs[index] = needed_by(self.history[index]) | self._of[index]
         return self._needs[index]
 
-    def of(self, index: int) -> set[str]:
+    def list_changes(self, index: int) -> set[str]:
         """The things that the entry at `index` changed."""
         return self._of[index]
 
@@ -162,7 +164,7 @@ class Versions:
         if index not in changers:
             insort(changers, index)
 
-    def makes(self, thing: str, index: int) -> bool:
+    def is_new_value(self, thing: str, index: int) -> bool:
         """Whether the entry gives the thing a new value, whatever it was: a name bound anew, a new
         file.
         """
@@ -185,7 +187,7 @@ class Versions:
             return False
         end = self.next(name, version)
         users = self.history.entries[version + 1 : None if end is None else end + 1]
-        return not any(EVERYTHING in each.reads or name in asked_by(each) for each in users)
+        return not any(EVERYTHING in each.reads or name in list_inputs(each) for each in users)
 
     def lost(self, thing: str, version: int) -> str | None:
         """Why the thing cannot be put back to that version, in words; None where it can."""
@@ -230,7 +232,7 @@ def _explain_lost_memento(name: str, entry: Execution) -> str | None:
         return f"what `{name}` held after {entry.title} was not kept"
     if memento.possible():
         return None
-    if memento.ends and memento.whole:
+    if memento.ends and memento.is_complete:
         return f"`{name}` holds {_format_with_article(memento.ends[0])}, which goes when the notebook lets it go"
     what = (
         _format_with_article(memento.opaque[0])
@@ -308,7 +310,7 @@ class Keeper:
             self._release_value(self._history[index], name, LET_GO)
 
     def _add_entry(self, entry: Execution) -> None:
-        self._asked.update(dict.fromkeys(asked_by(entry), entry.index))
+        self._asked.update(dict.fromkeys(list_inputs(entry), entry.index))
         if EVERYTHING in entry.reads:
             self._asked[EVERYTHING] = entry.index
         self._called = self._called or entry.calls

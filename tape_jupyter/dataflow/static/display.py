@@ -18,7 +18,7 @@ MANY = 1_000
 """The shell shows no more items of a box."""
 
 
-def is_plain(value: Any, hook: Any) -> bool:
+def is_plain_display(value: Any, hook: Any) -> bool:
     """Whether `hook`, the shell's displayhook, shows the value without asking anybody: of builtin
     types only, for which nobody registered a printer, written to where none of the user's classes
     listens.

@@ -348,7 +348,7 @@ def _find_target_names(node: ast.expr) -> Iterator[str]:
             yield from _find_target_names(each)
 
 
-def words_in(text: str) -> frozenset[str]:
+def find_identifiers(text: str) -> frozenset[str]:
     """Identifiers in a magic's or the shell's text: each may be a name that is read."""
     return frozenset(_WORD.findall(text))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, is_users
 from tape_jupyter.dataflow.identity import identity
-from tape_jupyter.dataflow.static.display import is_plain
+from tape_jupyter.dataflow.static.display import is_plain_display
 
 EVENTS = 3_000
 """Calls looked at one by one, in a cell. Less than a millisecond."""
@@ -160,7 +160,7 @@ class CodeWatch:
         if above.f_code.co_code[above.f_lasti] != _PRINTS:
             return False
         try:
-            return is_plain(display.f_locals["result"], sys.displayhook)
+            return is_plain_display(display.f_locals["result"], sys.displayhook)
         except Exception:  # a displayhook that is not as we know it
             return False
 

@@ -193,7 +193,7 @@ class FileWatch:
     def __init__(self, mine: Callable[[], bool] = lambda: True) -> None:
         self._mine = mine
         self.touched = Touched()
-        self.hear = Listener(self._handle_own_event).hear
+        self.hear = Listener(self._handle_own_event).handle_event
         """An event of the audit hook's. Raises nothing."""
         self.firsts = Firsts(is_watched)
         """What the files that this session changed were before."""
@@ -240,7 +240,7 @@ class FileWatch:
         if where in self._started or not may_write(command) or not is_watched(where + os.sep):
             return
         folder = self._folders.setdefault(where, WatchedFolder(where, is_watched))
-        folder.look()
+        folder.note_contents()
         self._started.add(where)
 
     def _compare_folder(self, folder: WatchedFolder) -> None:

@@ -32,7 +32,7 @@ def may_write(command: str) -> bool:
 
 
 class WatchedFolder:
-    """One folder. `look` before a process starts, `differing` once the cell is done."""
+    """One folder. `note_contents` before a process starts, `differing` once the cell is done."""
 
     UNKNOWN: ClassVar[Any] = object()
     """Stands for bytes that were not kept."""
@@ -44,7 +44,7 @@ class WatchedFolder:
         self._held: dict[str, tuple[tuple[int, int], bytes]] = {}
         """Bytes from an earlier look, good for as long as size and time are the same."""
 
-    def look(self) -> None:
+    def note_contents(self) -> None:
         """Note how it lies now."""
         self._was = self._scan_folder()
         self._held = {} if self.crowded else dict(self._read_small_files())

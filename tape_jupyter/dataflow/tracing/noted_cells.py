@@ -69,7 +69,7 @@ class NotedCells:
         self.threads = find_user_threads()
         self.ambient = ambient.take_ambient()
         self.files.firsts.begin()
-        self.there = _filter_variable_names(self._bindings.look()[0])
+        self.there = _filter_variable_names(self._bindings.read_changes()[0])
 
     def finish(self) -> Sequence[NotedCell]:
         """From now on cells are watched: those that were noted, and what they changed in the folder
@@ -113,7 +113,7 @@ class NotedCells:
             noted.touched = self.files.end()
             entry.seconds, entry.outcome = perf_counter() - noted.began, read_outcome(result)
             noted.shown = getattr(result, "result", None) is not None
-            bound, gone = self._bindings.look()
+            bound, gone = self._bindings.read_changes()
             noted.bound, noted.gone = _filter_variable_names(bound), _filter_variable_names(gone)
             entry.files = noted.touched.changes()
             entry.notes = tuple(format_notes(noted.touched.processes, noted.touched.crowded))

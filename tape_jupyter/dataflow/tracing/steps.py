@@ -22,8 +22,8 @@ from tape_jupyter.dataflow.static.names import (
     Statement,
     cell_names,
     code_names,
+    find_identifiers,
     transform,
-    words_in,
 )
 from tape_jupyter.dataflow.static.outcomes import statement_outcome
 from tape_jupyter.dataflow.static.outcomes.values import StatementOutcome, part_root
@@ -88,7 +88,7 @@ def mentioned(statement: Statement, variables: Variables) -> set[str]:
         | statement.uses.exists
     )
     for magic in statement.uses.magics:
-        names |= words_in(
+        names |= find_identifiers(
             f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}"
         )
     found = {r for n in names if (r := variables.resource("", n)) is not None}
@@ -237,7 +237,7 @@ def _find_reaching_name(seen: Seen, draft: Draft, place: str, code: types.CodeTy
 
 def _find_magic_reads(name: str, line: str, body: str) -> frozenset[str]:
     if name in ("system", "getoutput", "sx", "!", "bash", "sh", "script"):
-        return words_in(" ".join(tracing_paths.expanded(line)))
+        return find_identifiers(" ".join(tracing_paths.expanded(line)))
     if name in (
         "time",
         "timeit",
@@ -250,10 +250,10 @@ def _find_magic_reads(name: str, line: str, body: str) -> frozenset[str]:
         "javascript",
         "svg",
     ):
-        return words_in(" ".join(tracing_paths.expanded(line)))
+        return find_identifiers(" ".join(tracing_paths.expanded(line)))
     if name in ("reset", "reset_selective", "xdel"):
         return frozenset()
-    return words_in(f"{line} {body}")
+    return find_identifiers(f"{line} {body}")
 
 
 def _find_result_reads(name: str, seen: Seen) -> set[str]:

@@ -148,7 +148,7 @@ class Surroundings:
         }
         return (
             draft.statement.uses.awaits
-            or bool(self._find_words(draft) & _WAITING)
+            or bool(self._find_identifiers(draft) & _WAITING)
             or bool(changed - known)
         )
 
@@ -156,7 +156,7 @@ class Surroundings:
         failed = self.seen.failed_at
         return failed is None or (failed > 0 and draft.statement.end < failed)
 
-    def _find_words(self, draft: Draft) -> set[str]:
+    def _find_identifiers(self, draft: Draft) -> set[str]:
         words = set(draft.statement.code.words)
         for each in draft.reach:
             for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
@@ -185,7 +185,7 @@ class Surroundings:
             draft.weak.add(f"file:{os.path.dirname(path)}")  # noqa: PTH120
             if not literal:
                 draft.weak.add("file:*")
-        words = self._find_words(draft)
+        words = self._find_identifiers(draft)
         if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
             draft.weak.add("file:*")
         looks = (
@@ -373,7 +373,7 @@ class Surroundings:
         draft.reads |= {f"ambient:{part}" for part in self._find_ambient_reads(draft)}
         if PANDAS in draft.reads and self.seen.ran.whole and self._reached_whole and not shows:
             draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
-        words = self._find_words(draft)
+        words = self._find_identifiers(draft)
         several = [d for d in self.seen.cell.statements if d is not draft.statement]
         for part in self.seen.ambient:
             claimed = SETTING.get(part, frozenset())

@@ -157,7 +157,7 @@ class Tracker:
         """What the files that this session changed were before."""
         return self._files.firsts
 
-    def holds(self, run: str) -> None:
+    def set_run(self, run: str) -> None:
         """The cell that runs now is taped as this run."""
         if self._noted.running is not None:
             self._noted.running.entry.run = run
@@ -550,7 +550,7 @@ class Tracker:
                 entry.kept[name] = self.variables.value(name)
             else:
                 entry.unkept[name] = TOO_LARGE
-        hold(entry)
+        keep_mementos(entry)
         for name, value in entry.kept.items():
             size = sys.getsizeof(value) if type(value) in (str, bytes) else 0
             entry.held[name].weight += max(prints[name].weight, size)
@@ -562,7 +562,7 @@ class Tracker:
         self.failures.append(told)
 
 
-def hold(entry: Execution) -> None:
+def keep_mementos(entry: Execution) -> None:
     """Mementos of what is kept, for putting it back (dataflow/restore/restore.py)."""
     from tape_jupyter.dataflow.restore import restore
 

@@ -175,7 +175,7 @@ class Variables:
         look = VariableLook(dict(new), set(new), {})
         try:
             until = time.thread_time() + seconds
-            bound, gone = self._bindings.look()
+            bound, gone = self._bindings.read_changes()
             bound = {
                 name: each
                 for name, each in bound.items()

@@ -85,9 +85,9 @@ class TerminalWatch:
             return False
         first, self._first = self._first, b""
         self._look = (
-            _Frames().look
+            _Frames().scan_data
             if is_prelude(first)
-            else _Events().look
+            else _Events().scan_data
             if _SSE.match(first)
             else _detect_nothing
         )
@@ -97,11 +97,11 @@ class TerminalWatch:
 def _choose_detector(content_type: str) -> Callable[[bytes], bool] | None:
     kind = content_type.lower()
     if "amazon.eventstream" in kind:
-        return _Frames().look
+        return _Frames().scan_data
     if "event-stream" in kind:
-        return _Events().look
+        return _Events().scan_data
     if any(word in kind for word in ("ndjson", "jsonl", "json-seq", "stream+json")):
-        return _Lines().look
+        return _Lines().scan_data
     return None
 
 
@@ -118,7 +118,7 @@ class _Parts:
         self._parts: list[bytes] = []
         self._tail = b""
 
-    def look(self, data: bytes) -> bool:
+    def scan_data(self, data: bytes) -> bool:
         if not self._parts and self._find_border(data, 0) == len(data):
             return self._is_last(data)  # one read, one event: the usual case
         ended, start = False, 0
@@ -249,7 +249,7 @@ class _Frames:
         self._parts: list[bytes] = []
         self._size, self._need = 0, PRELUDE
 
-    def look(self, data: bytes) -> bool:
+    def scan_data(self, data: bytes) -> bool:
         self._parts.append(data)
         self._size += len(data)
         if self._size < self._need:

@@ -81,7 +81,7 @@ def fold_stream(pieces: Iterable[Piece], spelling: Dialect, *, alone: bool = Fal
     entries: list[Entry] = []
     group: _Group | None = None
     for piece in pieces:
-        if group is None or not group.takes(piece):
+        if group is None or not group.accept_piece(piece):
             if group is not None:
                 entries.append(group.entry(spelling))
             group = _Group(piece)
@@ -100,7 +100,7 @@ class _Group:
         self._columns: dict[Path, list[Any]] = {}
         self._blank = first.data
 
-    def takes(self, piece: Piece) -> bool:
+    def accept_piece(self, piece: Piece) -> bool:
         """Whether the piece belongs here; then it is kept."""
         first = self._first
         if piece.dialect is not first.dialect or (
@@ -319,7 +319,7 @@ def merged_json(entry: Entry) -> list[Any] | None:
 _MAX_GLANCE: Final = 1_000
 
 
-def apart(entry: Entry) -> list[Entry]:
+def split_pieces(entry: Entry) -> list[Entry]:
     """The pieces of an entry with `times` as entries of their own; any other entry, and one too
     large, alone.
 

@@ -155,7 +155,7 @@ class _Style:
         self.colon = ":" if "tight" in words else ": "
 
     @classmethod
-    def of(cls, text: str) -> _Style:
+    def from_text(cls, text: str) -> _Style:
         line, _, _ = text.partition("\n")
         words = ["crlf"] if line.endswith("\r") else []
         if line.partition(":")[2][:1] != " ":
@@ -169,7 +169,7 @@ class _Style:
 
 
 def sse_attempts(text: str) -> Attempts:
-    style = _Style.of(text)
+    style = _Style.from_text(text)
     blocks = text.split(style.end * 2)
     rest = blocks.pop()
     start = style.end.join(["", "data" + style.colon])

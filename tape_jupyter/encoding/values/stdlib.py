@@ -52,7 +52,7 @@ def _build_set_codec(kind: type, *, shared: bool) -> Codec:
 
     def freeze_set(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
         ordered = sorted(
-            value, key=lambda member: json.dumps(walk.apart(member, at), sort_keys=True)
+            value, key=lambda member: json.dumps(walk.freeze_unshared(member, at), sort_keys=True)
         )
         return {"values": walk.sequence(ordered, (at, "values"))}
 

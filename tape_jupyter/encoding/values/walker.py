@@ -113,7 +113,7 @@ class Freezer:
             self._forget_since(before)
             return False, str(reason)
 
-    def apart(self, value: Any, at: At) -> Any:
+    def freeze_unshared(self, value: Any, at: At) -> Any:
         """The structure, for comparing only: nothing later refers to it."""
         before = len(self._seen)
         structure = self.freeze(value, at)

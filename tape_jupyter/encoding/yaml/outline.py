@@ -57,7 +57,7 @@ class Outline:
         self._steps = steps
 
     @classmethod
-    def of(cls, reader: Reader, pos: int, end: int) -> Self | None:
+    def build(cls, reader: Reader, pos: int, end: int) -> Self | None:
         """The outline of text[pos:end], which the reader has read; None where it would be too
         large.
         """
@@ -187,7 +187,7 @@ class Outlines:
         self._missed += 1
         if self._missed >= self._next:
             self._missed, self._next = 0, 2 * self._next
-            if (drawn := Outline.of(reader, pos, end)) is not None:
+            if (drawn := Outline.build(reader, pos, end)) is not None:
                 self._remember_outline(drawn)
         return value
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
 from tape_jupyter.experiments.check import Check, CheckedRun
@@ -66,13 +66,13 @@ class GuiltyPackages:
 
 def bisect_packages(
     notebook: Path, good: str, bad: str, check: Check, requirements: Path | None = None,
-    *, run: Run | None = None, tell: Tell = nobody,
+    *, run: Run | None = None, tell: Tell = ignore_progress,
 ) -> GuiltyPackages:  # fmt: skip
     """Find them. `requirements`: what is resolved at a date. `run` tries a set of packages (in an
     environment of its own). Raises TapeUsageError where GOOD and BAD are not told apart.
     """
     search = _Search(run or _build_runner(notebook, check), check, tell)
-    return search.found(good, bad, requirements)
+    return search.find_guilty(good, bad, requirements)
 
 
 def _build_runner(notebook: Path, check: Check) -> Run:
@@ -121,7 +121,7 @@ class _Search:
     tell: Tell
     known: dict[tuple[tuple[str, str], ...], CheckedRun] = field(default_factory=dict)
 
-    def found(self, good: str, bad: str, requirements: Path | None) -> GuiltyPackages:
+    def find_guilty(self, good: str, bad: str, requirements: Path | None) -> GuiltyPackages:
         began = time.perf_counter()
         days = _parse_day(good), _parse_day(bad)
         between = "", ""

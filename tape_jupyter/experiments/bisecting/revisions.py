@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette import paths
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, TapeError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
 from tape_jupyter.experiments.bisecting.packages import read_lock
@@ -89,7 +89,7 @@ def exit_code(run: CheckedRun) -> int:
 
 
 def bisect_revisions(
-    notebook: Path, good: str, bad: str, check: Check, lock: str = "", tell: Tell = nobody
+    notebook: Path, good: str, bad: str, check: Check, lock: str = "", tell: Tell = ignore_progress
 ) -> GuiltyCommit:
     """Find it. `lock` is a file of the repository that names its packages. Raises TapeUsageError
     where GOOD and BAD are not told apart, or this is no git repository.

@@ -71,19 +71,27 @@ class Cause:
             "seconds": round(self.seconds, 3),
         }
 
-    def shown(self) -> dict[str, Any]:
+    def build_view_record(self) -> dict[str, Any]:
         """The same, with what a view shows: words and the tree."""
         tree = [asdict(node) for node in self.tree]
         notes = self._format_end()
         text = self.text(timed=False)
-        return {**self.record(), "words": self.words(), "tree": tree, "notes": notes, "text": text}
+        return {
+            **self.record(),
+            "words": self.format_summary(),
+            "tree": tree,
+            "notes": notes,
+            "text": text,
+        }
 
     def text(self, *, timed: bool = True) -> str:
         """In words, with the table of layers and the tree. Not `timed`: what is the same each time."""
         end = self._format_end(timed=timed)
-        return "\n".join([*self.words(), "", *self._format_table(), "", *self._format_tree(), *end])
+        return "\n".join(
+            [*self.format_summary(), "", *self._format_table(), "", *self._format_tree(), *end]
+        )
 
-    def words(self) -> list[str]:
+    def format_summary(self) -> list[str]:
         """What makes the difference, and which part of it."""
         count, (good, bad) = len(self.minimal), self.sides
         what = "1 difference makes" if count == 1 else f"{count} differences together make"

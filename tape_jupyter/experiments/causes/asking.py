@@ -117,7 +117,7 @@ class Asker:
             self.refused = f"not answered: {error}"
             return False
         finally:
-            self.budget.settle(cost.most, paid)
+            self.budget.record_payment(cost.most, paid)
         self._record_answer(
             wanted, request, reply, moment_text(began), time.monotonic() - start, secrets
         )
@@ -152,7 +152,7 @@ class Asker:
         })  # fmt: skip
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What became of it, for people; "" where nothing was asked."""
         if not self.budget.calls:
             return ""

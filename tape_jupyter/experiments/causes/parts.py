@@ -164,14 +164,14 @@ def notebook_cells(
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
         number_run += bool(source.strip())
         run = found.get(number) or _match_by_count(counts.get(number_run), code)
-        told = code.of(run) if run is not None and number not in found else None
+        told = code.find_source(run) if run is not None and number not in found else None
         made.append(Cell(number, cell, _choose_source(source, told), run))
     return made
 
 
 def _match_by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun | None:
     """A run whose cell has another source now, found as the cell that ran as the same `In [n]`."""
-    return run if run is not None and (run.cell.cell_id == "" or code.of(run)) else None
+    return run if run is not None and (run.cell.cell_id == "" or code.find_source(run)) else None
 
 
 def _choose_source(source: str, told: str | None) -> str:
@@ -338,7 +338,7 @@ def _compare_code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str
     assert cell.run is not None
     if run.cell.source == cell.run.cell.source:
         return ""
-    source = code.of(run)
+    source = code.find_source(run)
     if source is None:
         return f"the code of cell {cell.number + 1} differs, and the good side's is not at hand"
     return Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _format_title(cell), source=source)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.records import response_section
-from tape_jupyter.cassette.takes.edits import made_of
+from tape_jupyter.cassette.takes.edits import apply_edit
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.fragments import Fragment, Fragments, fragments
@@ -188,12 +188,12 @@ def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
     request = other.request()
     if bad.status != good.status or not isinstance(request, Request):
         return None
-    ours, theirs = editing.taken(request, bad), editing.taken(request, good)
+    ours, theirs = editing.take_apart_reply(request, bad), editing.take_apart_reply(request, good)
     if ours is not None and theirs is not None:
 
         def build_from_message(made: Any) -> Mapping[str, Any]:
             edit = {"form": "message", "message": json.dumps(made)}
-            return response_section(made_of(other, edit).reply, Secrets())
+            return response_section(apply_edit(other, edit).reply, Secrets())
 
         return Inside(fragments(ours.message, theirs.message), build_from_message)
     plain = [http.decoded_body(each.headers, each.readable) for each in (bad, good)]
@@ -203,7 +203,7 @@ def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
         return None
 
     def build_from_body(made: Any) -> Mapping[str, Any]:
-        return response_section(made_of(other, {"form": "raw", "body": made}).reply, Secrets())
+        return response_section(apply_edit(other, {"form": "raw", "body": made}).reply, Secrets())
 
     return Inside(fragments(texts[0], texts[1]), build_from_body) if all(texts) else None
 

@@ -97,11 +97,11 @@ class SideSources:
     notebook: Path
     side: Side
 
-    def of(self, run: RecordedRun) -> str | None:
+    def find_source(self, run: RecordedRun) -> str | None:
         """None where nothing holds it as it was."""
         record = self.side.record(run.id)
         for path in dict.fromkeys((self.notebook, notebook_of(self.side.cassette.path))):
-            if (found := Sources(path).of(record)) is not None:
+            if (found := Sources(path).find_source(record)) is not None:
                 return found
         return self._find_in_git(record)
 

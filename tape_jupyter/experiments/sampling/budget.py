@@ -76,7 +76,7 @@ class Budget:
             f"--max-cost: {left} is left, and one call more can cost {dollars(most or Decimal(0))}"
         )
 
-    def settle(self, most: Decimal | None, paid: Decimal | None) -> None:
+    def record_payment(self, most: Decimal | None, paid: Decimal | None) -> None:
         """The call is done, and cost so much; where nobody knows how much, what was set aside."""
         with self._changed:
             self._aside -= most or Decimal(0)

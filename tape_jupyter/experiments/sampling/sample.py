@@ -24,7 +24,7 @@ from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.promotion import promote
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.parts import notebook_cells
 from tape_jupyter.experiments.causes.sides import Side, SideSources
@@ -107,7 +107,7 @@ class Sampled:
         return shares(each.outcome(checked=bool(self.check.kind)) for each in self.samples)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         return len(self.samples) >= self.wanted
 
     def record(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _describe_endings(samples: Sequence[Sample]) -> list[str]:
 
 def sample_answers(
     ask: Ask, count: int, check: Check, budget: Budget, *, calls: int = 4,
-    before: Callable[[resend.ResendPlan, int], None] = lambda _plan, _missing: None, tell: Tell = nobody,
+    before: Callable[[resend.ResendPlan, int], None] = lambda _plan, _missing: None, tell: Tell = ignore_progress,
 ) -> Sampled:  # fmt: skip
     """Have `count` answers, and the notebook continued with each.
 
@@ -211,7 +211,7 @@ class _Sender:
         except TapeError as error:
             self.failed.append(str(error))
         finally:
-            self.budget.settle(most, paid)
+            self.budget.record_payment(most, paid)
         return True
 
     def _keep_answer(self, done: resend.Resent) -> None:

@@ -22,7 +22,7 @@ from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.cassette.takes.promotion import promote
 from tape_jupyter.core.call import Request
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.resending import price, resend
@@ -54,7 +54,7 @@ class AskedAgain:
             "whole": self.whole,
         }  # fmt: skip
 
-    def lay(self, tapes: Path) -> None:
+    def write_files(self, tapes: Path) -> None:
         for name, data in self.files.items():
             goal = tapes.joinpath(*name.split("/"))
             goal.parent.mkdir(parents=True, exist_ok=True)
@@ -86,9 +86,9 @@ def require_limit(tried: Sequence[Candidate], budget: Budget) -> None:
         )
 
 
-def ask(
+def request_missing(
     found: Sequence[TriedPlace], tried: Sequence[Candidate], store: RowStore, budget: Budget,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> None:  # fmt: skip
     """Ask what is not there yet, as long as the budget has room; each answer is kept at once.
     Raises TapeUsageError where no limit is given, or it cannot be kept.
@@ -133,7 +133,7 @@ def _ask_missing(
 ) -> bool:
     """Ask what is missing of one run; False where the budget has no room for it."""
     there = {file for file in tapes.rglob("*") if file.is_file()}
-    made.lay(tapes)
+    made.write_files(tapes)
     made.whole = True
     for path, entry, rule in list(_find_wanted_calls(tapes, wanted)):
         name = f"{paths.stem(path)}/{entry.name}"
@@ -155,15 +155,17 @@ def _ask_missing(
             made.whole = False
             continue
         finally:
-            budget.settle(planned.estimate.most, paid)
+            budget.record_payment(planned.estimate.most, paid)
         made.done.append(name)
         made.files = {
             file.relative_to(tapes).as_posix(): file.read_bytes()
             for file in tapes.rglob("*")
             if file.is_file() and file not in there and file.suffix != ".lock"
         }
-        store.put(f"takes/{key}.json", json.dumps({**made.record(), "whole": False}).encode())
-    store.put(f"takes/{key}.json", json.dumps(made.record()).encode())
+        store.write_file(
+            f"takes/{key}.json", json.dumps({**made.record(), "whole": False}).encode()
+        )
+    store.write_file(f"takes/{key}.json", json.dumps(made.record()).encode())
     return True
 
 

@@ -95,7 +95,7 @@ def attempt(job: Attempt) -> Row:
     began = time.perf_counter()
     limits, recorded = RunLimits(job.seconds, job.memory), _Recorded()
     try:
-        with limits.held():
+        with limits.watch_limits():
             run = checked_run.in_thread(_run_attempt, job, recorded, limits)
     except TapeError as error:
         run = _build_broken_run(str(error).splitlines()[0])
@@ -147,7 +147,7 @@ def _find_last_name(calls: Sequence[_Named], *kinds: str) -> str:
 
 
 def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
-    wanted, check = candidates.candidate_of_record(job.candidate), Check.of(job.check)
+    wanted, check = candidates.candidate_of_record(job.candidate), Check.parse(job.check)
     if job.kind == "bundle":
         return _run_bundle(job, wanted, check, recorded, limits)
     notebook = Path(job.at)
@@ -258,7 +258,7 @@ def _change_notebook(
         old.source != new.source for old, new in zip(saved.cells, node.cells, strict=True)
     )
     if job.page and (told := "\n".join(_diff_code(saved, node))):
-        RowStore(job.results).put(f"pages/{job.key}.diff", told.encode())
+        RowStore(job.results).write_file(f"pages/{job.key}.diff", told.encode())
     recorded.fits += len(wanted.packages)
     return node
 
@@ -301,9 +301,9 @@ def _write_answers(
                 answer = (
                     edits.given_edit(entry, message=rule["message"])
                     if "message" in rule
-                    else edits.made_of(entry, candidates.rule_edit(rule))
+                    else edits.apply_edit(entry, candidates.rule_edit(rule))
                 )
-                book.put(entry, answer, asking.TAKE)
+                book.commit_reply(entry, answer, asking.TAKE)
                 recorded.fits += 1
                 answered = True
         if job.page:
@@ -324,7 +324,7 @@ def _lay_answers(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Record
         raise TapeUsageError(
             "its calls were not all asked again: a limit was reached, or no answer came"
         )
-    made.lay(tapes)
+    made.write_files(tapes)
     recorded.live, recorded.cost = made.live, float(made.cost)
     recorded.fits += len(made.done)
     return bool(made.files)
@@ -354,7 +354,7 @@ def _write_page(job: Attempt, book: Cassette) -> None:
 
     notes: list[str] = []
     text = "".join(page.page_pieces(book, notes, lambda _done, _total: None))
-    RowStore(job.results).put(f"pages/{job.key}.html", text.encode())
+    RowStore(job.results).write_file(f"pages/{job.key}.html", text.encode())
 
 
 __all__ = ["Attempt", "RowNotKept", "attempt", "lost", "write_pages"]

@@ -35,7 +35,7 @@ class RunLimits:
         self._pids.append(pid)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def watch_limits(self) -> Iterator[None]:
         """Look at the run until the block ends."""
         over = threading.Event()
         watcher = threading.Thread(target=self._watch_run, args=(over,), daemon=True)

@@ -32,7 +32,7 @@ class RowStore:
         """Raises TapeUsageError where nothing can be written there."""
         probe = f"rows/.{os.getpid()}"
         try:
-            self.put(probe, b"{}")
+            self.write_file(probe, b"{}")
             self._remove_file(probe)
         except TapeUsageError:
             raise
@@ -42,7 +42,7 @@ class RowStore:
             ) from error
 
     def put_row(self, key: str, row: Row) -> None:
-        self.put(f"rows/{key}.json", json.dumps(row, ensure_ascii=False).encode())
+        self.write_file(f"rows/{key}.json", json.dumps(row, ensure_ascii=False).encode())
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Each row with its key, read one by one; what is no whole row is passed over."""
@@ -52,7 +52,7 @@ class RowStore:
                 if isinstance(row, dict):
                     yield name.removesuffix(".json"), row
 
-    def put(self, name: str, data: bytes) -> None:
+    def write_file(self, name: str, data: bytes) -> None:
         """Write a file whole or not at all."""
         if locations.is_url(self.place):
             files, path = store_of(f"{self.place.rstrip('/')}/{name}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tape_jupyter import __version__
 from tape_jupyter.bundle import trust
 from tape_jupyter.bundle.archive import locations, opened
-from tape_jupyter.core.progress import Tell, nobody
+from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, TapeUsageError
 from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.sampling.budget import Budget
@@ -117,14 +117,14 @@ def try_candidates(
 
 def sweep(
     found: Sequence[TriedPlace], tried: Sequence[Candidate], options: SweepOptions, workers: Workers,
-    tell: Tell = nobody,
+    tell: Tell = ignore_progress,
 ) -> Sweep:  # fmt: skip
     """Have a row of each run as recorded and with each candidate; those that are there count.
 
     Rows that say that a run came to no end (a worker died, a limit) are made anew. Raises
     TapeUsageError where rows cannot be kept, for names that are not clear, and for no check.
     """
-    Check.of(options.check)
+    Check.parse(options.check)
     every = [Candidate(), *tried]
     names = [each.name for each in every]
     if len(set(names)) != len(names):
@@ -163,7 +163,7 @@ def sweep(
     run_jobs(recorded=True)
     if tried:
         _require_answer(options.check, summary)
-        asking.ask(found, tried, store, budget, tell)
+        asking.request_missing(found, tried, store, budget, tell)
         run_jobs(recorded=False)
     if options.pages:
         _write_missing_pages(jobs.values(), store, tell)

@@ -91,7 +91,7 @@ class ComposedCassette(Cassette):
             tool = told["head"]["name"] if told["head"].get("kind") in _TOOLS else ""
             self._add_call(_Added(self, name, told), tool=str(tool))
 
-    def hold(self, run: str, changed: Mapping[str, Any], ended: Mapping[str, Any]) -> None:
+    def change_run(self, run: str, changed: Mapping[str, Any], ended: Mapping[str, Any]) -> None:
         """Put other values on a run's record and on its end mark; None takes a key away. `pins` are
         put among those that are there.
         """

@@ -188,7 +188,7 @@ class TrialProcess:
         for run, calls in trial["added"].items():
             self.cassette.add(run, calls)
         for run, (changed, ended) in trial["held"].items():
-            self.cassette.hold(run, changed, ended)
+            self.cassette.change_run(run, changed, ended)
 
     # ------------------------------------------------------------ cells
 
@@ -215,7 +215,7 @@ class TrialProcess:
             for number, own in enumerate(shown, 1)
         ]
         answer = run_check(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
-        run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_settled())
+        run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_check_final())
         wanted = (
             _describe_unmatched_call(self.cell)
             if run.verdict == "unresolved" and run.asked
@@ -226,14 +226,14 @@ class TrialProcess:
             **run.record(), "wanted": wanted, "digest": hashlib.sha256(whole.encode()).hexdigest(),
         }  # fmt: skip
 
-    def _is_settled(self) -> bool:
+    def _is_check_final(self) -> bool:
         """Whether what the check reads can no longer change, though a later cell was refused: it
         binds none of the names, and they hold plain values.
         """
         values = [self.shell.user_ns.get(name) for name in self.job["reads"]]
-        return self.ran > self.job["bound"] and all(map(_is_plain, values))
+        return self.ran > self.job["bound"] and all(map(_is_plain_value, values))
 
-    def keep(self, cell: TapedCell | None) -> None:
+    def set_cell(self, cell: TapedCell | None) -> None:
         self.cell = cell
 
     def _send_message(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
@@ -255,10 +255,10 @@ def _read_line(pipe: int, until: float) -> bytes | None:
     return None
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain_value(value: Any) -> bool:
     """Whether nobody can change it but by binding its name anew. Names of builtins give None."""
     if isinstance(value, tuple | frozenset):
-        return all(map(_is_plain, value))
+        return all(map(_is_plain_value, value))
     return (
         value is None or isinstance(value, str | bytes | int | float | complex) or callable(value)
     )
@@ -293,11 +293,11 @@ def _start_process(job: Mapping[str, Any], channels: list[socket.socket]) -> Tri
     cassette = ComposedCassette.open(job["cassette"])
     cassette.keep_runs(job["runs"])
     for run, cell in job["ids"].items():
-        cassette.hold(run, {"cell": cell}, {})
+        cassette.change_run(run, {"cell": cell}, {})
     session.get().cassette(Path(job["plays"]), cassette)
     live = shell()
     deck = session.get()
-    live.events.register("post_run_cell", lambda _: process.keep(deck.active))
+    live.events.register("post_run_cell", lambda _: process.set_cell(deck.active))
     load_ipython_extension(live)
     if (cells := loaded(live)) is not None:
         cells.summarises = False

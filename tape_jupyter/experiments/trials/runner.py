@@ -110,7 +110,7 @@ class TrialResult:
     wanted: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], **changed: Any) -> TrialResult:
+    def from_record(cls, told: Mapping[str, Any], **changed: Any) -> TrialResult:
         known = {key: value for key, value in told.items() if key not in ("wanted", *_ABOUT)}
         return cls(CheckedRun(**{**known, **changed}), told.get("wanted"))
 
@@ -156,7 +156,9 @@ class TrialRunner:
         if stop < 0:
             raise TapeError(f"{self.job.notebook.name}: no trial could begin: the process ended")
         line = trial.line(**self._about)
-        return TrialResult.of(self._stops[stop].asked(line, self.job.seconds + START))
+        return TrialResult.from_record(
+            self._stops[stop].send_request(line, self.job.seconds + START)
+        )
 
     def _start_process(self) -> None:
         from tape_jupyter.headless.folders import run_folder
@@ -170,12 +172,16 @@ class TrialRunner:
         self._stops = {
             stop: channel
             for stop, channel in zip(stops, channels, strict=False)
-            if "ready" in channel.told(patience)
+            if "ready" in channel.read_answer(patience)
         }
         forks, line = hasattr(os, "fork"), Trial().line()
-        recording = channels[-1].told(patience) if forks else channels[0].asked(line, patience)
+        recording = (
+            channels[-1].read_answer(patience)
+            if forks
+            else channels[0].send_request(line, patience)
+        )
         self._about |= {key: recording[key] for key in _ABOUT if key in recording}
-        self.recording = TrialResult.of(recording, seconds=time.perf_counter() - began)
+        self.recording = TrialResult.from_record(recording, seconds=time.perf_counter() - began)
 
 
 @dataclass(slots=True)
@@ -187,16 +193,16 @@ class _Channel:
     def __post_init__(self) -> None:
         self.lines = self.end.makefile("r", encoding="utf-8")
 
-    def asked(self, line: bytes, patience: float) -> dict[str, Any]:
+    def send_request(self, line: bytes, patience: float) -> dict[str, Any]:
         try:
             self.end.sendall(line)
         except OSError as error:
             raise TapeError(
                 f"the process of trials is gone: {error}{self._read_last_error()}"
             ) from None
-        return self.told(patience)
+        return self.read_answer(patience)
 
-    def told(self, patience: float) -> dict[str, Any]:
+    def read_answer(self, patience: float) -> dict[str, Any]:
         """The next line. Raises TapeError where none comes."""
         if not select.select([self.end], [], [], patience)[0]:
             raise TapeError(f"the process of trials does not answer in {patience:.0f} s")

@@ -64,7 +64,7 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     url = str(told.get("backendUrl") or told.get("url") or "")
     missing = ["request headers", "reply headers", "chunk borders and pace"]
     for what, body in (("request", asked), ("reply", said)):
-        if body is None or not _is_whole(str(body)):
+        if body is None or not _is_complete_text(str(body)):
             missing.append(f"the rest of the {what} body: it is cut")
     text = str(said or "")
     headers = rebuild.SSE_HEADERS if text.startswith(("data:", "event:")) else rebuild.JSON_HEADERS
@@ -85,7 +85,7 @@ def _encode_body(body: Any) -> bytes:
     return str(body or "").encode("utf-8", "surrogatepass")
 
 
-def _is_whole(text: str) -> bool:
+def _is_complete_text(text: str) -> bool:
     """Whether this is not JSON that breaks off."""
     if text.startswith(("data:", "event:")):
         return "[DONE]" in text or "message_stop" in text or "response.completed" in text

@@ -71,12 +71,12 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
                 error = str(result or "error") if block.get("is_error") else ""
                 yield from talk.close()
                 yield talk.used(own, result, time, line, error=error)
-        yield from talk.heard({"role": "user", "content": message.get("content")}, time, line)
+        yield from talk.add_message({"role": "user", "content": message.get("content")}, time, line)
     elif message.get("model") == "<synthetic>":
         yield Skipped("an answer that the agent wrote itself", line=line)
     else:
         key = str(message.get("id") or row.get("requestId") or row.get("uuid") or line)
-        items, spoken = transcript.spoken_items(talk.speak(key, line, time))
+        items, spoken = transcript.spoken_items(talk.open_answer(key, line, time))
         yield from items
         _add_answer_parts(talk, spoken, row, message, line)
 

@@ -141,7 +141,9 @@ class _State:
             yield Skipped(f"an item of kind {kind[:40] or 'none'}: no call", line=line)
 
     def _add_answer_part(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
-        items, spoken = transcript.spoken_items(self.talk.speak(f"answer {self.turn}", line, time))
+        items, spoken = transcript.spoken_items(
+            self.talk.open_answer(f"answer {self.turn}", line, time)
+        )
         yield from items
         spoken.model = self.model
         spoken.parts.append(told)
@@ -152,7 +154,7 @@ class _State:
 
     def _add_message(self, message: Any, time: float, line: int) -> Iterator[Item]:
         self.turn += 1
-        yield from self.talk.heard(message, time, line)
+        yield from self.talk.add_message(message, time, line)
 
     def _end_turn(self, usage: dict[str, int] | None = None) -> Iterator[Item]:
         self.turn += 1

@@ -68,12 +68,14 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
     if not parts and row.get("content"):
         parts = [{"text": str(row["content"])}]
     if kind == "user":
-        yield from talk.heard({"role": "user", "parts": parts}, time, line)
+        yield from talk.add_message({"role": "user", "parts": parts}, time, line)
         return
     if kind not in ("gemini", "model", "assistant"):
         yield Skipped(f"a message of kind {kind[:40] or 'none'}: no call", line=line)
         return
-    items, spoken = transcript.spoken_items(talk.speak(str(row.get("id") or line), line, time))
+    items, spoken = transcript.spoken_items(
+        talk.open_answer(str(row.get("id") or line), line, time)
+    )
     yield from items
     calls = [each for each in listed_field(row.get("toolCalls")) if isinstance(each, Mapping)]
     thoughts = [each for each in listed_field(row.get("thoughts")) if isinstance(each, Mapping)]

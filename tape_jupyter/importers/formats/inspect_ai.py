@@ -84,14 +84,14 @@ class _Pool:
     budget: int = RECORD_CAP
     lost: set[str] = field(default_factory=set)
 
-    def whole(self, value: Any) -> Any:
+    def resolve_texts(self, value: Any) -> Any:
         """The value with its texts in place."""
         if isinstance(value, str):
             return self._resolve_text(value)
         if isinstance(value, list):
-            return [self.whole(each) for each in value]
+            return [self.resolve_texts(each) for each in value]
         return (
-            {name: self.whole(each) for name, each in value.items()}
+            {name: self.resolve_texts(each) for name, each in value.items()}
             if isinstance(value, dict)
             else value
         )
@@ -166,7 +166,7 @@ class _Log:
     opened: list[str] = field(default_factory=list)
     count: int = 0
 
-    def own(self, event: Mapping[str, Any]) -> str:
+    def identify_event(self, event: Mapping[str, Any]) -> str:
         self.count += 1
         return str(event.get("uuid") or f"{event.get('event')}-{self.count}")
 
@@ -185,7 +185,11 @@ def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[It
     if kind == "model":
         yield _build_model_call(log, event, above)
     elif kind == "tool":
-        own = str(event.get("span_id") or "") + "/" + str(event.get("id") or log.own(event))
+        own = (
+            str(event.get("span_id") or "")
+            + "/"
+            + str(event.get("id") or log.identify_event(event))
+        )
         yield _build_tool_call(log, event, own, above)
         yield from _read_events(log, event.get("events") or (), own)
     elif kind == "span_begin":
@@ -198,7 +202,7 @@ def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[It
             attribute_seconds(event.get("timestamp")),
         )
     elif (kind == "step" and event.get("action") == "begin") or kind == "subtask":
-        own = log.own(event)
+        own = log.identify_event(event)
         yield Span(
             own,
             str(event.get("name") or kind),
@@ -226,9 +230,9 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         attribute_seconds(event.get("timestamp")),
         attribute_seconds(event.get("completed")),
     )
-    output = pool.whole(event.get("output") or {})
+    output = pool.resolve_texts(event.get("output") or {})
     seen = ObservedStep(
-        log.own(event), "model", str(event.get("model") or ""), log.trace, parent, start,
+        log.identify_event(event), "model", str(event.get("model") or ""), log.trace, parent, start,
         end or start + float(output.get("time") or 0.0), error=str(event.get("error") or ""), model=model,
         provider={"google": "gemini", "azureai": "azure"}.get(provider.partition("/")[0], provider.partition("/")[0]),
         usage=usage_of(output.get("usage")), line=log.line,
@@ -239,15 +243,15 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     if isinstance(call, Mapping) and isinstance(call.get("request"), Mapping):
         seen.asked, seen.said, seen.sent = (
             _restore_request(pool, call, seen),
-            pool.whole(call.get("response")),
+            pool.resolve_texts(call.get("response")),
             True,
         )
         seen.error = seen.error or str(call.get("error") or "")
         return observed.item(seen, "inspect_ai", log.file)
     asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
-    seen.asked, seen.said = pool.whole(asked), output.get("choices")
+    seen.asked, seen.said = pool.resolve_texts(asked), output.get("choices")
     seen.settings = {**mapping_field(event.get("config")), "tool_choice": event.get("tool_choice")}
-    seen.tools = pool.whole(listed_field(event.get("tools")))
+    seen.tools = pool.resolve_texts(listed_field(event.get("tools")))
     if not seen.tools:
         seen.settings = {
             name: value for name, value in seen.settings.items() if name != "tool_choice"
@@ -260,7 +264,7 @@ def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -
     request = dict(call["request"])
     if call.get("call_refs") and call.get("call_key"):
         request[str(call["call_key"])] = pool.slices(pool.calls, call["call_refs"])
-    request = pool.whole(request)
+    request = pool.resolve_texts(request)
     if any(value is None for value in request.values()):
         seen.assumed.append("nulls of the request were not sent")
     return {name: value for name, value in request.items() if value is not None}
@@ -275,8 +279,8 @@ def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str)
     )
     seen = ObservedStep(
         own, "tool", str(event.get("function") or ""), log.trace, parent, attribute_seconds(event.get("timestamp")),
-        attribute_seconds(event.get("completed")), log.pool.whole(event.get("arguments") or {}),
-        log.pool.whole(event.get("result")), error, line=log.line,
+        attribute_seconds(event.get("completed")), log.pool.resolve_texts(event.get("arguments") or {}),
+        log.pool.resolve_texts(event.get("result")), error, line=log.line,
         thrown={"timeout": "TimeoutError"}.get(str(cast("Any", failed or {}).get("type")), "") if error else "",
     )  # fmt: skip
     return observed.item(seen, "inspect_ai", log.file)
@@ -285,7 +289,7 @@ def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str)
 def _read_messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
     """A sample without events has its messages: the tool calls are told by them."""
     uses: dict[str, Mapping[str, Any]] = {}
-    for number, message in enumerate(log.pool.whole(listed_field(told.get("messages")))):
+    for number, message in enumerate(log.pool.resolve_texts(listed_field(told.get("messages")))):
         if not isinstance(message, Mapping):
             yield Skipped("a message that is no JSON object", line=log.line)
         elif message.get("role") == "tool":

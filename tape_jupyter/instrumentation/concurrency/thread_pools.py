@@ -16,7 +16,7 @@ from typing import Any
 
 from tape_jupyter.core.context import ORIGIN
 from tape_jupyter.errors import RefusedInPool, TapeRefusal
-from tape_jupyter.instrumentation.concurrency.threads import Strand, function_name, strand
+from tape_jupyter.instrumentation.concurrency.threads import Strand, create_strand, function_name
 from tape_jupyter.instrumentation.patching import swap, undoing
 
 
@@ -24,7 +24,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """Tap what is handed to the ThreadPool of `module` (multiprocessing.pool). Returns the undo."""
     tap, pool = _Tap(module), module.Pool
     return undoing(
-        swap(pool, "__init__", tap.made),
+        swap(pool, "__init__", tap.wrap_init),
         swap(pool, "apply_async", tap.apply_async),
         swap(pool, "_map_async", tap.map_async),
         swap(pool, "imap", tap.imap),
@@ -43,12 +43,12 @@ class _Tap:
     def _make_item_strand(
         self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()
     ) -> Strand | None:
-        own = strand(function_name(func, args)) if isinstance(pool, self.threads) else None
+        own = create_strand(function_name(func, args)) if isinstance(pool, self.threads) else None
         if own is not None and (clock := own.clock) is not None:
             clock.threads.update((*pool._pool, pool._task_handler, pool._result_handler))  # noqa: SLF001
         return own
 
-    def made(self, original: Callable[..., None]) -> Callable[..., None]:
+    def wrap_init(self, original: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(original)
         # it stands in for one
         def __init__(pool: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -117,7 +117,7 @@ class _Tap:
 
 
 def _call_in_strand(own: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    with own.held(), _convert_refusals():
+    with own.activate_strand(), _convert_refusals():
         own.begins()
         return func(*args, **kwargs)
 
@@ -136,7 +136,7 @@ def _pair_with_strands(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[S
     """
     iterator = iter(iterable)
     while True:
-        with own.held(), _convert_refusals():
+        with own.activate_strand(), _convert_refusals():
             try:
                 item = next(iterator)
             except StopIteration:

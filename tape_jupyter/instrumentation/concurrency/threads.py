@@ -139,7 +139,7 @@ class Strand:
             clock.starting.remove(self)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def activate_strand(self) -> Iterator[None]:
         """The variables of this strand, in whatever context the worker has; taken back at the end."""
         tokens = [(ORIGIN, ORIGIN.set(self.origin))]
         tokens += [(variable, variable.set(value)) for variable, value in self.carried]
@@ -186,7 +186,7 @@ class _Running(threading.local):
 _running = _Running()
 
 
-def strand(name: str = "", *, sort: str = "") -> Strand | None:
+def create_strand(name: str = "", *, sort: str = "") -> Strand | None:
     """A new strand of the code that runs now, which runs a function of that name; None outside
     taped cells.
     """
@@ -243,14 +243,14 @@ def _find_library_class(thread: threading.Thread) -> str:
 def _wrap_start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
     def start_taped(thread: threading.Thread) -> None:
-        own = strand(_find_thread_name(thread), sort=_find_library_class(thread))
+        own = create_strand(_find_thread_name(thread), sort=_find_library_class(thread))
         if own is None:
             return original(thread)
         run = thread.run
 
         def run_in_strand() -> None:
             del thread.run  # the instance attribute set below, and with it a cycle
-            with own.held():
+            with own.activate_strand():
                 own.begins()
                 run()
 
@@ -280,13 +280,13 @@ def _wrap_submit(original: Callable[..., Any]) -> Callable[..., Any]:
     def submit_taped(
         pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        own = strand(function_name(fn, args))
+        own = create_strand(function_name(fn, args))
         if own is None:
             return original(pool, fn, *args, **kwargs)
 
         @functools.wraps(fn, assigned=(), updated=())
         def item(*args: Any, **kwargs: Any) -> Any:
-            with own.held():
+            with own.activate_strand():
                 own.begins()
                 return fn(*args, **kwargs)
 

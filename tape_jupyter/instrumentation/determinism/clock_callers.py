@@ -97,7 +97,7 @@ def read_clock(kind: str) -> int | None:
     if is_plumbing(module):
         return None
     clock = _find_clock(origin)
-    if clock is None or not clock.holds:
+    if clock is None or not clock.is_active:
         return None
     origin = settle_origin()
     told: int = clock.read(kind, "" if origin is None else origin.lineage, module)

@@ -80,7 +80,7 @@ def _swap_everywhere(*names: str) -> list[Callable[[], None]]:
         if vars(module)[name] is held[name].original
     ]
     return [
-        swap(module, name, functools.partial(_give_stand_in, held[name]))
+        swap(module, name, functools.partial(_return_replacement, held[name]))
         for module, name in holders
     ]
 
@@ -91,7 +91,7 @@ def _build_stand_in(name: str) -> _Urandom:
     return found if isinstance(found, _Urandom) else _Urandom(found, name)
 
 
-def _give_stand_in(stand_in: _Urandom, _original: Any) -> _Urandom:
+def _return_replacement(stand_in: _Urandom, _original: Any) -> _Urandom:
     return stand_in
 
 

@@ -190,7 +190,7 @@ class _Told:
         # A task that is about to run may have got what this timer is a deadline of: in replay, where
         # timers go off when nothing else can run, it goes on first.
         if self.order.is_busy(self.strand) or self.order.runs_on():
-            self.order.hold(self.later)
+            self.order.call_when_idle(self.later)
         else:
             self._note_order(together=False)
             self.callback(*self.args)
@@ -265,7 +265,7 @@ def _make_timer(
     # quite that yet.
     due = clock.now() + math.ceil(delay * 1e9) + 1
     wake, late = partial(_schedule_soon, loop, handle), partial(_reschedule_timer, loop, handle)
-    clock.put(
+    clock.add_timer(
         due,
         time.monotonic() + delay,
         wake,

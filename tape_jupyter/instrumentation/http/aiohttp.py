@@ -184,7 +184,7 @@ class _Tap:
             await body.write(sink)
         except Exception as error:
             raise self._convert_write_error(error, req) from error
-        data = sink.upload.whole()
+        data = sink.upload.finish_body()
         if getattr(
             body, "consumed", True
         ):  # aiohttp before 3.12 does not know whether it can be sent again

@@ -84,8 +84,8 @@ class HeardParser:
             if self._framing is None:
                 wire, rest = self._split_head(rest)
             else:
-                wire, body, rest = self._framing.take(rest)
-                self._call.ear.hear(self._reader, body)  # type: ignore[union-attr]
+                wire, body, rest = self._framing.split_body(rest)
+                self._call.ear.note_body(self._reader, body)  # type: ignore[union-attr]
                 self._over = self._framing.done
             found, upgraded, tail = self._feed_parser(wire)
             messages += found
@@ -166,7 +166,7 @@ class Ear:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._protocol, name)
 
-    def hear(self, reader: Any, body: bytes) -> None:
+    def note_body(self, reader: Any, body: bytes) -> None:
         """Bytes of body that the reader is about to be fed."""
         if body:
             # Where reading is held back, the parser has bytes that the reader was not fed yet.

@@ -52,7 +52,7 @@ class Framing(Protocol):
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The chunks that these bytes complete."""
 
-    def take(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+    def split_body(self, data: bytes) -> tuple[bytes, bytes, bytes]:
         """(wire, body, rest): the bytes up to the end of the next run of body, that run, and what
         follows.
         """
@@ -83,7 +83,7 @@ class Sized:
         if data:
             yield data
 
-    def take(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+    def split_body(self, data: bytes) -> tuple[bytes, bytes, bytes]:
         body = b"".join(self.feed(data))
         return body, body, data[len(body) :]
 
@@ -114,12 +114,12 @@ class Chunked:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data and not self.done:
-            _, body, data = self.take(data)
+            _, body, data = self.split_body(data)
             self._parts.append(body)
             if body and not self._left:
                 yield self.rest()
 
-    def take(self, data: bytes) -> tuple[bytes, bytes, bytes]:
+    def split_body(self, data: bytes) -> tuple[bytes, bytes, bytes]:
         rest = data
         while rest and not self.done:
             if self._left:
@@ -244,7 +244,7 @@ class _Heard(io.RawIOBase):
 
     def _split_parts(self, data: bytes) -> Iterator[bytes]:
         while data and not self._framing.done:
-            _, body, data = self._framing.take(data)
+            _, body, data = self._framing.split_body(data)
             if body:
                 yield body
 

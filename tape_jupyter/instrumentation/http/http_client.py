@@ -42,7 +42,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
     connection, openers = module.HTTPConnection, _Openers()
     openers.tap_below(connection)
     return undoing(
-        swap(connection, "__init__", openers.door),
+        swap(connection, "__init__", openers.wrap_init),
         swap(connection, "send", _wrap_send),
         swap(connection, "_send_output", _wrap_send_output),
         swap(connection, "getresponse", _wrap_getresponse),
@@ -67,7 +67,7 @@ class _Openers:
         for below in kind.__subclasses__():
             self.tap_below(below)
 
-    def door(self, original: Callable[..., None]) -> Callable[..., None]:
+    def wrap_init(self, original: Callable[..., None]) -> Callable[..., None]:
         """What stands in for `HTTPConnection.__init__`."""
 
         @functools.wraps(original)
@@ -148,7 +148,7 @@ def _wrap_send(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], Non
             stub_connection.open_now(conn)
             original(conn, data)
         elif call is None:
-            if conn.sock is not None and not stub_connection.is_standing_in(conn):
+            if conn.sock is not None and not stub_connection.is_unplugged(conn):
                 instrumentation.note(_describe_unrecorded_bytes(conn))
             with _mark_opening(conn):
                 stub_connection.open_now(conn)

@@ -216,7 +216,7 @@ async def _drain_body(tape: Tape, request: Any) -> bytes | LargeBody:
     upload = uploads.begin_upload(tape, seen)
     async for part in request.stream:
         upload.add(part)
-    return upload.whole()
+    return upload.finish_body()
 
 
 def _build_settled_request(request: Any, body: bytes | LargeBody) -> Request:

@@ -117,10 +117,10 @@ async def await_head(play: Play) -> None:
     """The same, awaited."""
     for group in _find_shown_groups(play):
         if group and play.gate is not None:
-            await play.gate.arrive(0.0, shown=True)
+            await play.gate.wait_async(0.0, shown=True)
         _show_group(play, group)
     if play.gate is not None:
-        await play.gate.arrive(_find_first_wait(play), last=_is_complete(play))
+        await play.gate.wait_async(_find_first_wait(play), last=_is_complete(play))
 
 
 def _find_shown_groups(play: Play) -> range:
@@ -132,7 +132,7 @@ def _find_shown_groups(play: Play) -> range:
 
 def _show_group(play: Play, group: int) -> None:
     assert play.effects is not None
-    play.effects.show(group)
+    play.effects.show_group(group)
 
 
 def pass_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
@@ -144,7 +144,7 @@ def pass_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
 async def await_chunk(gate: Gate | None, reply: Reply, index: int) -> None:
     """The same, awaited."""
     if gate is not None and _is_gated(gate, reply, index):
-        await gate.arrive(_find_wait(reply, index), last=_is_last_part(reply, index))
+        await gate.wait_async(_find_wait(reply, index), last=_is_last_part(reply, index))
 
 
 def pass_closed(gate: Gate | None, reply: Reply) -> None:
@@ -156,7 +156,7 @@ def pass_closed(gate: Gate | None, reply: Reply) -> None:
 async def await_closed(gate: Gate | None, reply: Reply) -> None:
     """Wait until the program may go on that has closed a reply: closing a live one takes time, too."""
     if gate is not None and gate.each:
-        await gate.arrive(_find_wait(reply, len(reply.chunks)), last=True)
+        await gate.wait_async(_find_wait(reply, len(reply.chunks)), last=True)
 
 
 async def await_turn(capture: Capture) -> None:

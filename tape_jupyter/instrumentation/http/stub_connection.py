@@ -150,13 +150,13 @@ def stand_in_socket(conn: Any) -> None:
         _plugged[id(conn)] = conn
 
 
-def is_standing_in(conn: Any) -> bool:
+def is_unplugged(conn: Any) -> bool:
     return isinstance(conn.sock, Unplugged)
 
 
 def take_out(conn: Any) -> None:
     """A connection that has one of ours has none."""
-    if is_standing_in(conn):
+    if is_unplugged(conn):
         conn.sock = None
         _plugged.pop(id(conn), None)
 
@@ -170,7 +170,7 @@ def open_now(conn: Any) -> None:
     """What was put off: a connection that has one of ours is opened, and set as the program had set
     it.
     """
-    if is_standing_in(conn):
+    if is_unplugged(conn):
         unplugged = conn.sock
         take_out(conn)
         conn.connect()

@@ -27,7 +27,7 @@ def drained(tape: Tape, seen: Callable[[], Request], parts: Iterable[bytes]) -> 
     upload = begin_upload(tape, seen)
     for part in parts:
         upload.add(part)
-    return upload.whole()
+    return upload.finish_body()
 
 
 def keep_body(tape: Tape, seen: Callable[[], Request], body: bytes) -> bytes | LargeBody:

@@ -252,8 +252,8 @@ class _Taped(Heard):
         exchange = kept if isinstance(kept, Exchange) else Exchange(kept)
         for event in exchange.heard:
             if gate is not None:
-                await gate.arrive(event.get("at", 0.0))
-            await self.again(event, strand, options)
+                await gate.wait_async(event.get("at", 0.0))
+            await self.repeat_event(event, strand, options)
         await anyio.lowlevel.checkpoint()
         await await_cancel(reply.error)
         await await_head(play)

@@ -24,7 +24,7 @@ from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.values.tool_results import Exchange
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation.patching import sending_live, swap, undoing
-from tape_jupyter.instrumentation.tools.generators import body_strand, on_strand, parent_of
+from tape_jupyter.instrumentation.tools.generators import body_strand, parent_of, switch_strand
 
 TAPED = "__tape_session__"
 """Where a session keeps its `Heard`."""
@@ -54,7 +54,7 @@ def placed(strand: Origin | None, parent: str) -> Iterator[None]:
     before = SENDING.get()
     SENDING.set(False)
     try:
-        with on_strand(strand, parent):
+        with switch_strand(strand, parent):
             yield
     finally:  # not Token.reset, as in body_of
         SENDING.set(before)
@@ -76,7 +76,7 @@ class McpRequest:
         self.parent = parent_of(capture)
         self.on_progress: Callable[..., Awaitable[None]] | None = None
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def add_event(self, event: dict[str, Any]) -> None:
         event["at"] = round(perf_counter() - self.started, 4)
         self._listener_of.append(event)
 
@@ -90,7 +90,7 @@ class McpRequest:
 
         async def on_progress(*told: Any) -> None:
             if direct:
-                self.hear({"progress": list(told)})
+                self.add_event({"progress": list(told)})
             with placed(self.strand, self.parent):
                 await callback(*told)
 
@@ -124,7 +124,7 @@ class Heard:
         self.early: list[dict[str, Any]] = []
         self.recording = False
 
-    def asked_by(self, params: Mapping[str, Any] | None) -> McpRequest | None:
+    def find_request(self, params: Mapping[str, Any] | None) -> McpRequest | None:
         """The request that a message belongs to: the one it names, else the oldest under way."""
         token = (params or {}).get("progressToken")
         pending = (
@@ -138,12 +138,12 @@ class Heard:
                 return request
         return self.under_way[0] if self.under_way else None
 
-    def hear(self, method: str, params: Mapping[str, Any] | None) -> None:
+    def add_notification(self, method: str, params: Mapping[str, Any] | None) -> None:
         """A notification arrived: kept with its request, else for the next one."""
         event = {"notification": method, "params": dict(params or {}), "at": 0.0}
-        request = self.asked_by(params)
+        request = self.find_request(params)
         if request is not None:
-            request.hear(event)
+            request.add_event(event)
         elif self.recording:
             self.early.append(event)
             if _has_callbacks(self.session):
@@ -153,7 +153,7 @@ class Heard:
 
     # ------------------------------------------------------------ heard again
 
-    async def again(
+    async def repeat_event(
         self, event: dict[str, Any], strand: Origin | None, options: dict[str, Any]
     ) -> None:
         """What the recorded session heard, to this one: in tasks of the session's, as its
@@ -285,7 +285,7 @@ def _wrap_intercept(original: Callable[..., bool]) -> Callable[..., bool]:
     def intercept_notification(session: Any, method: str, params: Mapping[str, Any] | None) -> bool:
         heard = _find_listener(session)
         if heard is not None:
-            heard.hear(method, params)
+            heard.add_notification(method, params)
         return original(session, method, params)
 
     return intercept_notification
@@ -297,7 +297,7 @@ def _wrap_on_notify(original: Callable[..., Awaitable[None]]) -> Callable[..., A
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> None:
         heard = _find_listener(session)
-        request = heard.asked_by(params) if heard is not None else None
+        request = heard.find_request(params) if heard is not None else None
         if request is None:
             return await original(session, dctx, method, params)
         with placed(request.strand, request.parent):
@@ -312,7 +312,7 @@ def _wrap_on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., A
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> Any:
         heard = _find_listener(session)
-        request = heard.asked_by(None) if heard is not None else None
+        request = heard.find_request(None) if heard is not None else None
         if heard is None or method == "ping":
             return await original(session, dctx, method, params)
         if request is None:
@@ -326,7 +326,7 @@ def _wrap_on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., A
             "id": dctx.request_id,
             "params": dict(params or {}),
         }
-        request.hear(event)
+        request.add_event(event)
         with placed(request.strand, request.parent):
             try:
                 event["answer"] = await original(session, dctx, method, params)

@@ -233,7 +233,7 @@ class _Transport:
         tasks = frame.f_locals.get("tg") if frame is not None else None
         return bool(tasks is not None and tasks.cancel_scope.cancel_called)
 
-    def settle(self, error: BaseException | None) -> None:
+    def fail_requests(self, error: BaseException | None) -> None:
         held, self.held = self.held, []
         for fail, own in held:
             fail(error if isinstance(error, BaseExceptionGroup) else own)
@@ -252,10 +252,10 @@ async def _watch_transport(opens: Opens, *, server: Any = None) -> AsyncIterator
             _open[id(streams[1])] = known
             yield streams
     except BaseException as error:
-        known.settle(error)
+        known.fail_requests(error)
         raise
     finally:
-        known.settle(None)
+        known.fail_requests(None)
         _open.pop(id(streams[1]) if streams else 0, None)
 
 

@@ -96,7 +96,7 @@ class TapedFunction:
             and self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
         )
 
-    def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TapedToolCall:
+    def begin_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TapedToolCall:
         tape = instrumentation.current()
         if tape is None or (made := self._build_call(args, kwargs)) is None:
             return _UNTAPED
@@ -150,7 +150,7 @@ class TapedFunction:
         return bound.args, bound.kwargs
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.ask(args, kwargs)
+        call = self.begin_call(args, kwargs)
         if call.decision is None:
             return self.body(*args, **kwargs)
         if isinstance(call.decision, Play):
@@ -158,7 +158,7 @@ class TapedFunction:
         args, kwargs = self.sent(call.decision, args, kwargs)
         with running_body(call.decision, call.name):
             result = self.body(*args, **kwargs)
-        return call.settle(result, call.decision)
+        return call.record_result(result, call.decision)
 
     async def call_async(self, *args: Any, **kwargs: Any) -> Any:
         call = await self.ask_async(args, kwargs)
@@ -170,11 +170,11 @@ class TapedFunction:
         with running_body(call.decision, call.name):
             result = await self.body(*args, **kwargs)
             await await_turn(call.decision)
-        return call.tell(result, call.decision)
+        return call.record_value(result, call.decision)
 
     def source(self, *args: Any, **kwargs: Any) -> Any:
         """For a generator function: what its generator is relayed to. Asked when the first item is."""
-        call = self.ask(args, kwargs)
+        call = self.begin_call(args, kwargs)
         if isinstance(call.decision, Play):
             return call.played_source(call.decision, is_async=inspect.isasyncgenfunction(self.body))
         if call.decision is None:
@@ -196,15 +196,15 @@ class TapedToolCall:
 
     # ------------------------------------------------------------ live
 
-    def settle(self, result: Any, capture: Capture) -> Any:
+    def record_result(self, result: Any, capture: Capture) -> Any:
         """What the body gave, as the program gets it: what runs on is told as it runs."""
         if inspect.iscoroutine(result):
             return self._await_result(result, capture)
         if generators.is_generator(result):
             return generators.generator(generators.record_generator(result, capture, self.name))
-        return self.tell(result, capture)
+        return self.record_value(result, capture)
 
-    def tell(self, result: Any, capture: Capture) -> Any:
+    def record_value(self, result: Any, capture: Capture) -> Any:
         result = _make_lasting(result)
         capture.value(self._build_reference(result))
         return result
@@ -331,7 +331,7 @@ def _is_in_task() -> bool:
 def running_body(capture: Capture, name: str) -> Iterator[None]:
     """The body runs: on its own strand, as the parent of what it calls; what it raises is told."""
     with (
-        generators.on_strand(generators.body_strand(name), generators.parent_of(capture)),
+        generators.switch_strand(generators.body_strand(name), generators.parent_of(capture)),
         listening(capture),
     ):
         try:
@@ -399,7 +399,7 @@ def _unpack_partial(function: Any) -> tuple[Any, tuple[tuple[Any, ...], Mapping[
     )  # a partial of a partial is one partial
 
 
-def door(function: TapedFunction) -> Callable[..., Any]:
+def choose_wrapper(function: TapedFunction) -> Callable[..., Any]:
     """What stands for the body, by the sort of function it is."""
     if is_generator_function(function.body):
         return function.source

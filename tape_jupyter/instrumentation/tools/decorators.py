@@ -21,7 +21,12 @@ from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from tape_jupyter.core.context import CALLED_AS, SPAN
 from tape_jupyter.instrumentation.tools import wrappers
-from tape_jupyter.instrumentation.tools.call import Kind, TapedFunction, door, taped_function
+from tape_jupyter.instrumentation.tools.call import (
+    Kind,
+    TapedFunction,
+    choose_wrapper,
+    taped_function,
+)
 from tape_jupyter.instrumentation.tools.code_swap import clone, is_generator_function, trampoline
 from tape_jupyter.instrumentation.tools.discovery import MARK, find_functions, unwrap
 from tape_jupyter.instrumentation.tools.generators import through
@@ -138,7 +143,7 @@ class TapedFunctions:
         self._taped, self.skipped = taped, skipped
 
     @property
-    def standing(self) -> list[FunctionType]:
+    def current_functions(self) -> list[FunctionType]:
         """The functions that still have our code: a reload (`%autoreload`) gives them other code
         where they stand.
         """
@@ -181,7 +186,7 @@ class _Door:
         if swap is None:  # untaped between the call and this line
             result = cast("Any", function)(*args, **kwargs)
             return through(result) if is_generator_function(function) else result
-        return door(swap.taped)(*args, **kwargs)
+        return choose_wrapper(swap.taped)(*args, **kwargs)
 
 
 _SWAP = "__tape_swap__"

@@ -83,7 +83,7 @@ def find_functions(
     return {name: tuple(functions) for name, functions in found.items() if functions}
 
 
-def looked_at(names: Iterable[str], namespace: Mapping[str, Any]) -> list[int] | None:
+def list_search_ids(names: Iterable[str], namespace: Mapping[str, Any]) -> list[int] | None:
     """What a search for these names hangs on, as ids: while they are the same, it finds the same.
     Costs a third.
 

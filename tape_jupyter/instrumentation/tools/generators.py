@@ -72,7 +72,7 @@ async def relay_async(source: AsyncSource) -> AsyncGenerator[Any, Any]:
 
 
 @contextmanager
-def on_strand(strand: Origin | None, parent: str) -> Iterator[None]:
+def switch_strand(strand: Origin | None, parent: str) -> Iterator[None]:
     """Inside, a taped body (or a callback of the program's) runs on that strand, with that call as
     its parent.
     """
@@ -168,7 +168,7 @@ class _Telling:
         self.thrown: BaseException | None = None
         capture.progress(self.steps)
 
-    def asked(self, value: Any, error: BaseException | None = None) -> None:
+    def record_input(self, value: Any, error: BaseException | None = None) -> None:
         self.thrown = error
         position = len(self.steps.items)
         if value is not None:
@@ -179,7 +179,7 @@ class _Telling:
     @contextmanager
     def stepping(self) -> Iterator[None]:
         self.capture.stepping()
-        with on_strand(self.strand, self.parent), listening(self.capture):
+        with switch_strand(self.strand, self.parent), listening(self.capture):
             try:
                 yield
             except (GeneratorExit, TapeRefusal) as error:
@@ -190,7 +190,7 @@ class _Telling:
                 raise
             self.capture.stepped()
 
-    def found(self, found: Found, returned: Any = None) -> Found:
+    def record_step(self, found: Found, returned: Any = None) -> Found:
         """What a step gave: an item, told before it is handed on; or the end."""
         self.steps.waits.append(self._measure_elapsed())
         if found:
@@ -239,17 +239,17 @@ class LiveGenerator(Through):
         self._telling = _Telling(capture, name, is_async=False)
 
     def send(self, value: Any) -> Found:
-        self._telling.asked(value)
+        self._telling.record_input(value)
         return super().send(value)
 
     def throw(self, error: BaseException) -> Found:
-        self._telling.asked(None, error)
+        self._telling.record_input(None, error)
         return super().throw(error)
 
     def _take_step(self, go: Callable[[], Any]) -> Found:
         with self._telling.stepping():
             found = super()._take_step(go)
-        return self._telling.found(found, self.returned)
+        return self._telling.record_step(found, self.returned)
 
 
 class AsyncLive(AsyncThrough):
@@ -260,17 +260,17 @@ class AsyncLive(AsyncThrough):
         self._telling = _Telling(capture, name, is_async=True)
 
     async def send(self, value: Any) -> Found:
-        self._telling.asked(value)
+        self._telling.record_input(value)
         return await super().send(value)
 
     async def throw(self, error: BaseException) -> Found:
-        self._telling.asked(None, error)
+        self._telling.record_input(None, error)
         return await super().throw(error)
 
     async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
         with self._telling.stepping():
             found = await super()._take_step(go)
-        return self._telling.found(found)
+        return self._telling.record_step(found)
 
 
 # Which of them

@@ -62,7 +62,7 @@ def patch(module: ModuleType | None = None) -> Undo:
 def _record_event(event: dict[str, Any]) -> None:
     body = BODY.get()
     if body is not None and not _inside.now:
-        body.shown(event)
+        body.record_output(event)
 
 
 @contextmanager

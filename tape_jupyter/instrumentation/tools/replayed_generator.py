@@ -82,7 +82,7 @@ class _Recording:
                 self._repeat_effects()
                 self._ended()
             elif self._effects is not None and len(self.steps.items) in self.steps.did:
-                self._effects.left()
+                self._effects.report_early_close()
             raise error
         then = f"threw {_format_error(recorded)} in" if recorded is not None else "read on"
         raise self._build_difference_error(then, f"throws {error!r:.200}") from error
@@ -95,7 +95,7 @@ class _Recording:
             count - 1 if self.steps.end == "closed" else count
         )
 
-    def given(self) -> Found:
+    def repeat_step(self) -> Found:
         """What the recorded step gave."""
         steps = self.steps
         self._repeat_effects()
@@ -161,7 +161,7 @@ class PlayedGenerator(_Recording):
         if self.gate is not None and not self._is_past():
             seconds, last = self.wait
             self.gate.wait(seconds, last=last)
-        return self.given()
+        return self.repeat_step()
 
 
 class AsyncPlayed(_Recording):
@@ -178,7 +178,7 @@ class AsyncPlayed(_Recording):
     async def _take_next(self) -> Found:
         if self.gate is not None and not self._is_past():
             seconds, last = self.wait
-            await self.gate.arrive(seconds, last=last)
+            await self.gate.wait_async(seconds, last=last)
         if self.position >= len(self.steps.items):
             await await_cancel(self.steps.error)
-        return self.given()
+        return self.repeat_step()

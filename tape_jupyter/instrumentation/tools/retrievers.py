@@ -206,7 +206,9 @@ def _patch_langchain(module: ModuleType) -> Undo:
     stores = _Stores()
     base = module.BaseRetriever
     recorded = functools.cache(functools.partial(_build_langchain_stand_in, base))
-    library = _Library(lambda retriever, play: recorded().of(retriever, play), stores.heard)
+    library = _Library(
+        lambda retriever, play: recorded().from_retriever(retriever, play), stores.record_searches
+    )
 
     def wrap_invoke(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -251,7 +253,7 @@ def _build_langchain_stand_in(base: Any) -> Any:
         play: Any = None
 
         @classmethod
-        def of(cls, real: Any, play: Play) -> Any:
+        def from_retriever(cls, real: Any, play: Play) -> Any:
             return cls.model_construct(
                 name=real.get_name(), tags=real.tags, metadata=real.metadata, real=real, play=play
             )
@@ -283,7 +285,7 @@ class _Stores:
         self._undo: dict[tuple[type, str], Undo] = {}
 
     @contextmanager
-    def heard(self, retriever: Any) -> Iterator[Found]:
+    def record_searches(self, retriever: Any) -> Iterator[Found]:
         found: Found = []
         self._tap_searches(type(getattr(retriever, "vectorstore", None)))
         token = _FOUND.set(found)
@@ -338,10 +340,10 @@ def _patch_llama_index(module: ModuleType) -> Undo:
     base = module.BaseRetriever
     recorded = functools.cache(functools.partial(_build_llama_index_stand_in, base))
 
-    def stand_in(retriever: Any, play: Play) -> Any:
+    def build_recorded(retriever: Any, play: Play) -> Any:
         return recorded()(retriever, play)
 
-    library = _Library(stand_in, lambda _retriever: nullcontext([]))
+    library = _Library(build_recorded, lambda _retriever: nullcontext([]))
 
     def wrap_retrieve(original: Any) -> Callable[..., Any]:
         @functools.wraps(original)

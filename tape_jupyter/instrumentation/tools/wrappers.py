@@ -20,7 +20,7 @@ from typing import Any
 
 from tape_jupyter.core.libraries import is_library_class
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.instrumentation.tools.call import Kind, door, taped_function
+from tape_jupyter.instrumentation.tools.call import Kind, choose_wrapper, taped_function
 from tape_jupyter.instrumentation.tools.code_swap import clone, is_generator_function, trampoline
 from tape_jupyter.instrumentation.tools.discovery import MARK
 
@@ -124,7 +124,7 @@ class _Entrance:
     wrapper: weakref.ref[FunctionType]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return door(getattr(self.wrapper(), MARK))(*args, **kwargs)
+        return choose_wrapper(getattr(self.wrapper(), MARK))(*args, **kwargs)
 
 
 # Context managers

@@ -104,7 +104,10 @@ def play_websocket(ws: Any, played: PlayedWebSocket) -> None:
     """Let the recorded server hear what the program says, and the program read what is due."""
     ws._reader = reader = _Spoken(ws._reader, played)  # noqa: SLF001
     transport = played.transport
-    _wrap_send_frame(ws._writer, Sent(transport.said, transport.pinged, lambda: reader.closed))  # noqa: SLF001
+    _wrap_send_frame(
+        ws._writer,  # noqa: SLF001
+        Sent(transport.receive_frame, transport.pinged, lambda: reader.closed),
+    )
 
 
 def _wrap_send_frame(writer: Any, sent: Sent) -> None:

@@ -128,7 +128,7 @@ async def _play_connection(play: Play, connect: Any, where: Any) -> Any:
     connection = _find_factory(connect)(where)
     transport = PlayedTransport(play, connection, (where.host, where.port))
     mark(connection.protocol, PLAYED)
-    hear_sent(connection.protocol, transport.said, transport.pinged)
+    hear_sent(connection.protocol, transport.receive_frame, transport.pinged)
     connection.connection_made(transport)
     transport.give_up = connection.protocol.fail
     connection.start_keepalive = _do_nothing

@@ -158,7 +158,7 @@ async def _play_connection(play: Play, factory: functools.partial[Any]) -> Any:
         play, protocol, (factory.keywords["host"], factory.keywords["port"]), echoes_later=True
     )
     mark(protocol, PLAYED)
-    _capture_sent(protocol, transport.said, echo=True, pinged=transport.pinged)
+    _capture_sent(protocol, transport.receive_frame, echo=True, pinged=transport.pinged)
     protocol.connection_made(transport)
     transport.give_up = protocol.fail_connection
     shake, interval = protocol.handshake, protocol.ping_interval

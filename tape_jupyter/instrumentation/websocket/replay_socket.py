@@ -38,10 +38,10 @@ class PlayedSocket(Peer):
 
     # what the program does
 
-    def said(self, frame: WebSocketFrame) -> None:
+    def receive_frame(self, frame: WebSocketFrame) -> None:
         """The program sends this. Raises TapeRefusal."""
         if self.dialogue is not None:
-            self.dialogue.said(frame)
+            self.dialogue.receive_frame(frame)
         with self._turn:
             self._left = self._left or not frame.is_message
             self._since = monotonic()

@@ -38,10 +38,10 @@ class PlayedTransport(Peer, asyncio.Transport):
 
     # what the program does
 
-    def said(self, frame: WebSocketFrame) -> None:
+    def receive_frame(self, frame: WebSocketFrame) -> None:
         """The program sends this. Raises TapeRefusal."""
         if self.dialogue is not None:
-            self.dialogue.said(frame)
+            self.dialogue.receive_frame(frame)
         self._left = self._left or not frame.is_message
         self._restart_timer()
         self._loop.call_soon(self._deliver_due)
@@ -144,7 +144,7 @@ class PlayedTransport(Peer, asyncio.Transport):
     async def _pass_gate(self, seconds: float, last: bool, act: Callable[[], None]) -> None:
         assert self.gate is not None
         try:
-            await self.gate.arrive(seconds, last=last)
+            await self.gate.wait_async(seconds, last=last)
         except TapeRefusal as refusal:
             self.refusal = refusal
             self._hang_up()

@@ -129,7 +129,7 @@ class Peer:
         return greeting(self.reply, self._request)
 
     def _find_next_frame(self) -> DueFrame | None:
-        return self.dialogue.due() if self.dialogue is not None else None
+        return self.dialogue.take_due_frame() if self.dialogue is not None else None
 
     def _find_loss(self) -> OSError | None:
         """What reading raised where the recorded connection broke; None where it merely ended."""

@@ -52,7 +52,7 @@ class _Attempt(NamedTuple):
     open: Callable[[dict[str, Any]], Any]
 
     @property
-    def make(self) -> Callable[..., Any]:
+    def connection_factory(self) -> Callable[..., Any]:
         """What makes a connection of a socket and a protocol."""
         make: Callable[..., Any] = (
             self.options.get("create_connection") or self.module.ClientConnection
@@ -143,7 +143,7 @@ def _record_connection(capture: Capture, attempt: _Attempt) -> Any:
 
     def make_recorded(socket: Any, protocol: Any, **more: Any) -> Any:
         capture_protocol(protocol, capture, lambda: loss(made[0]) if made else None)
-        connection = attempt.make(socket, protocol, **more)
+        connection = attempt.connection_factory(socket, protocol, **more)
         made.append(connection)
         connection.ping = pinging(connection.ping)
         connection.start_keepalive = _make_uncounted(getattr(connection, "start_keepalive", bool))
@@ -172,8 +172,8 @@ def _play_connection(play: Play, attempt: _Attempt) -> Any:
 
     def make_played(_socket: Any, protocol: Any, **more: Any) -> Any:
         mark(protocol, PLAYED)
-        hear_sent(protocol, socket.said, socket.pinged)
-        connection = attempt.make(socket, protocol, **more)
+        hear_sent(protocol, socket.receive_frame, socket.pinged)
+        connection = attempt.connection_factory(socket, protocol, **more)
         connection.ping = pinging(connection.ping)
         connection.start_keepalive = _do_nothing
         socket.give_up = functools.partial(_fail_connection, connection)

@@ -53,7 +53,7 @@ def print_plan(cells: CellRunner, root: Path, line: str) -> str:
     words = _split_words(line)
     if len(words) > 1:
         raise TapeUsageError(f"usage: {PLAN_USAGE}")
-    take = find_take(root, *words)
+    take = open_take(root, *words)
     return "\n".join(
         [*_describe_other_cassette(root, take), plan_text(rerunner.rerunner_of(cells).plan(take))]
     )
@@ -73,7 +73,7 @@ def run_rerun(cells: CellRunner, root: Path, line: str, say: Callable[[str], Non
         return _run_after_cell(runner, _build_resume_action(runner, said, tell), say)
     if said.write is not None or said.on_divergence == "skip":
         raise TapeUsageError("no re-run waits at a divergence")
-    take = find_take(root, *([said.take] if said.take else []))
+    take = open_take(root, *([said.take] if said.take else []))
     if said.adopt:
         runner.adopt(files.take_name(take.path))
     made = runner.plan(take)
@@ -166,13 +166,13 @@ def _shorten_text(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
-def find_take(root: Path, name: str = "") -> Cassette:
+def open_take(root: Path, name: str = "") -> Cassette:
     """A take by its name; without one the default take, else the newest. Raises TapeUsageError
     where there is none.
 
     Where the cassette has none, those beside it are looked through.
     """
-    own = name in files.take_names(root) if name else files.find_takes(root)
+    own = name in files.take_names(root) if name else files.list_take_files(root)
     of, name = files.choose_take([root] if own else paths.cassettes_beside(root), name)
     return Cassette.open(of).take(name)
 

@@ -46,7 +46,7 @@ class Question:
         return str(self.told["id"])
 
     @classmethod
-    def of(cls, divergence: Divergence) -> Question:
+    def from_divergence(cls, divergence: Divergence) -> Question:
         is_tool = isinstance(divergence.call, FunctionCall)
         return cls(divergence.match, is_tool, divergence_fields(divergence), divergence.nearest)
 
@@ -87,7 +87,7 @@ def commit_reply(take: Cassette, cell: str, divergence: Divergence, text: str) -
     `text`: JSON of the message or of the tool's value, else plain text; in the wire form of the
     nearest recorded call.
     """
-    reply = Question.of(divergence).answer(text)
+    reply = Question.from_divergence(divergence).answer(text)
     secrets = Secrets()
     secrets.learn_environment(os.environ)
     at = moment_text(datetime.now(UTC))

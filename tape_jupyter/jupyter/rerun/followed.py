@@ -51,7 +51,7 @@ def follow(shell: FreshShell, orders: Mapping[str, Any]) -> None:
     followed = _Followed(cells, Orders(**orders), shell.execution_count)
     cells.deck.session_options["decided"] = dict(followed.orders.decided)
     cells.planned = followed.planned
-    shell.tells = followed.tells
+    shell.tells = followed.describe_cell
 
 
 @dataclass(slots=True)
@@ -63,8 +63,8 @@ class _FollowedCell:
     untaped: bool
     cell: TapedCell | None = None
 
-    def word(self, line: str | None, raw: str) -> Word | None:
-        own = self.cells.own_word(line, raw)
+    def choose_word(self, line: str | None, raw: str) -> Word | None:
+        own = self.cells.parse_own_word(line, raw)
         if own is None:
             return None
         options = {**own.options, **({"repeats": self.turn} if self.turn else {})}
@@ -89,7 +89,7 @@ class _Followed:
             self.cell = _FollowedCell(self.cells, self.orders.turns[at], untaped)
         return self.cell
 
-    def tells(self) -> dict[str, Any]:
+    def describe_cell(self) -> dict[str, Any]:
         """Of the cell that ran: the call that it stopped at, the tools whose recorded values it was
         given, and which of those a whole run may not give.
         """
@@ -111,7 +111,7 @@ class _Followed:
         """The question; the answer that a person wrote for it is committed to the take instead."""
         text = self.orders.written.get(divergence.match)
         if text is None:
-            return rerun_divergence.Question.of(divergence).record()
+            return rerun_divergence.Question.from_divergence(divergence).record()
         take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
         rerun_divergence.commit_reply(take, cell.ask.cell_id or "", divergence, text)
         return {"written": divergence.match}

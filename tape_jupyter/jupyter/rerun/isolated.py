@@ -233,7 +233,7 @@ class FreshRun:
         self.asked = self.page.parents.now()
         self._start_process()
 
-    def go_on(self, question: Question, choice: str, reply: str | None, *, tell: Tell) -> None:
+    def resume_run(self, question: Question, choice: str, reply: str | None, *, tell: Tell) -> None:
         """Run again with what a person decided of the call at which it ended."""
         if choice == "write" and reply is not None:
             self.written[question.match] = reply
@@ -391,8 +391,8 @@ class FreshRun:
         for index, after in outputs.items():
             entry = self.history[index]
             newest = not entry.cell or self.current.of_cell(entry.cell)[-1].index == index
-            if newest and self.page.displayed.knows(index):
-                change = outputs_changed(self.page.displayed.of(index), after)
+            if newest and self.page.displayed.has_all_outputs(index):
+                change = outputs_changed(self.page.displayed.find_outputs(index), after)
                 found[index] = CellChange(
                     self._find_cell_id(entry), entry.number, title_of(entry.source), change
                 )
@@ -404,9 +404,9 @@ class FreshRun:
         """
         placed = {index for index in changed if self.page.parents.listens(index)}
         for index in changed:
-            self.page.displayed.keep(index, CellOutputs.of(outputs[index]))
+            self.page.displayed.keep_outputs(index, CellOutputs.from_outputs(outputs[index]))
             if index in placed:
-                self.page.parents.show(index, outputs[index])
+                self.page.parents.replace_outputs(index, outputs[index])
             else:
                 self.page.parents.show_below(
                     self.asked, f"{self.history[index].title}\n", outputs[index]

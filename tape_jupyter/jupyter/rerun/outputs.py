@@ -112,7 +112,7 @@ class CellOutputs:
         )
 
     @classmethod
-    def of(cls, outputs: Iterable[Output]) -> CellOutputs:
+    def from_outputs(cls, outputs: Iterable[Output]) -> CellOutputs:
         """A run that showed these."""
         run = cls()
         run.outputs = list(outputs)
@@ -200,15 +200,15 @@ class Displayed:
         while self._undo:
             self._undo.pop()()
 
-    def of(self, entry: int) -> list[Output]:
+    def find_outputs(self, entry: int) -> list[Output]:
         """What an entry showed; [] where it is not known any more."""
         return self._by_entry[entry].outputs if entry in self._by_entry else []
 
-    def knows(self, entry: int) -> bool:
+    def has_all_outputs(self, entry: int) -> bool:
         """Whether all that the entry showed is kept."""
         return entry in self._by_entry and self._by_entry[entry].whole
 
-    def keep(self, entry: int, run: CellOutputs | None = None) -> None:
+    def keep_outputs(self, entry: int, run: CellOutputs | None = None) -> None:
         """The newest run's outputs are those of this entry."""
         self._drop_entry(entry)
         kept = self._by_entry[entry] = run or self.last

@@ -99,7 +99,7 @@ class RunningCell:
     """Tools that go live, since what they ask for is not what it was."""
     cell: TapedCell | None = None
 
-    def word(self, line: str | None, raw: str) -> Word | None:
+    def choose_word(self, line: str | None, raw: str) -> Word | None:
         """What the tape shall do in it, whatever its own line says. None: it only sets things up."""
         if is_quiet(raw):
             return None
@@ -122,14 +122,14 @@ class RunningCell:
             options["pace"] = self.ask.pace
         name = own.name or (root if line is None else None)
         own_take = files.path_of(
-            self.ask.take.root.with_name(f"{name or MAIN}{paths.SUFFIX}"), self.take
+            self.ask.take.root.with_name(f"{name or MAIN}{paths.SUFFIX}"), self.take_name
         )
         if (name or MAIN) == root or own_take.exists():
-            options["take"] = self.take
+            options["take"] = self.take_name
         return Word("replay", name, options)
 
     @property
-    def take(self) -> str:
+    def take_name(self) -> str:
         return files.take_name(self.ask.take.path)
 
 
@@ -229,12 +229,12 @@ class Rerunner:
             not began and history is not None and len(history) and self._newest is None
         ):  # the cell that loaded us
             self._newest = history[-1]
-            self.parents.keep(len(history) - 1, self._asked_by)
+            self.parents.remember_message(len(history) - 1, self._asked_by)
         new = began and history is not None and len(history) and history[-1] is not self._newest
         if new and self._planned is None and history is not None:
             self._newest = history[-1]
-            self.displayed.keep(len(history) - 1)
-            self.parents.keep(len(history) - 1, self._asked_by)
+            self.displayed.keep_outputs(len(history) - 1)
+            self.parents.remember_message(len(history) - 1, self._asked_by)
 
     def _get_loaded_extensions(self) -> set[str]:
         """The extensions that IPython takes for loaded."""
@@ -424,7 +424,7 @@ class Rerunner:
             self._finish_rerun()
         else:
             self._before.entries.setdefault(entry.index, entry)
-            self._before.outputs.setdefault(entry.index, self.displayed.of(entry.index))
+            self._before.outputs.setdefault(entry.index, self.displayed.find_outputs(entry.index))
             self._run_cell(entry)
 
     def _run_cell(self, entry: Execution) -> None:
@@ -470,7 +470,7 @@ class Rerunner:
         outcome = history[-1]
         ended = outcome is not entry and outcome.index not in self._before.entries
         if ended:
-            self.parents.keep(
+            self.parents.remember_message(
                 entry.index, self._asked_by
             )  # outputs of older messages are shown nowhere
         if state == "gone" and not isinstance(self._route, Here):
@@ -492,11 +492,11 @@ class Rerunner:
     def _settle_cell(
         self, entry: Execution, outcome: Execution, planned: RunningCell | None
     ) -> None:
-        self.displayed.keep(entry.index)
+        self.displayed.keep_outputs(entry.index)
         if planned is not None and planned.cell is not None:
             self._spans += calls_changed(entry.run, planned.cell)
             self._unsure += self._collect_doubts(entry, planned, planned.cell)
-        self._current_machine.settle(entry, outcome)
+        self._current_machine.record_outcome(entry, outcome)
         self._queue_step(self._run_next_cell)
 
     def _collect_doubts(self, entry: Execution, planned: RunningCell, cell: TapedCell) -> list[str]:
@@ -524,12 +524,12 @@ class Rerunner:
     # ------------------------------------------------------------ a divergence
 
     def _park_rerun(self, entry: Execution, divergences: list[Divergence]) -> None:
-        question = rerun_divergence.Question.of(divergences[0])
+        question = rerun_divergence.Question.from_divergence(divergences[0])
         self.parked = ParkedRerun(entry, question, divergences[0])
         without = [
             output for output in self.displayed.last.outputs if output["output_type"] != "error"
         ]
-        self.parents.show(
+        self.parents.replace_outputs(
             entry.index, without
         )  # it is a question now: its traceback would say less
         self._ask_person(self.parked)
@@ -549,7 +549,7 @@ class Rerunner:
         parked = self.check(divergence, choice, reply)
         if self.fresh is not None:
             self.parked, self._tell = None, tell or self._tell
-            self.fresh.go_on(parked.question, choice, reply, tell=self._tell)
+            self.fresh.resume_run(parked.question, choice, reply, tell=self._tell)
             return
         assert self._ask is not None
         assert parked.divergence is not None
@@ -607,9 +607,9 @@ class Rerunner:
     def _skip_cell(self, entry: Execution) -> None:
         """The cell keeps what it made and showed before."""
         self._current_machine.prepare(entry)
-        self._current_machine.settle(entry, entry)
+        self._current_machine.record_outcome(entry, entry)
         self._left_out[entry.index] = "skipped at a divergence"
-        self.parents.show(entry.index, self._before.outputs.get(entry.index, []))
+        self.parents.replace_outputs(entry.index, self._before.outputs.get(entry.index, []))
         self._queue_step(self._run_next_cell)
 
     # ------------------------------------------------------------ the end
@@ -635,8 +635,8 @@ class Rerunner:
         self._tell_progress(None, "restoring")
         machine.cancel()
         for index, shown in ran.items():
-            self.parents.show(index, shown)
-            self.displayed.keep(index, CellOutputs.of(shown))
+            self.parents.replace_outputs(index, shown)
+            self.displayed.keep_outputs(index, CellOutputs.from_outputs(shown))
         self._reset_state()
         self._tell("cancelled", {})
 
@@ -682,7 +682,7 @@ class Rerunner:
             return None
         history, shown = History(list(self._require_history())), self.displayed
         before = History([self._before.entries.get(entry.index, entry) for entry in history])
-        texts = isolated.shown_texts(history, shown.of, shown.knows)
+        texts = isolated.shown_texts(history, shown.find_outputs, shown.has_all_outputs)
         was = {
             i: isolated.shown_text(told) for i, told in self._before.outputs.items() if i in texts
         }
@@ -743,7 +743,7 @@ class Rerunner:
 
     def _compare_cell(self, entry: Execution) -> CellChange:
         changed = outputs_changed(
-            self._before.outputs.get(entry.index, []), self.displayed.of(entry.index)
+            self._before.outputs.get(entry.index, []), self.displayed.find_outputs(entry.index)
         )
         cell = self.parents.cell_id(entry.index) or entry.cell
         return CellChange(cell, entry.number, title_of(entry.source), changed)

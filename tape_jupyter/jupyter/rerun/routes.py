@@ -39,7 +39,7 @@ class Parents:
         self.kernel: Any = getattr(shell, "kernel", None)
         self._by_entry: dict[int, Message] = {}
 
-    def keep(self, entry: int, message: Message) -> None:
+    def remember_message(self, entry: int, message: Message) -> None:
         """Remember who asked for the entry."""
         if message:
             self._by_entry[entry] = message
@@ -47,16 +47,16 @@ class Parents:
     def now(self) -> Message:
         return self.kernel.get_parent("shell") if self.kernel is not None else {}
 
-    def asked(self) -> str:
+    def read_current_id(self) -> str:
         """The id of the message whose cell runs; "" without a kernel."""
         return _read_message_id(self.now())
 
-    def of(self, entry: int) -> Message:
+    def find_message(self, entry: int) -> Message:
         return self._by_entry.get(entry, {})
 
     def cell_id(self, entry: int) -> str | None:
         """The front end's id of the cell."""
-        found: str | None = (self.of(entry).get("metadata") or {}).get("cellId")
+        found: str | None = (self.find_message(entry).get("metadata") or {}).get("cellId")
         return found
 
     def listens(self, entry: int) -> bool:
@@ -64,7 +64,7 @@ class Parents:
         loaded again has a session of its own, and outputs of the old one's messages are shown
         nowhere.
         """
-        return _read_session(self.of(entry)) == _read_session(self.now()) != ""
+        return _read_session(self.find_message(entry)) == _read_session(self.now()) != ""
 
     @contextmanager
     def speaking_for(self, message: Message) -> Iterator[None]:
@@ -86,9 +86,9 @@ class Parents:
             kernel._publish_status("idle", "shell")  # noqa: SLF001
             kernel.set_parent(*before, channel="shell")
 
-    def show(self, entry: int, shown: Iterable[Output]) -> None:
+    def replace_outputs(self, entry: int, shown: Iterable[Output]) -> None:
         """Put outputs back into an entry's cell, in place of those that it shows."""
-        message = self.of(entry)
+        message = self.find_message(entry)
         if not message or not self.listens(entry):
             return
         with self.speaking_for(message):
@@ -189,7 +189,7 @@ class Here:
 
     @contextmanager
     def _show_in_place(self, entry: int) -> Iterator[None]:
-        message = self._parents.of(entry) if self._parents.listens(entry) else {}
+        message = self._parents.find_message(entry) if self._parents.listens(entry) else {}
         self._runs = True
         before = signal.getsignal(signal.SIGINT)
         if before is signal.SIG_IGN:  # as between two messages

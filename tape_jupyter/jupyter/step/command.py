@@ -72,9 +72,9 @@ class PreparedStep:
         """The cell begins: its calls wait from here on."""
         stepper = Stepper(
             self.steps.cells.deck,
-            Breaks.of(self.word.options.get("breaks", ())),
+            Breaks.parse(self.word.options.get("breaks", ())),
             self.reach,
-            self.steps.tell,
+            self.steps.send_state,
             records=self.mode == "record",
         )
         if take := cell.ask.options.get("take"):
@@ -84,7 +84,7 @@ class PreparedStep:
         self.reach.attach(stepper)
         self.steps.current, self.steps.asked = (
             stepper,
-            rerunner.rerunner_of(self.steps.cells).parents.asked(),
+            rerunner.rerunner_of(self.steps.cells).parents.read_current_id(),
         )
         passes = CellPasses(self.steps.cells, stepper, cell)
         passes.start(transformed)
@@ -113,7 +113,7 @@ class Steps:
         """Find out who answers. Raises TapeUsageError where nobody can; nothing of the cell has run
         then.
         """
-        Breaks.of(word.options.get("breaks", ()))
+        Breaks.parse(word.options.get("breaks", ()))
         return PreparedStep(self, word, self._find_reach())
 
     def _find_reach(self) -> Reach:
@@ -145,7 +145,7 @@ class Steps:
         while left > 0:
             labextension.knock(self.knock, self.here)
             for view in self._find_widgets():
-                view.tell("step.probe", id=self.knock)
+                view.send_update("step.probe", id=self.knock)
             if self.answered.wait(AGAIN):
                 return True
             left -= AGAIN
@@ -163,9 +163,9 @@ class Steps:
         self._views.append(view)
         return self.current.state() if self.current is not None else None
 
-    def tell(self, state: Record) -> None:
+    def send_state(self, state: Record) -> None:
         for view in tuple(self._views):
-            view.tell("step", **state)
+            view.send_update("step", **state)
 
     def require(self) -> Stepper:
         """The cell that is stepped now. Raises TapeUsageError."""
@@ -173,7 +173,7 @@ class Steps:
             raise TapeUsageError("no cell is stepped now")
         return self.current
 
-    def shown(self) -> Record:
+    def collect_outputs(self) -> Record:
         """protocol.ts' StepShown: what the cell has shown so far, for a page that came while it
         ran. What is shown from now on follows the answer, on the same channel.
         """
@@ -192,12 +192,12 @@ class Steps:
     # ------------------------------------------------------------ the Step button
 
     def arm(self, armed: Armed) -> None:
-        Breaks.of(
+        Breaks.parse(
             armed.word.options.get("breaks", ()), conditions=False
         )  # a page's words are never evaluated
         self.armed = armed
 
-    def word(self, cell_id: str | None, word: Word | None) -> Word | None:
+    def override_word(self, cell_id: str | None, word: Word | None) -> Word | None:
         """The word of a cell that is about to run, where the button was pressed for it; once."""
         armed = self.armed
         if armed is None or armed.cell not in ("", cell_id):

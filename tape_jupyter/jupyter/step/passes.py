@@ -164,7 +164,7 @@ class CellPasses:
     def _restore_state(self) -> None:
         assert self._before is not None
         lost = self._before.lost
-        files = self._before.put()
+        files = self._before.restore()
         if lost:
             self._add_note(
                 f"{', '.join(lost)} could not be put back: what has no copy (a connection, a generator)"

@@ -64,28 +64,28 @@ class Waiter:
     def wait(self) -> Play | Capture:
         gone = threading.Event()
         self.wake = gone.set
-        if self.stepper.arrived(self):
+        if self.stepper.park_waiter(self):
             try:
                 self.stepper.reach.block(gone, self)
             except BaseException:
-                self.stepper.left(self, interrupted=True)
+                self.stepper.abandon_wait(self, interrupted=True)
                 raise
             finally:
                 self.frames = []
         return self.answer()
 
-    async def arrive(self) -> Play | Capture:
+    async def wait_async(self) -> Play | Capture:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # trio: its loop waits with us
             return self.wait()
         gone: asyncio.Future[None] = loop.create_future()
         self.wake = lambda: _settle_future(loop, gone)
-        if self.stepper.arrived(self):
+        if self.stepper.park_waiter(self):
             try:
-                await self.stepper.reach.arrive(gone, self)
+                await self.stepper.reach.wait_async(gone, self)
             except BaseException as error:
-                self.stepper.left(self, interrupted=isinstance(error, KeyboardInterrupt))
+                self.stepper.abandon_wait(self, interrupted=isinstance(error, KeyboardInterrupt))
                 raise
             finally:
                 self.frames = []
@@ -117,7 +117,7 @@ class Reach:
         """The stepped cell that this is for."""
 
     # the same
-    async def arrive(self, gone: asyncio.Future[None], waiter: Waiter) -> None:  # noqa: ARG002
+    async def wait_async(self, gone: asyncio.Future[None], waiter: Waiter) -> None:  # noqa: ARG002
         await gone
 
 
@@ -127,7 +127,7 @@ class Stops:
 
     at: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def keep(self, place: str, texts: dict[str, str]) -> None:
+    def keep_texts(self, place: str, texts: dict[str, str]) -> None:
         self.at.pop(place, None)
         self.at[place] = texts
         while len(self.at) > MOST_STOPS:
@@ -173,13 +173,13 @@ class Stepper:
 
     # ------------------------------------------------------------ calls
 
-    def held(self, crossing: HeldCall) -> Waiter:
+    def create_waiter(self, crossing: HeldCall) -> Waiter:
         decided = self._decide_answer(crossing)
         site = shown.held_site(crossing, decided, with_text=bool(self.machine.breaks))
         with self._lock:
             if self._is_left_behind(crossing):
                 raise SteppedAway("the step was left at this call")
-            at = self.machine.arrive(crossing.lineage, site, _name_strand())
+            at = self.machine.register_call(crossing.lineage, site, _name_strand())
         return Waiter(self, crossing, at, decided, lambda: crossing.settle(decided))
 
     def _is_left_behind(self, crossing: HeldCall) -> bool:
@@ -194,7 +194,7 @@ class Stepper:
             return GoLive()
         return decided
 
-    def arrived(self, waiter: Waiter) -> bool:
+    def park_waiter(self, waiter: Waiter) -> bool:
         """Whether the call waits. Called on the strand itself."""
         with self._lock:
             if self._is_left_behind(waiter.held):
@@ -202,7 +202,7 @@ class Stepper:
             revision = self.machine.revision
             if not self.machine.stays(waiter.at):
                 if self.machine.revision != revision:
-                    self.tell()
+                    self.publish_state()
                 return False
             frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
             waiter.frames = walk_stack(frame)
@@ -210,12 +210,12 @@ class Stepper:
                 waiter.unchangeable = stepping_hook.why_unchangeable(waiter.held.call, frame)
             self._waiters[waiter.at.strand] = waiter
             if waiter.held.cell.clock is not None:
-                waiter.held.cell.clock.hold()
-            self.stops.keep(waiter.at.place, self._collect_texts(waiter))
-        self.tell()
+                waiter.held.cell.clock.pause_deadlines()
+            self.stops.keep_texts(waiter.at.place, self._collect_texts(waiter))
+        self.publish_state()
         return True
 
-    def left(self, waiter: Waiter, *, interrupted: bool) -> None:
+    def abandon_wait(self, waiter: Waiter, *, interrupted: bool) -> None:
         """The strand does not wait any more, though nobody let it go: an interrupt, a timeout, a
         cancelled task.
         """
@@ -226,11 +226,11 @@ class Stepper:
         if interrupted:
             self.interrupt()
         else:
-            self.tell()
+            self.publish_state()
 
     def _release_clock(self, waiter: Waiter) -> None:
         if waiter.held.cell.clock is not None and not self._waiters:
-            waiter.held.cell.clock.go_on()
+            waiter.held.cell.clock.resume_deadlines()
 
     def _release_strand(self, strand: str) -> None:
         waiter = self._waiters.pop(strand)
@@ -257,7 +257,7 @@ class Stepper:
 
     # ------------------------------------------------------------ what a person wants
 
-    def do(self, message: Mapping[str, Any]) -> None:
+    def apply_command(self, message: Mapping[str, Any]) -> None:
         """A StepDo of the protocol. Raises TapeUsageError for what cannot be done now, TapeError
         for what failed.
         """
@@ -267,7 +267,7 @@ class Stepper:
                 self.stop()
             elif word == "continue":
                 self._require_open()
-                for gone in self.machine.go_on():
+                for gone in self.machine.release_all():
                     self._release_strand(gone)
             elif word in ("to", "jump"):
                 self._run_to_place(str(message.get("place") or ""), str(message.get("span") or ""))
@@ -275,7 +275,7 @@ class Stepper:
                 self._rewind_cell(self.machine.back(strand))
             else:
                 self._act_on_call(str(word), self.machine.parked(strand, revision), message)
-        self.tell()
+        self.publish_state()
 
     def _require_open(self) -> None:
         if self.machine.over:
@@ -283,7 +283,7 @@ class Stepper:
 
     def _run_to_place(self, place: str, span: str) -> None:
         self._require_open()
-        gone = self.machine.to(place=place, span=span)
+        gone = self.machine.run_to_call(place=place, span=span)
         if isinstance(gone, Rewind):
             self._rewind_cell(gone)
             return
@@ -308,7 +308,7 @@ class Stepper:
         elif word == "request":
             waiter.sent = shown.changed_request(waiter.held.call, str(message.get("text", "")))
             waiter.answer = lambda: waiter.held.settle(waiter.decided, waiter.sent)
-            self.machine.say("the request is changed; it goes out when you step over it")
+            self.machine.set_note("the request is changed; it goes out when you step over it")
         else:
             self._edit_reply(word, waiter, message)
 
@@ -355,7 +355,7 @@ class Stepper:
         )
         self._switch_to_take(waiter)
         book = self._require_cassette()
-        take = book.put(entry, answer)
+        take = book.commit_reply(entry, answer)
         self.edits += 1
         self.options["take"] = files.take_name(take.path)
         self.deck.changed()
@@ -391,7 +391,7 @@ class Stepper:
             return divergence.fault(
                 told, str(message.get("name", "")), message.get("options") or {}
             )
-        return divergence.Question.of(told).answer(str(message.get("text", "")))
+        return divergence.Question.from_divergence(told).answer(str(message.get("text", "")))
 
     def _switch_to_take(self, waiter: Waiter) -> None:
         """The first edit of a recording: what happened until here stays in it, and what follows
@@ -446,7 +446,7 @@ class Stepper:
         self._waiters.clear()
         self.machine.strands.clear()
         if self.cell is not None and self.cell.clock is not None:
-            self.cell.clock.go_on()
+            self.cell.clock.resume_deadlines()
 
     @property
     def leaving(self) -> bool:
@@ -462,7 +462,7 @@ class Stepper:
             cell.stepping = self
             self.machine.begin()
             self.machine.unwinding = self.stopping
-        self.tell()
+        self.publish_state()
 
     def end(self, note: str) -> None:
         """The cell is over. Whoever still waits (a thread that outlives it) is sent away."""
@@ -475,11 +475,11 @@ class Stepper:
                 self.cell.stepping = (
                     None  # a call that comes too late is refused as in any other cell
                 )
-        self.tell()
+        self.publish_state()
 
     # ------------------------------------------------------------ what is shown
 
-    def tell(self) -> None:
+    def publish_state(self) -> None:
         """To all who look on. In the order of revisions: a refusal is told by one thread, the
         cell's end by another.
         """

@@ -86,7 +86,7 @@ class Prompt(Reach):
                 if not gone.is_set():
                     self._ask_until_gone(waiter, gone.is_set)
 
-    async def arrive(self, gone: asyncio.Future[None], waiter: Waiter) -> None:
+    async def wait_async(self, gone: asyncio.Future[None], waiter: Waiter) -> None:
         """The loop stands still while a person types; what others were told meanwhile is done
         afterwards.
         """
@@ -125,13 +125,13 @@ class Prompt(Reach):
         word, _, rest = line.partition(" ")
         rest, strand = rest.strip(), waiter.at.strand
         if word in _MOVES:
-            stepper.do({"do": _MOVES[word], "strand": strand})
+            stepper.apply_command({"do": _MOVES[word], "strand": strand})
         elif word in ("j", "jump", "to"):
-            stepper.do({"do": "jump", "place": _find_place(stepper.state(), rest)})
+            stepper.apply_command({"do": "jump", "place": _find_place(stepper.state(), rest)})
         elif word in ("e", "edit", "a", "answer"):
-            stepper.do({"do": "answer", "strand": strand, "text": rest, "accept": True})
+            stepper.apply_command({"do": "answer", "strand": strand, "text": rest, "accept": True})
         elif word in ("p", "request"):
-            stepper.do({"do": "request", "strand": strand, "text": rest})
+            stepper.apply_command({"do": "request", "strand": strand, "text": rest})
             _print_text(_format_stop(stepper.state(), waiter))
         elif word in ("f", "fault"):
             name, *options = shlex.split(rest) or [""]
@@ -140,7 +140,7 @@ class Prompt(Reach):
                 key: float(text) if text.replace(".", "", 1).isdigit() else text
                 for key, text in told.items()
             }
-            stepper.do(
+            stepper.apply_command(
                 {"do": "fault", "strand": strand, "name": name, "options": numbers, "accept": True}
             )
         else:

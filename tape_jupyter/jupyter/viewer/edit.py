@@ -50,7 +50,7 @@ def handle_override(viewer: Viewer, message: Message) -> Message:
     book = viewer.book
     if book is None:
         raise Forged("override")
-    take = book.put(entry, answer, _choose_take_name(viewer, name))
+    take = book.commit_reply(entry, answer, _choose_take_name(viewer, name))
     made = files.take_name(take.path)
     session = viewer.open(paths.stem(take.root), made)
     return {"take": made, "session": session, "plan": None, "notes": list(answer.notes)}
@@ -142,14 +142,14 @@ def _propose_take_name(viewer: Viewer, entry: Entry) -> str:
     that is free.
     """
     root, book = _find_root(viewer), viewer.book
-    if book is not None and book.base is not None and not _is_own(entry, book):
+    if book is not None and book.base is not None and not _is_own_entry(entry, book):
         return files.take_name(book.path)
     return files.unused_name(
         root, files.take_name(book.path) if book is not None and book.base is not None else _LIKE
     )
 
 
-def _is_own(entry: Entry, book: Any) -> bool:
+def _is_own_entry(entry: Entry, book: Any) -> bool:
     return isinstance(entry, Overridden) and entry.book is book
 
 

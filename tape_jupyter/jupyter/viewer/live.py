@@ -41,7 +41,7 @@ MOST_GOING = 200
 class Watching(Protocol):
     """A view that wants to know."""
 
-    def look(self) -> None: ...
+    def send_changes(self) -> None: ...
 
 
 class LiveUpdates:
@@ -86,7 +86,7 @@ class LiveUpdates:
             self._news.clear()
             began = perf_counter()
             for view in tuple(self._views):
-                view.look()
+                view.send_changes()
             pause = min(max(AT_MOST, _SHARE * (perf_counter() - began)), _AT_LEAST)
             threading.Event().wait(pause)
 
@@ -147,7 +147,10 @@ def _build_call_header(taking: Any) -> CallHeader | None:
         )
     else:
         kind, method, name = (MODEL if taking.kind == "model" else HTTP), asked.method, asked.url
-        facts, name = _read_request_facts(asked, taking.asked.json), taking.secrets.scrub_url(name)
+        facts, name = (
+            _read_request_facts(asked, taking.matched_request.json),
+            taking.secrets.scrub_url(name),
+        )
     return CallHeader(
         None, taking.id, where.cell, kind, "", method, name, where.parent, where.span,
         taking.at.timestamp(), 0.0, "", facts, "", running=True,

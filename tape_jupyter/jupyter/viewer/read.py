@@ -41,23 +41,23 @@ def spans_of_calls(viewer: Viewer, message: Message) -> Message:
     calls = saved_output.calls_at(shown.book, message.get("calls")) if shown is not None else []
     if shown is None or not calls:
         raise TapeUsageError("these calls are not in the cassette any more")
-    mode = word(message, "mode") if "mode" in message else ""
+    mode = require_text(message, "mode") if "mode" in message else ""
     found = saved_output.spans_of_run(shown.book, calls[0].run, calls, shown.sources, mode)
     return found.page(start, number(message, "limit", LIMIT), _WHOLE)
 
 
 @answers("detail")
 def handle_detail(viewer: Viewer, message: Message) -> Message:
-    shown, node = _find_node(viewer, word(message, "span"))
+    shown, node = _find_node(viewer, require_text(message, "span"))
     return details.span_detail(shown, node, labels.recorded_tags)
 
 
 @answers("raw")
 def handle_raw(viewer: Viewer, message: Message) -> Message:
-    side = word(message, "side")
+    side = require_text(message, "side")
     if side not in ("request", "reply"):
         raise Forged(side)
-    entry = _require_entry(*_find_node(viewer, word(message, "span")))
+    entry = _require_entry(*_find_node(viewer, require_text(message, "span")))
     return details.raw_body(
         entry, side, number(message, "from", 0), number(message, "size", RAW_PAGE)
     )
@@ -66,8 +66,8 @@ def handle_raw(viewer: Viewer, message: Message) -> Message:
 @answers("diff")
 def handle_diff(viewer: Viewer, message: Message) -> Message:
     """Two calls as texts; `other` is a span, or "base": the call as it was recorded."""
-    right = _require_entry(*_find_node(viewer, word(message, "span")))
-    other = word(message, "other")
+    right = _require_entry(*_find_node(viewer, require_text(message, "span")))
+    other = require_text(message, "other")
     if other == "base":
         if not isinstance(right, Overridden):
             raise TapeUsageError(
@@ -79,14 +79,14 @@ def handle_diff(viewer: Viewer, message: Message) -> Message:
 
 @answers("candidates")
 def handle_candidates(viewer: Viewer, message: Message) -> Message:
-    shown, node = _find_node(viewer, word(message, "span"))
+    shown, node = _find_node(viewer, require_text(message, "span"))
     return {"spans": details.comparable_calls(shown, node)}
 
 
 @answers("find")
 def handle_find(viewer: Viewer, message: Message) -> Message:
     """Calls whose bodies hold words, a stretch of rows at a time."""
-    words, start, shown = word(message, "words"), number(message, "from", 0), viewer.spans
+    words, start, shown = require_text(message, "words"), number(message, "from", 0), viewer.spans
     return (
         {"spans": [], "next": None, "total": 0}
         if shown is None
@@ -97,7 +97,7 @@ def handle_find(viewer: Viewer, message: Message) -> Message:
 @answers("source")
 def source(viewer: Viewer, message: Message) -> Message:
     """The source of a cell, as it stands in the notebook (or ran in this session)."""
-    cell, shown = word(message, "cell"), viewer.spans
+    cell, shown = require_text(message, "cell"), viewer.spans
     found = shown.sources.of_cell(cell) if shown is not None else None
     return {"text": None if found is None else sendable_text(found)}
 
@@ -105,14 +105,14 @@ def source(viewer: Viewer, message: Message) -> Message:
 @answers("select")
 def select(viewer: Viewer, message: Message) -> Message:
     """The person looks at this span. A door that has cells shows it; here it is remembered."""
-    viewer.selected = word(message, "span")
+    viewer.selected = require_text(message, "span")
     return {}
 
 
 @answers("mode")
 def mode(viewer: Viewer, message: Message) -> Message:
     """The mode of every following cell, as `%tape MODE` sets it."""
-    wanted = word(message, "mode")
+    wanted = require_text(message, "mode")
     if wanted not in SESSION_MODES:
         raise Forged(wanted)
     if viewer.deck.active is not None:
@@ -129,8 +129,12 @@ def mode(viewer: Viewer, message: Message) -> Message:
 @answers("open")
 def handle_open(viewer: Viewer, message: Message) -> Message:
     """{take, cassette?}: without one, the cassette that is shown."""
-    shown = viewer.session()["cassette"] if "cassette" not in message else word(message, "cassette")
-    return viewer.open(shown, word(message, "take"))
+    shown = (
+        viewer.session()["cassette"]
+        if "cassette" not in message
+        else require_text(message, "cassette")
+    )
+    return viewer.open(shown, require_text(message, "take"))
 
 
 @answers("editor")
@@ -146,7 +150,7 @@ def cards(_: Viewer, __: Message) -> Message:
 # ---------------------------------------------------------------- fields of a message
 
 
-def word(message: Message, field: str) -> str:
+def require_text(message: Message, field: str) -> str:
     """A text of a message. Raises Forged for anything else."""
     told = message.get(field)
     if not isinstance(told, str) or len(told) > 1_000:

@@ -69,9 +69,9 @@ def handle_start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     runner = rerunner.rerunner_of(viewer.cells)
     if runner.parked is not None:
-        _run_on_main(viewer, lambda: runner.cancel(tell=Teller.of(runner, viewer)))
+        _run_on_main(viewer, lambda: runner.cancel(tell=Teller.join_viewer(runner, viewer)))
     else:
-        runner.cancel(tell=Teller.of(runner, viewer))
+        runner.cancel(tell=Teller.join_viewer(runner, viewer))
     return {}
 
 
@@ -92,7 +92,8 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     runner = rerunner.rerunner_of(viewer.cells)
     runner.check(divergence, choice, reply)
     _run_on_main(
-        viewer, lambda: runner.resolve(divergence, choice, reply, tell=Teller.of(runner, viewer))
+        viewer,
+        lambda: runner.resolve(divergence, choice, reply, tell=Teller.join_viewer(runner, viewer)),
     )
     return {}
 
@@ -136,7 +137,7 @@ class Teller:
         self._viewers = [viewer]
 
     @classmethod
-    def of(cls, runner: Rerunner, viewer: Viewer) -> Teller:
+    def join_viewer(cls, runner: Rerunner, viewer: Viewer) -> Teller:
         """Who hears of the re-run that is on, with a view among them."""
         teller = runner.teller if isinstance(runner.teller, cls) else cls(viewer)
         teller.join(viewer)
@@ -152,7 +153,7 @@ class Teller:
     def __call__(self, about: str, told: dict[str, Any]) -> None:
         self.last = {"about": about, "told": told} if about != "cancelled" else {}
         for viewer in self._viewers:
-            viewer.tell(about, **told)
+            viewer.send_update(about, **told)
             if about in ("done", "cancelled"):
                 viewer.changed()
 
@@ -167,7 +168,7 @@ def _run_on_main(viewer: Viewer, do: Callable[[], object]) -> None:
             _require_idle(rerunner.rerunner_of(viewer.cells))
             do()
         except Exception as error:
-            viewer.tell("failed", text=f"{type(error).__name__}: {error}")
+            viewer.send_update("failed", text=f"{type(error).__name__}: {error}")
 
     labextension.on_main(run_checked)
 

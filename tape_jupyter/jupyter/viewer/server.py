@@ -143,7 +143,7 @@ class Viewer:
             }
         send({"type": "answer", "id": name, **answered})
 
-    def tell(self, about: str, **body: Any) -> None:
+    def send_update(self, about: str, **body: Any) -> None:
         """Tell the view something of one's own accord; from any thread."""
         if not self._closed:
             self._send({"type": "tell", "about": about, **body})
@@ -288,7 +288,7 @@ class Viewer:
             "take": files.take_name(path)
             if path is not None and root is not None and path != root
             else "",
-            "takes": self._takes.of(root) if root is not None else [],
+            "takes": self._takes.list_takes(root) if root is not None else [],
             "default_take": files.default_take(root) if root is not None else "",
             "totals": totals,
             "running": running,
@@ -322,7 +322,7 @@ class Viewer:
                 self._had = max(self._had, start + len(page["id"]))
             return page
 
-    def look(self) -> None:
+    def send_changes(self) -> None:
         """Tell the view what is new, if anything is. Called by the watch's thread; never raises."""
         try:
             told = self._collect_changes()
@@ -332,7 +332,7 @@ class Viewer:
             self.dropped += 1
             return
         if told is not None:
-            self.tell("changed", **told)
+            self.send_update("changed", **told)
 
     def _collect_changes(self) -> Message | None:
         with self._lock:

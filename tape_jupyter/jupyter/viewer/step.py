@@ -29,7 +29,7 @@ def state(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any] | None:
 
 @answers("step.outputs")
 def outputs(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    return command.steps_of(viewer.cells).shown()
+    return command.steps_of(viewer.cells).collect_outputs()
 
 
 @answers("step.here")
@@ -39,7 +39,7 @@ def handle_here(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
 
 
 @answers("step.do")
-def do(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
+def handle_step(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{do, strand?, revision?, ...}: what comes of it is told."""
     if message.get("do") not in WORDS:
         raise Forged("do")
@@ -51,7 +51,7 @@ def do(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(message.get("options", {}), dict):
         raise Forged("options")
     told = {**message, "edit": message_edit(message)} if message["do"] == "edit" else message
-    command.steps_of(viewer.cells).require().do(told)
+    command.steps_of(viewer.cells).require().apply_command(told)
     return {}
 
 

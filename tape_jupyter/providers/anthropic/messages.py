@@ -42,7 +42,7 @@ class AnthropicMessages:
             return {**partial, "content": [{"type": "text", "text": content}]}
         return partial
 
-    def settle(self, old: Mapping[str, Any], new: Message) -> list[str]:
+    def adjust_dependents(self, old: Mapping[str, Any], new: Message) -> list[str]:
         return [*_settle_stop(old, new), *_settle_thinking(old, new)]
 
     def part_problem(self, part: Mapping[str, Any]) -> tuple[str, str]:

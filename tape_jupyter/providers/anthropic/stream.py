@@ -183,7 +183,7 @@ def _rewrite_block(
     shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else told
              for key, told in goes[block.start][0].data["content_block"].items()}  # fmt: skip
     start, *more = goes[block.start]
-    goes[block.start] = [start.put({**start.data, "content_block": shell}), *more]
+    goes[block.start] = [start.replace_data({**start.data, "content_block": shell}), *more]
     return goes
 
 
@@ -201,7 +201,11 @@ def _may_keep_events(old: Block, new: Mapping[str, Any]) -> bool:
 def _move_event(event: StreamEvent, by: int) -> StreamEvent:
     """An event of a block that is that much further on now."""
     index = event.data.get("index")
-    return event.put({**event.data, "index": index + by}) if by and type(index) is int else event
+    return (
+        event.replace_data({**event.data, "index": index + by})
+        if by and type(index) is int
+        else event
+    )
 
 
 def _recut_text(
@@ -247,7 +251,9 @@ def _set_delta_field(
         goes[place] = []
         return
     if event.data[inner].get(name) != (part or ""):
-        goes[place] = [event.put({**event.data, inner: {**event.data[inner], name: part or ""}})]
+        goes[place] = [
+            event.replace_data({**event.data, inner: {**event.data[inner], name: part or ""}})
+        ]
 
 
 def _format_arguments(value: Any, recorded: str) -> str:
@@ -293,7 +299,7 @@ def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str])
         own |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}
         if "usage" in own and "usage" in differs:
             own["usage"] = {**as_mapping(own["usage"]), **as_mapping(new.get("usage"))}
-        return event.put({**event.data, "message": own})
+        return event.replace_data({**event.data, "message": own})
     if event.kind == "message_delta":
         ends: dict[str, Any] = {key: new.get(key) for key in _TAIL if key in differs}
         delta = {**as_mapping(event.data.get("delta")), **ends}
@@ -304,9 +310,9 @@ def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str])
             data["usage"] = {
                 key: usage.get(key, told) for key, told in as_mapping(data.get("usage")).items()
             }
-        return event.put(data)
+        return event.replace_data(data)
     if event.kind == "error" and "error" in differs:
-        return event.put({**event.data, "error": new.get("error")})
+        return event.replace_data({**event.data, "error": new.get("error")})
     return event
 
 

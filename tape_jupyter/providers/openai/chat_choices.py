@@ -50,7 +50,7 @@ class StreamedChoice:
     where: dict[str, list[tuple[int, Path]]] = field(default_factory=dict)
     arguments: dict[str, Leaf] = field(default_factory=dict)
 
-    def whole(self) -> dict[str, Any]:
+    def build_choice(self) -> dict[str, Any]:
         message = copy.deepcopy(self.message)
         for key, leaf in self.leaves.items():
             if leaf.parts:
@@ -58,7 +58,7 @@ class StreamedChoice:
         for key, leaf in self.arguments.items():
             if leaf.parts:
                 call = self.tools[key]
-                call[inner_of(call)][told_in(call)] = join_halves("".join(leaf.parts))
+                call[inner_of(call)][get_arguments_key(call)] = join_halves("".join(leaf.parts))
         if self.tools:
             message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
         return {"index": self.index, **self.value, "message": message}
@@ -72,7 +72,7 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
                 message[key] = _OBJECT.get(value, value) if isinstance(value, str) else value
             elif key in ("usage", "error") and value is not None:
                 message[key] = value
-    choices = [choice.whole() for choice in choices_of(events)]
+    choices = [choice.build_choice() for choice in choices_of(events)]
     return {**message, "choices": choices} if choices or "error" not in message else message
 
 
@@ -150,7 +150,7 @@ def inner_of(call: Mapping[str, Any]) -> str:
     return "custom" if "custom" in call else "function"
 
 
-def told_in(call: Mapping[str, Any]) -> str:
+def get_arguments_key(call: Mapping[str, Any]) -> str:
     return "input" if "custom" in call else "arguments"
 
 

@@ -48,7 +48,7 @@ class ChatMessages:
             "choices": [{**choice, "message": {**as_mapping(choice.get("message")), **own}}],
         }
 
-    def settle(self, old: Mapping[str, Any], new: Message) -> list[str]:
+    def adjust_dependents(self, old: Mapping[str, Any], new: Message) -> list[str]:
         before = {choice.get("index", 0): choice for choice in maps(old.get("choices"))}
         notes: list[str] = []
         for choice in as_list(new.get("choices")):

@@ -23,9 +23,9 @@ from tape_jupyter.providers.openai.chat_choices import (
     Path,
     StreamedChoice,
     choices_of,
+    get_arguments_key,
     inner_of,
     read,
-    told_in,
 )
 from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
 from tape_jupyter.providers.streams.events import (
@@ -52,17 +52,17 @@ class _Sheet:
         self.after: dict[int, list[Any]] = {}
         self.hollow: set[int] = set()
 
-    def of(self, place: int) -> Any:
+    def copy_data(self, place: int) -> Any:
         if place not in self.data:
             self.data[place] = copy.deepcopy(self.events[place].data)
         return self.data[place]
 
-    def put(self, place: int, path: Path, value: Any) -> None:
+    def set_value(self, place: int, path: Path, value: Any) -> None:
         where = self._find_parent(place, path)
         if where is not None:
             where[path[-1]] = value
 
-    def take(self, place: int, path: Path) -> None:
+    def remove_value(self, place: int, path: Path) -> None:
         """Take a key out of a delta, or a call out of its list (its place is kept till the end)."""
         where = self._find_parent(place, path)
         if isinstance(where, dict):
@@ -72,12 +72,12 @@ class _Sheet:
         self.hollow.add(place)
 
     def _find_parent(self, place: int, path: Path) -> Any:
-        where = self.of(place)
+        where = self.copy_data(place)
         for step in path[:-1]:
             where = where[step]
         return where
 
-    def put_in(self, place: int, data: Any) -> None:
+    def insert_after(self, place: int, data: Any) -> None:
         self.after.setdefault(place, []).append(data)
 
     def out(self, style: StreamEvent) -> Iterator[StreamEvent]:
@@ -85,7 +85,7 @@ class _Sheet:
         for place, event in enumerate(self.events):
             data = _drop_taken_calls(self.data[place]) if place in self.data else event.data
             if place not in self.hollow or not _is_hollow(data):
-                yield event.put(data) if place in self.data else event
+                yield event.replace_data(data) if place in self.data else event
             yield from (style.like(data) for data in self.after.get(place, ()))
 
 
@@ -129,7 +129,7 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
                 [_build_chunk(base, each, delta, end) for delta, end in _compose_deltas(each)],
             )
         else:
-            _Rewritten(sheet, seen[was], each, base).do()
+            _Rewritten(sheet, seen[was], each, base).rewrite_choice()
     for place in set(range(len(seen))) - set(held):
         _remove_choice(sheet, seen[place])
     _rewrite_top_fields(sheet, old, message)
@@ -169,7 +169,7 @@ def _put_before_end(sheet: _Sheet, chunks: Iterable[Any]) -> None:
         default=-1,
     )
     for chunk in chunks:
-        sheet.put_in(last, chunk)
+        sheet.insert_after(last, chunk)
 
 
 def _remove_choice(sheet: _Sheet, choice: StreamedChoice) -> None:
@@ -178,7 +178,7 @@ def _remove_choice(sheet: _Sheet, choice: StreamedChoice) -> None:
         if isinstance(choices, list) and any(
             each.get("index", 0) == choice.index for each in maps(choices)
         ):
-            data = sheet.of(place)
+            data = sheet.copy_data(place)
             data["choices"] = [
                 each for each in data["choices"] if as_mapping(each).get("index", 0) != choice.index
             ]
@@ -199,9 +199,9 @@ def _rewrite_top_fields(sheet: _Sheet, old: Mapping[str, Any], new: Mapping[str,
             or [place for place, event in enumerate(sheet.events) if as_mapping(event.data)][:1]
         ):
             if key in new and key != "object":
-                sheet.put(place, (key,), new[key])
+                sheet.set_value(place, (key,), new[key])
             elif key not in new:
-                sheet.take(place, (key,))
+                sheet.remove_value(place, (key,))
 
 
 class _Rewritten:
@@ -211,7 +211,7 @@ class _Rewritten:
         self, sheet: _Sheet, choice: StreamedChoice, new: Mapping[str, Any], base: Mapping[str, Any]
     ) -> None:
         self.sheet, self.choice, self.new, self.base = sheet, choice, new, base
-        self.old = choice.whole()
+        self.old = choice.build_choice()
         self.message = as_mapping(new.get("message"))
         self.own = [
             (place, number)
@@ -220,7 +220,7 @@ class _Rewritten:
             if as_mapping(each).get("index", 0) == choice.index
         ]
 
-    def do(self) -> None:
+    def rewrite_choice(self) -> None:
         old = self.old["message"]
         for key in dict.fromkeys((*old, *self.message)):
             if key != "tool_calls" and not same_json(old.get(key), self.message.get(key)):
@@ -241,15 +241,15 @@ class _Rewritten:
     def _rewrite_text(self, key: str) -> None:
         leaf, told = self.choice.leaves.get(key), self.message.get(key)
         if leaf is None:
-            self.sheet.put_in(self._find_start(), self._build_own_chunk({key: told}))
+            self.sheet.insert_after(self._find_start(), self._build_own_chunk({key: told}))
         elif told and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
-            self.sheet.put_in(
+            self.sheet.insert_after(
                 leaf.at[0][0] - 1, self._build_own_chunk({key: told})
             )  # nobody reads what an error event says
         elif told is None:
             for number, (place, path) in enumerate(leaf.at):
                 if number == 0 and key in self.message:
-                    self.sheet.put(place, path, None)
+                    self.sheet.set_value(place, path, None)
                 else:
                     self._drop_part(place, path)
         else:
@@ -262,14 +262,14 @@ class _Rewritten:
             if now is None and part:
                 self._drop_part(place, path)
             elif now is not None and now != part:
-                self.sheet.put(place, path, now)
+                self.sheet.set_value(place, path, now)
 
     def _drop_part(self, place: int, path: Path) -> None:
         """A part that is no longer needed; a chunk that then says nothing but the role (again) goes
         with it.
         """
-        self.sheet.take(place, path)
-        choice = self.sheet.of(place)["choices"][path[1]]
+        self.sheet.remove_value(place, path)
+        choice = self.sheet.copy_data(place)["choices"][path[1]]
         if place != self.own[0][0] and not choice["delta"].keys() - {"role"}:
             choice["delta"] = {}
 
@@ -277,13 +277,17 @@ class _Rewritten:
         """What is told whole: once is enough."""
         places = [at for at in self.own if key in as_mapping(self._find_delta(*at))]
         for place, number in places[1:]:
-            self.sheet.take(place, ("choices", number, "delta", key))
+            self.sheet.remove_value(place, ("choices", number, "delta", key))
         if places and key in self.message:
-            self.sheet.put(places[0][0], ("choices", places[0][1], "delta", key), self.message[key])
+            self.sheet.set_value(
+                places[0][0], ("choices", places[0][1], "delta", key), self.message[key]
+            )
         elif places:
-            self.sheet.take(places[0][0], ("choices", places[0][1], "delta", key))
+            self.sheet.remove_value(places[0][0], ("choices", places[0][1], "delta", key))
         else:
-            self.sheet.put_in(self._find_start(), self._build_own_chunk({key: self.message[key]}))
+            self.sheet.insert_after(
+                self._find_start(), self._build_own_chunk({key: self.message[key]})
+            )
 
     def _rewrite_calls(self) -> None:
         before, after = list(self.choice.tools.items()), list(maps(self.message.get("tool_calls")))
@@ -297,7 +301,7 @@ class _Rewritten:
         )
         for gone in set(range(len(before))) - set(held):
             for place, path in self.choice.where[before[gone][0]]:
-                self.sheet.take(place, path)
+                self.sheet.remove_value(place, path)
         last = max(
             (place for at in self.choice.where.values() for place, _ in at),
             default=self._find_last_text(),
@@ -306,7 +310,7 @@ class _Rewritten:
             was = held[number]
             if was is None:
                 for delta in _compose_call_deltas(call, number):
-                    self.sheet.put_in(last, self._build_own_chunk({"tool_calls": [delta]}))
+                    self.sheet.insert_after(last, self._build_own_chunk({"tool_calls": [delta]}))
             else:
                 self._rewrite_call(before[was][0], call, number)
 
@@ -314,12 +318,14 @@ class _Rewritten:
         old, at = self.choice.tools[name], self.choice.where[name]
         for place, path in at:
             told = (
-                self.sheet.of(place) if name != str(number) and not name.startswith("+") else None
+                self.sheet.copy_data(place)
+                if name != str(number) and not name.startswith("+")
+                else None
             )
             if told is not None:
-                self.sheet.put(place, (*path, "index"), number)
+                self.sheet.set_value(place, (*path, "index"), number)
         inner, leaf = inner_of(new), self.choice.arguments.get(name)
-        key = told_in(new)
+        key = get_arguments_key(new)
         for each in dict.fromkeys((*old, *new)):
             if each not in (inner, "index") and not same_json(old.get(each), new.get(each)):
                 self._set_call_field(at, (each,), new.get(each))
@@ -338,16 +344,16 @@ class _Rewritten:
         ):
             if now is None and part:
                 if place == leaf.at[0][0]:
-                    self.sheet.put(place, path, "")
+                    self.sheet.set_value(place, path, "")
                 else:
-                    self.sheet.take(place, path[:5])
+                    self.sheet.remove_value(place, path[:5])
             elif now is not None and now != part:
-                self.sheet.put(place, path, now)
+                self.sheet.set_value(place, path, now)
 
     def _set_call_field(self, at: Sequence[tuple[int, Path]], path: Path, value: Any) -> None:
         """Set what a call says of itself where it is said, else where the call begins."""
         for place, start in at:
-            where = self.sheet.of(place)
+            where = self.sheet.copy_data(place)
             for step in (*start, *path[:-1]):
                 where = where.get(step) if isinstance(where, dict) else where[step]
             if isinstance(where, dict) and (where.get(path[-1]) or place == at[0][0]):
@@ -359,13 +365,13 @@ class _Rewritten:
         said = [at for at in self.own if as_mapping(self._find_chunk(*at)).get(key) is not None]
         if key == "logprobs" and self.new.get(key) is None:
             for place, number in said:
-                self.sheet.put(place, ("choices", number, key), None)
+                self.sheet.set_value(place, ("choices", number, key), None)
         elif said:
             for place, number in said[:-1]:
-                self.sheet.put(place, ("choices", number, key), None)
-            self.sheet.put(said[-1][0], ("choices", said[-1][1], key), self.new.get(key))
+                self.sheet.set_value(place, ("choices", number, key), None)
+            self.sheet.set_value(said[-1][0], ("choices", said[-1][1], key), self.new.get(key))
         elif self.own and self.new.get(key) is not None:
-            self.sheet.put_in(self.own[-1][0], {**self._build_own_chunk({}), "choices": [
+            self.sheet.insert_after(self.own[-1][0], {**self._build_own_chunk({}), "choices": [
                 {"index": self.choice.index, "delta": {}, "finish_reason": None, key: self.new[key]}]})  # fmt: skip
 
     def _find_delta(self, place: int, number: int) -> Any:
@@ -461,7 +467,7 @@ def _compose_deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any],
 
 
 def _compose_call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
-    inner, key = inner_of(call), told_in(call)
+    inner, key = inner_of(call), get_arguments_key(call)
     given = as_mapping(call.get(inner))
     told = given.get(key)
     split = isinstance(told, str) and bool(told)

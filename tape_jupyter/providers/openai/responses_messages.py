@@ -34,7 +34,7 @@ class ResponsesMessages:
     def expanded(self, partial: Mapping[str, Any], _: Mapping[str, Any]) -> Mapping[str, Any]:
         return partial
 
-    def settle(self, old: Mapping[str, Any], new: Message) -> list[str]:
+    def adjust_dependents(self, old: Mapping[str, Any], new: Message) -> list[str]:
         notes = _settle_reasoning(old, new)
         _drop_stale_logprobs(old, new)
         return notes

@@ -212,7 +212,9 @@ def _may_keep_part(one: Any, two: Any) -> bool:
 def _move_event(event: StreamEvent, by: int) -> StreamEvent:
     """An event of an item that is that much further on now."""
     return (
-        event.put({**event.data, "output_index": event.data["output_index"] + by}) if by else event
+        event.replace_data({**event.data, "output_index": event.data["output_index"] + by})
+        if by
+        else event
     )
 
 
@@ -240,7 +242,7 @@ def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, A
                 data["logprobs"] = where["logprobs"]
         if "name" in data and "name" in new:
             data["name"] = new["name"]
-    return event.put(data)
+    return event.replace_data(data)
 
 
 def _find_entry_at(item: Mapping[str, Any], name: str, place: Any) -> Mapping[str, Any]:
@@ -305,7 +307,7 @@ def _recut_text(
         elif now is not None and now != part:
             kept = goes[place][0]
             stale: dict[str, Any] = {"logprobs": []} if kept.data.get("logprobs") else {}
-            goes[place] = [kept.put({**kept.data, "delta": now, **stale})]
+            goes[place] = [kept.replace_data({**kept.data, "delta": now, **stale})]
 
 
 def _update_response(
@@ -314,18 +316,18 @@ def _update_response(
     """Events that carry a response: the last the whole, the first ones what was known then."""
     response = as_mapping(event.data).get("response")
     if isinstance(response, dict) and event.kind in _LAST:
-        return event.put({**event.data, "response": _merge_changes(response, old, new)})
+        return event.replace_data({**event.data, "response": _merge_changes(response, old, new)})
     if isinstance(response, dict) and event.kind in _FIRST:
         kept = {key: new[key] if key in new and told and same_json(told, old.get(key)) else told
                 for key, told in response.items()}  # fmt: skip
-        return event.put({**event.data, "response": kept})
+        return event.replace_data({**event.data, "response": kept})
     if (
         event.kind == "error"
         and "error" in new
         and not same_json(old.get("error"), new.get("error"))
     ):
         inner = isinstance(event.data.get("error"), dict)
-        return event.put(
+        return event.replace_data(
             {**event.data, **({"error": new["error"]} if inner else as_mapping(new["error"]))}
         )
     return event
@@ -345,7 +347,8 @@ def _renumber_events(
         if told is not None:
             last = last + 1 if event.place is None else told + shift
             shift += event.place is None
-            event = event if told == last else event.put({**event.data, "sequence_number": last})  # noqa: PLW2901
+            if told != last:
+                event = event.replace_data({**event.data, "sequence_number": last})  # noqa: PLW2901
         out.append(event)
     return out
 

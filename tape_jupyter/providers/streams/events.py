@@ -37,7 +37,7 @@ class StreamEvent:
         told = self.data.get("type") if isinstance(self.data, dict) else None
         return told if isinstance(told, str) else ""
 
-    def put(self, data: Any) -> StreamEvent:
+    def replace_data(self, data: Any) -> StreamEvent:
         """The same event with other data; itself where the data is the same."""
         if data == self.data and same_json(data, self.data):
             return self

@@ -70,7 +70,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
             "monotonic": clock.base.monotonic,
             "perf": clock.base.perf,
         }
-    unhook = _hook_wall_clock(cell) if clock.holds else _do_nothing
+    unhook = _hook_wall_clock(cell) if clock.is_active else _do_nothing
     clock_tap.rebind([cell.ask.namespace])
 
     def undo_pin() -> None:
@@ -124,7 +124,7 @@ def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
         named = [
             pair
             for pair in pairs
-            if _find_strand(pair[0], strands) != _find_strand(pair[1], strands)
+            if _parse_strand(pair[0], strands) != _parse_strand(pair[1], strands)
         ]
         for first, second in named[:SAID]:
             cell.warn(
@@ -150,13 +150,13 @@ def _describe_place(name: str, strands: Mapping[str, str]) -> str:
     """A call or a timer, for people."""
     if not name:
         return "what the cell did first"
-    strand = _find_strand(name, strands) or "the cell"
+    strand = _parse_strand(name, strands) or "the cell"
     if name.startswith(">"):
         return f"the beginning of {strand}"
     return f"a timer or sleep of {strand}" if name.startswith("@") else f"call {name} of {strand}"
 
 
-def _find_strand(name: str, strands: Mapping[str, str]) -> str:
+def _parse_strand(name: str, strands: Mapping[str, str]) -> str:
     """The strand of a call, a timer or a beginning of the order."""
     if name.startswith(">"):
         return name[1:]

@@ -81,7 +81,7 @@ class _Held:
         self.cell, self.own, self.recorded = cell, own, recorded
         seed = bytes.fromhex(own["seed"]) if own is not None else os.urandom(SEED)
         self.chance = Chance(
-            seed, str(cell.ask.namespace.get("__name__", "__main__")), self.arrived
+            seed, str(cell.ask.namespace.get("__name__", "__main__")), self.handle_import
         )
         self.standing: list[tuple[Generator, Raw]] = []  # where each stood, while recording
         self.known: set[str] = set()
@@ -92,7 +92,7 @@ class _Held:
             "seed": self.chance.seed.hex(),
             "hash": _compute_hash_print(),
         }
-        found = [*random_state.standing(), *self._list_variable_generators()]
+        found = [*random_state.list_generators(), *self._list_variable_generators()]
         self.known = {generator.name for generator in found}
         if self.own is not None:
             for generator in found:
@@ -125,11 +125,11 @@ class _Held:
         self.kept.update(new)
         return {STATE + name: random_state.write_state(raw).words for name, raw in new.items()}
 
-    def arrived(self, _module: str) -> None:
+    def handle_import(self, _module: str) -> None:
         """A library was imported within the cell: its generators stand where they stood in the
         recording.
         """
-        for generator in random_state.standing():
+        for generator in random_state.list_generators():
             if generator.name not in self.known:
                 self.known.add(generator.name)
                 self._place_generator(generator)
@@ -159,7 +159,7 @@ class _Held:
             return
         words = self._find_state_words(generator.name)
         if words is not None:
-            generator.put(GeneratorState(words, at))
+            generator.restore_state(GeneratorState(words, at))
         elif "states" not in own and self._is_cut_off():
             self.cell.warn(
                 f"{generator.name} is not held: the recording was cut off before its state was written"
@@ -247,7 +247,7 @@ class Body:
         self.alone = True
         self._before: list[tuple[Generator, Raw]] = []
         if self._chance is not None:
-            self._before = [(each, each.get()) for each in random_state.standing()]
+            self._before = [(each, each.get()) for each in random_state.list_generators()]
             for other in self._chance.bodies:
                 if not f"{lineage}/".startswith((f"{other.strand}/", f"{other.strand}.")):
                     self.alone = other.alone = False
@@ -261,7 +261,9 @@ class Body:
             self._chance.bodies.remove(self)
         known = {each.name for each, _ in self._before}
         new = [
-            (each, _NONE, each.get()) for each in random_state.standing() if each.name not in known
+            (each, _NONE, each.get())
+            for each in random_state.list_generators()
+            if each.name not in known
         ]
         after = [*((each, before, each.get()) for each, before in self._before), *new]
         moved = {
@@ -295,7 +297,7 @@ def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
         return
     if "numpy" in moved and "numpy" in sys.modules:  # which imports this part when it is asked for
         importlib.import_module("numpy.random")
-    for generator in random_state.standing():
+    for generator in random_state.list_generators():
         told = moved.get(generator.name)
         if isinstance(told, Mapping):
             try:
@@ -309,6 +311,6 @@ def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
 def _advance_generator(generator: Generator, told: Mapping[str, Any]) -> None:
     if "state" in told:
         at = {name: value for name, value in told.items() if name != "state"}
-        generator.put(GeneratorState(str(told["state"]), at))
+        generator.restore_state(GeneratorState(str(told["state"]), at))
     else:
         generator.set(random_state.further(generator.get(), told["words"], told.get("gauss")))

@@ -24,7 +24,9 @@ MARK = "redacted-github-token-1"
 
 
 def retold(folder, sources=None):
-    return RedactedFolder(folder, Masking(Secrets(), {TOKEN: MARK}), sources or {}).tell()
+    return RedactedFolder(
+        folder, Masking(Secrets(), {TOKEN: MARK}), sources or {}
+    ).redact_cassettes()
 
 
 def masked(call):
@@ -128,7 +130,7 @@ def test_a_take_knows_its_base_again(tmp_path):
     recorder.end()
     where = path_of(path, "fix")
     where.parent.mkdir()
-    take = Cassette(where, of=TakeBase.of(where, path, path.stat().st_size))
+    take = Cassette(where, of=TakeBase.from_file(where, path, path.stat().st_size))
     take.refresh()
     take.append_override(
         take.calls[0],

@@ -140,7 +140,7 @@ def test_a_stranger_gets_no_key_of_mine_moves_no_cursor_and_does_not_stand_for_t
     )
     assert statuses(run) == ["same", "same", "same", "differs", "differs"]
     assert run.cells[3].lines()[1] == "+False ['runtime']"
-    told = run.cells[4].told()
+    told = run.cells[4].build_cell_run()
     assert "\x1b" not in "".join([told.title, *told.said])
     assert "session/tape_jupyter.py was left out" in run.notes[0]
     assert run.drift[0].startswith("python 2.7.18 in the bundle, ")

@@ -43,7 +43,7 @@ def request(body: bytes) -> Request:
 
 def found(body: bytes, secrets: Secrets, history: BodyHistory | None):
     call = request(body)
-    growing = history.of(body) if history is not None else None
+    growing = history.build_growing_body(body) if history is not None else None
     exact = match_key.exact_digest(call, growing)
     asked = match_key.match_request(call, secrets, (), exact, growing)
     section = records.request_section(
@@ -75,7 +75,7 @@ def test_what_goes_on_is_read_as_the_whole(seed):
         mine, plain = found(raw, secrets, history), found(raw, secrets, None)
         assert mine[0] == plain[0]
         assert mine[1] == plain[1] or plain[1] == 0 or mine[1] == secrets.version
-        assert history.of(raw).marked == (b'"tool' in raw)
+        assert history.build_growing_body(raw).marked == (b'"tool' in raw)
 
 
 @pytest.mark.parametrize(

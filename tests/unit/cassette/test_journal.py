@@ -382,7 +382,7 @@ def test_lines_are_counted_on_from_the_last_that_was_asked_for_until_the_file_is
 
 def test_a_file_that_is_held_over_many_appends_is_as_if_it_were_opened_for_each(path):
     journal = Journal(path)
-    with journal.held():
+    with journal.hold_open():
         offsets = [journal.append(record(n), b"---\ntape: 1\n...\n") for n in range(3)]
     journal.append(record(3))
     assert texts(path) == [b"---\ntape: 1\n...\n", *(record(n) for n in range(4))]
@@ -394,7 +394,7 @@ def test_a_file_that_is_held_is_locked_and_is_let_go_after_an_error(path):
 
     journal = Journal(path)
     try:
-        with journal.held():
+        with journal.hold_open():
             journal.append(record(1))
             with path.open("ab") as file, pytest.raises(portalocker.LockException):
                 portalocker.lock(

@@ -30,62 +30,65 @@ def ladder(where, **env):
 
 def test_jupyterlab_says_the_notebook_in_its_session_name(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb")
-    assert ladder(tmp_path, JPY_SESSION_NAME=str(churn)).find("x", {}) == churn
+    assert ladder(tmp_path, JPY_SESSION_NAME=str(churn)).find_notebook("x", {}) == churn
 
 
 def test_a_session_name_relative_to_the_servers_root_is_looked_for_in_the_working_directory(
     tmp_path,
 ):
     churn = notebook(tmp_path / "deep" / "churn.ipynb")
-    assert ladder(tmp_path / "deep", JPY_SESSION_NAME="deep/churn.ipynb").find("x", {}) == churn
+    assert (
+        ladder(tmp_path / "deep", JPY_SESSION_NAME="deep/churn.ipynb").find_notebook("x", {})
+        == churn
+    )
 
 
 @pytest.mark.parametrize("stale", ["gone.ipynb", "console-1", "", "jupyter-session-1234"])
 def test_a_stale_session_name_falls_through_to_the_next_rung(tmp_path, stale):
     churn = notebook(tmp_path / "churn.ipynb", "x = 1")
-    assert ladder(tmp_path, JPY_SESSION_NAME=stale).find("x = 1", {}) == churn
+    assert ladder(tmp_path, JPY_SESSION_NAME=stale).find_notebook("x = 1", {}) == churn
 
 
 def test_the_front_ends_own_word_comes_first_then_vs_codes(tmp_path):
     told, code, lab = (notebook(tmp_path / f"{name}.ipynb") for name in ("told", "code", "lab"))
     steps = ladder(tmp_path, JPY_SESSION_NAME=str(lab))
-    assert steps.find("x", {"__vsc_ipynb_file__": str(code)}) == code
-    steps.tell(str(told))
-    assert steps.find("x", {"__vsc_ipynb_file__": str(code)}) == told
+    assert steps.find_notebook("x", {"__vsc_ipynb_file__": str(code)}) == code
+    steps.set_notebook(str(told))
+    assert steps.find_notebook("x", {"__vsc_ipynb_file__": str(code)}) == told
 
 
 def test_an_environment_variable_names_the_notebook(tmp_path):
     churn = notebook(tmp_path / "sub" / "churn.ipynb")
-    assert ladder(tmp_path, TAPE_NOTEBOOK="sub/churn.ipynb").find("x", {}) == churn
+    assert ladder(tmp_path, TAPE_NOTEBOOK="sub/churn.ipynb").find_notebook("x", {}) == churn
     with pytest.raises(NotebookUnknown, match="TAPE_NOTEBOOK"):
-        ladder(tmp_path, TAPE_NOTEBOOK="nowhere/churn.ipynb").find("x", {})
+        ladder(tmp_path, TAPE_NOTEBOOK="nowhere/churn.ipynb").find_notebook("x", {})
 
 
 def test_the_one_notebook_that_holds_the_running_source_is_found(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb", "a = 1", ["%%tape record\n", "ask()\n"])
     notebook(tmp_path / "other.ipynb", "b = 2")
     (tmp_path / "broken.ipynb").write_text("{not json")
-    assert ladder(tmp_path).find("%%tape record\nask()", {}) == churn
+    assert ladder(tmp_path).find_notebook("%%tape record\nask()", {}) == churn
 
 
 def test_the_answer_is_kept_until_the_notebook_is_gone(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb", "x = 1")
     steps = ladder(tmp_path)
-    assert steps.find("x = 1", {}) == steps.find("anything else", {}) == churn
+    assert steps.find_notebook("x = 1", {}) == steps.find_notebook("anything else", {}) == churn
     churn.rename(tmp_path / "leavers.ipynb")
-    assert steps.find("x = 1", {}).name == "leavers.ipynb"
+    assert steps.find_notebook("x = 1", {}).name == "leavers.ipynb"
 
 
 def test_several_notebooks_with_the_same_cell_are_named_and_none_is_picked(tmp_path):
     notebook(tmp_path / "a.ipynb", "x = 1")
     notebook(tmp_path / "b.ipynb", "x = 1")
     with pytest.raises(NotebookUnknown, match=r"a\.ipynb, b\.ipynb.*TAPE_NOTEBOOK"):
-        ladder(tmp_path).find("x = 1", {})
+        ladder(tmp_path).find_notebook("x = 1", {})
 
 
 def test_an_unknown_notebook_says_how_to_name_the_cassette_in_one_line(tmp_path):
     with pytest.raises(NotebookUnknown) as caught:
-        ladder(tmp_path).find("x = 1", {})
+        ladder(tmp_path).find_notebook("x = 1", {})
     assert "%%tape record NAME" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -94,22 +97,22 @@ def test_a_running_papermills_output_counts_as_its_input(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb", "x = 1")
     facts = {"input_path": "churn.ipynb", "output_path": "out.ipynb", "end_time": None}
     notebook(tmp_path / "out.ipynb", "x = 1", papermill=facts)
-    assert ladder(tmp_path).find("x = 1", {}) == churn
+    assert ladder(tmp_path).find_notebook("x = 1", {}) == churn
     notebook(tmp_path / "out.ipynb", "x = 1", papermill=facts | {"end_time": "2026-11-21T20:00:00"})
-    assert ladder(tmp_path).find("x = 1", {}) == churn
+    assert ladder(tmp_path).find_notebook("x = 1", {}) == churn
 
 
 def test_finished_outputs_of_papermill_count_only_where_nothing_else_holds_the_cell(tmp_path):
     done = {"input_path": "churn.ipynb", "end_time": "2026-11-21T20:00:00"}
     first = notebook(tmp_path / "o1.ipynb", "x = 1", papermill=done | {"output_path": "o1.ipynb"})
-    assert ladder(tmp_path).find("x = 1", {}) == first
+    assert ladder(tmp_path).find_notebook("x = 1", {}) == first
     notebook(
         tmp_path / "o2.ipynb", "x = 1", papermill=done | {"output_path": str(tmp_path / "o2.ipynb")}
     )
     with pytest.raises(NotebookUnknown, match=r"o1\.ipynb, o2\.ipynb"):
-        ladder(tmp_path).find("x = 1", {})
+        ladder(tmp_path).find_notebook("x = 1", {})
     churn = notebook(tmp_path / "churn.ipynb", "x = 1")
-    assert ladder(tmp_path).find("x = 1", {}) == churn
+    assert ladder(tmp_path).find_notebook("x = 1", {}) == churn
 
 
 def test_a_copy_of_an_output_and_a_notebook_run_onto_itself_are_notebooks_that_people_edit(
@@ -122,22 +125,22 @@ def test_a_copy_of_an_output_and_a_notebook_run_onto_itself_are_notebooks_that_p
     }
     notebook(tmp_path / "out.ipynb", "x = 1", papermill=done)
     copy = notebook(tmp_path / "copy.ipynb", "x = 1", papermill=done)
-    assert ladder(tmp_path).find("x = 1", {}) == copy
+    assert ladder(tmp_path).find_notebook("x = 1", {}) == copy
     notebook(
         tmp_path / "same.ipynb",
         "x = 1",
         papermill=done | {k: "same.ipynb" for k in ("input_path", "output_path")},
     )
     with pytest.raises(NotebookUnknown, match=r"copy\.ipynb, same\.ipynb"):
-        ladder(tmp_path).find("x = 1", {})
+        ladder(tmp_path).find_notebook("x = 1", {})
 
 
 def test_papermill_started_in_the_folder_above_leads_to_its_input(tmp_path):
     churn = notebook(tmp_path / "sub" / "churn.ipynb", "x = 1")
     facts = {"input_path": "sub/churn.ipynb", "output_path": "out/o.ipynb", "end_time": None}
     notebook(tmp_path / "out" / "o.ipynb", "x = 1", papermill=facts)
-    assert ladder(tmp_path).find("x = 1", {}) == churn
-    assert ladder(tmp_path / "out").find("x = 1", {}) == churn
+    assert ladder(tmp_path).find_notebook("x = 1", {}) == churn
+    assert ladder(tmp_path / "out").find_notebook("x = 1", {}) == churn
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_a_papermill_run_that_cannot_be_followed_says_how_to_name_the_notebook(t
     notebook(tmp_path / "sub" / "churn.ipynb", "x = 1")
     notebook(tmp_path / "out" / "o.ipynb", "x = 1", papermill=facts)
     with pytest.raises(NotebookUnknown, match="TAPE_NOTEBOOK"):
-        ladder(tmp_path).find("x = 1", {})
+        ladder(tmp_path).find_notebook("x = 1", {})
 
 
 def test_cassettes_lie_beside_the_notebook(tmp_path, monkeypatch):
@@ -310,8 +313,8 @@ def test_of_two_copies_the_one_with_cassettes_is_taken_and_that_is_said(tmp_path
     notebook(tmp_path / "copy.ipynb", "x = 1")
     steps = ladder(tmp_path)
     with pytest.raises(NotebookUnknown, match=r"several .* \(churn.ipynb, copy.ipynb\)"):
-        steps.find("x = 1", {})
+        steps.find_notebook("x = 1", {})
     (tmp_path / "churn.tapes").mkdir()
     (tmp_path / "churn.tapes" / "main.tape.yaml").write_text("tape: 1\n")
-    assert steps.find("x = 1", {}) == churn
+    assert steps.find_notebook("x = 1", {}) == churn
     assert "churn.ipynb has cassettes" in steps.note and "copy.ipynb" in steps.note

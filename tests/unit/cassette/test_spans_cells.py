@@ -40,9 +40,9 @@ def written(path, *sources):
 
 def test_the_source_is_found_by_its_hash_with_and_without_the_tape_line(tmp_path):
     sources = written(tmp_path / "n.ipynb", "%%tape record\nask()", ["x =", " 1"])
-    assert sources.of({"source": source_hash("ask()")}) == "%%tape record\nask()"
-    assert sources.of({"source": source_hash("x = 1")}) == "x = 1"
-    assert sources.of({"source": "0" * 16}) is None and sources.of({}) is None
+    assert sources.find_source({"source": source_hash("ask()")}) == "%%tape record\nask()"
+    assert sources.find_source({"source": source_hash("x = 1")}) == "x = 1"
+    assert sources.find_source({"source": "0" * 16}) is None and sources.find_source({}) is None
     assert sources.of_cell("c1") == "x = 1" and sources.of_cell(source_hash("ask()")[:12]).endswith(
         "ask()"
     )
@@ -51,7 +51,7 @@ def test_the_source_is_found_by_its_hash_with_and_without_the_tape_line(tmp_path
 
 def test_cells_of_this_session_come_before_those_of_the_file(tmp_path):
     sources = Sources(tmp_path / "none.ipynb", known={source_hash("new()"): "new()"})
-    assert sources.of({"source": source_hash("new()")}) == "new()"
+    assert sources.find_source({"source": source_hash("new()")}) == "new()"
 
 
 @pytest.mark.parametrize(

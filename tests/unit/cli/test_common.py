@@ -31,8 +31,8 @@ def test_the_exit_code_says_how_it_went(does, code):
 
 def test_steps_of_a_long_work_are_told_on_stderr_only(capsys):
     with StepProgress() as steps:
-        steps.tell("replaying [cell] 1", 1, 3)
-        steps.tell("packing")
+        steps.show_step("replaying [cell] 1", 1, 3)
+        steps.show_step("packing")
     assert not capsys.readouterr().out
 
 
@@ -48,7 +48,7 @@ def test_a_signal_that_ends_it_is_an_interrupt_and_handlers_are_put_back(number)
 def test_a_step_that_cannot_be_counted_does_not_show_the_count_of_the_step_before(monkeypatch):
     with terminal(monkeypatch) as shown:
         with StepProgress() as steps:
-            steps.tell("records", 17, 17)
-            steps.tell("writing [it]")
+            steps.show_step("records", 17, 17)
+            steps.show_step("writing [it]")
         last = shown().rpartition("writing [it]")[2]
     assert "0/?" in last and "17" not in last

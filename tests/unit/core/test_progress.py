@@ -5,7 +5,7 @@ import pytest
 from tape_jupyter.reports import diff, gaps
 from tape_jupyter.cassette import merge, prune
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.core.progress import count_items, nobody
+from tape_jupyter.core.progress import count_items, ignore_progress
 from tests.tapes import Recorder, answered, asked
 
 
@@ -30,7 +30,7 @@ def test_of_many_the_first_the_last_and_about_a_hundred_are(count):
 
 
 def test_nobody_hears_nothing():
-    assert list(count_items("ab", "letters", nobody)) == ["a", "b"]
+    assert list(count_items("ab", "letters", ignore_progress)) == ["a", "b"]
 
 
 @pytest.fixture

@@ -175,4 +175,4 @@ def test_what_is_left_at_the_end_is_gone_through_once_not_after_each_cell(monkey
     steps = [
         entry(i, Step(1, reads=frozenset({"x"}), weak=frozenset({f"x{i}", "x"}))) for i in range(9)
     ]
-    assert traced(History(steps), [0])[1].seen_in([]) and len(asked) == 1
+    assert traced(History(steps), [0])[1].find_contributors([]) and len(asked) == 1

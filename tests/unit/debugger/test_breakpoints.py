@@ -20,29 +20,29 @@ TOOL = CallSite("tool", "lookup", failed=True, arguments={"query": "Ada"}, cell=
     ],
 )  # fmt: skip
 def test_a_breakpoint_is_met(word, met):
-    breaks = Breaks.of([word])
+    breaks = Breaks.parse([word])
     assert [
-        each for number, each in enumerate((MODEL, TOOL), 1) if breaks.at(each, number, "")
+        each for number, each in enumerate((MODEL, TOOL), 1) if breaks.is_met(each, number, "")
     ] == met
 
 
 def test_without_any_nothing_is_met():
-    assert not Breaks.of([]) and not Breaks.of([]).at(MODEL, 1, "")
+    assert not Breaks.parse([]) and not Breaks.parse([]).is_met(MODEL, 1, "")
 
 
 def test_a_condition_that_raises_is_met_and_says_so_once():
-    breaks = Breaks.of(["arguments['x'] > 1"])
-    assert breaks.at(MODEL, 1, "") and breaks.at(TOOL, 2, "")
+    breaks = Breaks.parse(["arguments['x'] > 1"])
+    assert breaks.is_met(MODEL, 1, "") and breaks.is_met(TOOL, 2, "")
     assert len(breaks.failures) == 1 and "KeyError" in breaks.failures[0]
 
 
 @pytest.mark.parametrize("word", ["modle", "nth=0", "nth=x", "kind=dog", "1 +", "tool="])
 def test_what_is_none_is_refused(word):
     with pytest.raises(TapeUsageError):
-        Breaks.of([word])
+        Breaks.parse([word])
 
 
 def test_the_words_of_a_page_are_never_evaluated():
-    assert Breaks.of(["tool=x", "error"], conditions=False)
+    assert Breaks.parse(["tool=x", "error"], conditions=False)
     with pytest.raises(TapeUsageError, match="own line"):
-        Breaks.of(["__import__('os').system('x') == 0"], conditions=False)
+        Breaks.parse(["__import__('os').system('x') == 0"], conditions=False)

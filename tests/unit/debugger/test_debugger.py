@@ -76,16 +76,16 @@ def test_the_button_steps_the_next_execution_of_its_cell_once():
     steps = Steps(Cells(stdin=False))
     steps.arm(Armed("c1", Word("step", None, {"breaks": ("error",)})))
     own = Word("replay", "other", {"live": ["llm"], "strict": True})
-    assert steps.word("c2", own) is own
-    stepped = steps.word("c1", own)
+    assert steps.override_word("c2", own) is own
+    stepped = steps.override_word("c1", own)
     assert (stepped.mode, stepped.name, stepped.options) == (
         "step",
         "other",
         {"strict": True, "breaks": ("error",)},
     )
-    assert steps.word("c1", own) is own
+    assert steps.override_word("c1", own) is own
     steps.arm(Armed("", Word("step")))
-    assert steps.word("c9", None).mode == "step"
+    assert steps.override_word("c9", None).mode == "step"
     with pytest.raises(TapeUsageError, match="own line"):
         steps.arm(Armed("", Word("step", None, {"breaks": ("1 + 1 == 2",)})))
 
@@ -93,11 +93,11 @@ def test_the_button_steps_the_next_execution_of_its_cell_once():
 def test_only_a_view_that_is_open_is_told():
     told = []
     view = types.SimpleNamespace(
-        closed=False, tell=lambda about, **body: told.append((about, body))
+        closed=False, send_update=lambda about, **body: told.append((about, body))
     )
     steps = command.steps_of(Cells(stdin=False))
     assert steps.watch(view) is None and steps.watch(view) is None
-    steps.tell({"revision": 1})
+    steps.send_state({"revision": 1})
     assert told == [("step", {"revision": 1})]
     with pytest.raises(TapeUsageError, match="no cell is stepped"):
         steps.require()

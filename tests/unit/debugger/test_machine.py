@@ -15,7 +15,7 @@ class Program:
 
     def __init__(self, calls, *breaks):
         self.calls = calls
-        self.machine = Machine(Breaks.of(breaks))
+        self.machine = Machine(Breaks.parse(breaks))
         self.begin()
 
     def begin(self):
@@ -30,7 +30,7 @@ class Program:
             for strand, sites in self.left.items():
                 if sites and strand not in self.machine.strands:
                     going = True
-                    at = self.machine.arrive(strand, sites.pop(0))
+                    at = self.machine.register_call(strand, sites.pop(0))
                     self.machine.stays(at)
 
     def do(self, word, *args, **fields):
@@ -110,7 +110,7 @@ def test_a_call_is_run_to_by_place_or_span_ahead_and_back():
     assert program.do("to", span="r/2") == [":2"]
     assert program.do("to", span="r/2") == [":2"]
     with pytest.raises(TapeUsageError):
-        program.machine.to()
+        program.machine.run_to_call()
 
 
 def test_a_pass_that_ends_before_its_goal_says_so_and_the_next_one_is_free():
@@ -128,15 +128,16 @@ def test_a_rewind_may_go_past_the_call_it_runs_to():
 
 
 def test_who_goes_past_the_call_that_is_run_to_while_another_stands_ends_the_rewind():
-    machine = Machine(Breaks.of([]))
+    machine = Machine(Breaks.parse([]))
     machine.begin()
     machine.rewind(Rewind("1:1", through=True))
     machine.begin()
     assert (
-        machine.stays(machine.arrive("2", CallSite("model", "m"))) and machine.phase == "rewinding"
+        machine.stays(machine.register_call("2", CallSite("model", "m")))
+        and machine.phase == "rewinding"
     )
     told = machine.revision
-    assert not machine.stays(machine.arrive("1", CallSite("model", "m")))
+    assert not machine.stays(machine.register_call("1", CallSite("model", "m")))
     assert machine.phase == "stopped" and machine.revision > told, (
         "whoever looks on has to hear of it"
     )
@@ -155,10 +156,10 @@ def test_a_command_for_a_strand_that_has_moved_on_is_refused():
 
 
 def test_threads_that_nobody_numbered_have_a_name_each_while_they_stand():
-    machine = Machine(Breaks.of(()))
+    machine = Machine(Breaks.parse(()))
     machine.begin()
     for _ in range(2):
-        machine.stays(machine.arrive("", site()))
+        machine.stays(machine.register_call("", site()))
     assert list(machine.strands) == ["", "'2"]
     machine.leave("'2")
     assert list(machine.strands) == [""]

@@ -34,7 +34,7 @@ def test_names_objects_and_results_are_put_back_again_and_again(shell):
         shell.user_ns.update(count=2, new=1, _i="later")
         del shell.user_ns["same"]
         shell.user_ns["_oh"][2] = "two"
-        assert kept.put() == []
+        assert kept.restore() == []
         assert shell.user_ns["rows"] is rows is shell.user_ns["same"] and rows == [1, {"a": [2]}]
         assert shell.user_ns["count"] == 1 and "new" not in shell.user_ns
         assert shell.user_ns["_oh"] == {1: "one"} and shell.user_ns["_i"] == "later"
@@ -48,7 +48,7 @@ def test_files_that_were_written_are_what_they_were(shell, tmp_path):
         with open("old.txt", "w") as old, open("new.txt", "w") as new:
             old.write("after")
             new.write("made")
-        assert kept.put() == []
+        assert kept.restore() == []
         assert (tmp_path / "old.txt").read_text() == "before" and not (
             tmp_path / "new.txt"
         ).exists()
@@ -65,7 +65,7 @@ def test_ambient_state_and_modules_that_it_names_are_put_back(shell, monkeypatch
     drawn = random.random()
     os.environ["STEPPED"] = "yes"
     module.level = 2
-    kept.put()
+    kept.restore()
     assert "STEPPED" not in os.environ and module.level == 1 and random.random() == drawn
     kept.end()
 

@@ -184,7 +184,7 @@ def test_the_demo_on_a_terminal_is_told_act_by_act(capsys):
     with Screen() as screen:
         screen.act("Replay", "how")
         screen.starting(1, 1, "# ask [x]")
-        screen.ran(
+        screen.print_cell(
             CellRun(
                 1, "differs", "# ask [x]", 0.5, ("-a", "+b"), "tape replay\n  · edited by hand: 1"
             )

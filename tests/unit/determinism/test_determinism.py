@@ -296,9 +296,9 @@ def test_while_recording_readings_are_real_and_noted():
     own = TapeClock(ClockBase.now(), notes=notes)
     before = time.time_ns()
     assert before <= own.read("wall", "1", "m") <= time.time_ns()
-    assert list(notes.record()) == ["m 1"] and own.holds
+    assert list(notes.record()) == ["m 1"] and own.is_active
     own.close()
-    assert not own.holds
+    assert not own.is_active
 
 
 def test_one_thread_alone_never_waits():
@@ -412,7 +412,7 @@ def test_gates_open_in_the_recorded_order_in_threads_and_tasks():
 
     async def main():
         async def arrive(name, gate):
-            await gate.arrive(1.0, last=True)
+            await gate.wait_async(1.0, last=True)
             seen.append(name)
 
         named = zip("def", gates(own, "d", "e", "f"), strict=True)
@@ -444,7 +444,7 @@ def test_nothing_passes_after_the_cells_end():
     with pytest.raises(UnmatchedCall, match="ended"):
         sync.wait(1.0)
     with pytest.raises(UnmatchedCall, match="ended"):
-        asyncio.run(awaited.arrive(1.0))
+        asyncio.run(awaited.wait_async(1.0))
 
 
 def test_at_recorded_pace_gates_take_their_time():
@@ -460,10 +460,10 @@ def test_a_task_that_is_cancelled_at_its_gate_holds_nobody_up():
 
     async def main():
         first, second = gates(own, "a", "b")
-        waiting = asyncio.ensure_future(first.arrive(1.0, last=True))
+        waiting = asyncio.ensure_future(first.wait_async(1.0, last=True))
         await asyncio.sleep(0)
         waiting.cancel()
-        await second.arrive(1.0, last=True)
+        await second.wait_async(1.0, last=True)
         return waiting.cancelled()
 
     assert asyncio.run(main())
@@ -474,19 +474,19 @@ def test_what_waits_when_a_person_is_asked_waits_on_and_what_comes_later_goes():
 
     def put(name, when):
         far = time.monotonic() + 3600
-        clock.put(when, far, lambda: None, bool, lambda _left: told.append(name), FakeLoop())
+        clock.add_timer(when, far, lambda: None, bool, lambda _left: told.append(name), FakeLoop())
 
     put("before", 10**9)
-    clock.hold()
+    clock.pause_deadlines()
     assert clock._schedule.first() is None
     put("meanwhile", 2 * 10**9)
     assert clock._schedule.first().when == 2 * 10**9
-    clock.hold()
+    clock.pause_deadlines()
     limits = [due.limit for due, _ in clock._held]
-    clock.go_on()
-    clock.go_on()
+    clock.resume_deadlines()
+    clock.resume_deadlines()
     assert clock._schedule.first().when == 10**9 and clock._schedule.first().limit >= limits[0]
-    clock.hold()
+    clock.pause_deadlines()
     clock.close()
     assert sorted(told) == ["before", "meanwhile"]
 

@@ -57,7 +57,7 @@ def test_who_begins_goes_before_who_got_a_reply_and_in_the_order_of_its_ticket()
     tickets = [turns.ticket() for _ in range(4)]
 
     def reply():
-        turns.go_on()
+        turns.resume_thread()
         given.append("reply")
 
     def begins(number):
@@ -191,7 +191,7 @@ def test_a_thread_is_held_for_what_it_waited_for_itself_and_an_event_loop_never(
 ):
     """A notebook's cell is run by an event loop, and may call what blocks."""
     held = []
-    monkeypatch.setattr(Turns, "go_on", lambda _: held.append(True) or True)
+    monkeypatch.setattr(Turns, "resume_thread", lambda _: held.append(True) or True)
 
     @tape.tool
     async def awaited(name):

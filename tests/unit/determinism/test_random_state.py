@@ -13,7 +13,7 @@ from tape_jupyter.determinism.random_state import (
     further,
     of_variables,
     are_same,
-    standing,
+    list_generators,
     words_between,
     write_state,
 )
@@ -42,7 +42,7 @@ def test_a_python_generator_goes_on_where_it_stood():
     state = write_state(generator.getstate())
     expected = drawn(generator)
     other = random.Random(2)
-    own("r", other).put(state)
+    own("r", other).restore_state(state)
     assert drawn(other) == expected
 
 
@@ -53,7 +53,7 @@ def test_numpys_generators_go_on_where_they_stood(place):
     state = write_state(own("g", generator).get())
     expected = drawn(generator)
     drawn(other), drawn(other)
-    own("g", other).put(state)
+    own("g", other).restore_state(state)
     assert drawn(other) == expected
 
 
@@ -64,12 +64,12 @@ def test_numpys_global_generator_goes_on_where_it_stood_whatever_it_is_made_of()
         for bits in (numpy.random.MT19937(5), numpy.random.PCG64(5)):
             numpy.random.set_bit_generator(bits)
             numpy.random.normal()
-            found = next(each for each in standing() if each.name == "numpy")
+            found = next(each for each in list_generators() if each.name == "numpy")
             state, expected = (
                 write_state(found.get()),
                 [float(numpy.random.rand()) for _ in range(3)],
             )
-            found.put(state)
+            found.restore_state(state)
             assert [float(numpy.random.rand()) for _ in range(3)] == expected
     finally:
         numpy.random.set_bit_generator(before)
@@ -112,7 +112,7 @@ def test_a_state_that_is_none_is_refused_and_changes_nothing(state):
     generator = random.Random(1)
     before = generator.getstate()
     with pytest.raises((ValueError, TypeError)):
-        own("g", generator).put(state)
+        own("g", generator).restore_state(state)
     assert generator.getstate() == before
 
 
@@ -128,7 +128,7 @@ def test_a_state_of_another_kind_of_generator_is_refused():
         GeneratorState("{}"),
     ):
         with pytest.raises((ValueError, TypeError, KeyError)):
-            own("g", generator).put(state)
+            own("g", generator).restore_state(state)
     assert generator.bit_generator.state == before
 
 
@@ -210,10 +210,10 @@ torch.set_rng_state = lambda tensor: state.__setitem__(0, tensor)
 torch.manual_seed = lambda seed: state.__setitem__(0, Tensor([seed % 251]))
 sys.modules["torch"] = torch
 from tape_jupyter.determinism import random_state as generators
-found = {each.name: each for each in generators.standing()}
+found = {each.name: each for each in generators.list_generators()}
 kept = generators.write_state(found["torch"].get())
 state[0] = Tensor([9])
-found["torch"].put(kept)
+found["torch"].restore_state(kept)
 assert state[0] == [1, 2, 3], state
 found["torch"].begin(b"")
 assert state[0] == [67280421310721 % 251]
@@ -225,17 +225,17 @@ def test_torchs_state_is_taken_and_put_by_its_documented_functions():
 
 
 def test_a_library_that_is_not_imported_is_not_looked_for():
-    code = "import sys; from tape_jupyter.determinism import random_state as generators; print([g.name for g in generators.standing()], 'numpy' in sys.modules)"
+    code = "import sys; from tape_jupyter.determinism import random_state as generators; print([g.name for g in generators.list_generators()], 'numpy' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ran.stdout.strip() == "['random'] False"
-    assert random_state.standing()[0].name == "random"
+    assert random_state.list_generators()[0].name == "random"
 
 
 def test_the_real_torch_goes_on_where_it_stood():
     torch = pytest.importorskip("torch")
     torch.manual_seed(3)
     torch.rand(5), torch.randn(3)
-    found = next(each for each in standing() if each.name == "torch")
+    found = next(each for each in list_generators() if each.name == "torch")
     state, expected = write_state(found.get()), [torch.rand(4).tolist(), torch.randn(3).tolist()]
     own_generator = torch.Generator()
     own_state, own_expected = (
@@ -243,7 +243,7 @@ def test_the_real_torch_goes_on_where_it_stood():
         torch.rand(3, generator=own_generator).tolist(),
     )
     torch.seed()
-    found.put(state), own("g", own_generator).put(own_state)
+    found.restore_state(state), own("g", own_generator).restore_state(own_state)
     assert [torch.rand(4).tolist(), torch.randn(3).tolist()] == expected
     assert torch.rand(3, generator=own_generator).tolist() == own_expected
     found.begin(b"")

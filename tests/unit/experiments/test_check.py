@@ -18,7 +18,7 @@ FINE, RAISED, REFUSED = [text("1\n")], [error("ValueError", "no\nmore")], [error
 
 
 def told(check, *shown, namespace=None, settled=False):
-    asked = Check.of(check)
+    asked = Check.parse(check)
     over = next((n for n, each in enumerate(shown) if ends(each, may_raise=False)), len(shown))
     cells = [ShownCell(each, FINE, n <= over) for n, each in enumerate(shown)]
     answer = run_check(asked, namespace or {}, [])
@@ -71,6 +71,6 @@ def test_a_value_that_cannot_be_shown_is_no_answer():
 def test_words_that_are_no_check_are_one_line():
     for words, said in (("x =", "no Python expression"), ("1 == 1", "reads nothing"), ("t.py", "alone")):  # fmt: skip
         with pytest.raises(TapeUsageError, match=said):
-            Check.of(words)
+            Check.parse(words)
     with pytest.raises(TapeUsageError, match="code cells are 1 to 2"):
-        Check.of("cell:3").require(2)
+        Check.parse("cell:3").require(2)

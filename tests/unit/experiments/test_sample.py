@@ -154,7 +154,7 @@ def test_a_thousand_runs_with_concurrent_calls_never_cost_more_than_the_limit(se
             with lock:
                 paid.append(most if cost is None else cost)
             time.sleep(0)  # others go on
-            budget.settle(most, cost)
+            budget.record_payment(most, cost)
 
         with ThreadPoolExecutor(draw.randint(2, 8)) as pool:
             list(pool.map(one, costs))

@@ -229,18 +229,18 @@ def test_what_a_candidate_asks_again_is_paid_once_and_within_the_limit(tmp_path,
     wanted = candidate.Candidate("cold", requests=[{"model": "claude.*", "set": {"temperature": 0}, "replace": "Which", "with": "What"}])  # fmt: skip
     store, key = RowStore(str(tmp_path / "rows")), asking.key_of(found[0], wanted)
     with pytest.raises(TapeUsageError, match=r"--max-cost USD.*Nothing was sent"):
-        asking.ask(found, [wanted], store, Budget())
-    asking.ask(found, [wanted], store, Budget(max_calls=1))
+        asking.request_missing(found, [wanted], store, Budget())
+    asking.request_missing(found, [wanted], store, Budget(max_calls=1))
     assert len(provider.requests) == 1 and not asking.kept_answers(store, key).whole
-    asking.ask(found, [wanted], store, Budget(max_cost=Decimal(1)))
-    asking.ask(found, [wanted], store, Budget(max_cost=Decimal(1)))
+    asking.request_missing(found, [wanted], store, Budget(max_cost=Decimal(1)))
+    asking.request_missing(found, [wanted], store, Budget(max_cost=Decimal(1)))
     made = asking.kept_answers(store, key)
     assert len(provider.requests) == 2 and made.whole and made.live == 2 and made.cost > 0
     sent = [each.json for each in provider.requests]
     assert all(each["temperature"] == 0 and each["messages"][0]["content"] == "What?" for each in sent)  # fmt: skip
     own = tmp_path / "own" / "churn.tapes"
     shutil.copytree(path.parent, own)
-    made.lay(own)
+    made.write_files(own)
     take = tape.open(own / "main.tape.yaml").take("try")
     assert len(take.overrides) == 2 and tape.open(path).takes() == []
 
@@ -271,7 +271,10 @@ def test_a_run_that_hangs_or_eats_memory_is_ended_with_all_its_processes():
         ),
     ):
         child = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-        with limits.held(), subprocess.Popen([sys.executable, "-c", child, work]) as process:
+        with (
+            limits.watch_limits(),
+            subprocess.Popen([sys.executable, "-c", child, work]) as process,
+        ):
             limits.started(process.pid)
             assert process.wait(timeout=50) == -signal.SIGKILL
         assert limits.ended == end
@@ -381,7 +384,7 @@ def test_rows_lie_in_a_folder_or_behind_a_url(tmp_path):
         store.prepare()
         store.put_row("a", {"n": 1})
         store.put_row("a", {"n": 2})
-        store.put("rows/b.json", b'{"n": ')  # of a machine that lost its power
+        store.write_file("rows/b.json", b'{"n": ')  # of a machine that lost its power
         assert list(store.rows()) == [("a", {"n": 2})]
 
 

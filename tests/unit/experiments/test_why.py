@@ -150,11 +150,11 @@ def test_a_request_on_neither_tape_is_said_and_stays_unsent(path, asks_anew, pro
 
 def test_cells_below_what_the_check_reads_are_not_run():
     cells = ["a = ask('x')", "b = a + 1", "c = ask(f'about {b}')", "print(c)"]
-    assert needed(Check.of("a == 1"), cells) == 1
-    assert needed(Check.of("b > 1"), cells) >= 2
-    assert needed(Check.of("'x' in outputs[3]"), cells) == 4
-    assert needed(Check.of("n"), ["n = []", "n.append(1)", "m = 2"]) == 2
-    assert needed(Check.of("n"), ["n = 1", "m = 2", "exec('n = 3')"]) == 3
+    assert needed(Check.parse("a == 1"), cells) == 1
+    assert needed(Check.parse("b > 1"), cells) >= 2
+    assert needed(Check.parse("'x' in outputs[3]"), cells) == 4
+    assert needed(Check.parse("n"), ["n = []", "n.append(1)", "m = 2"]) == 2
+    assert needed(Check.parse("n"), ["n = 1", "m = 2", "exec('n = 3')"]) == 3
 
 
 def test_asked_live_it_is_asked_once_and_kept_in_a_take(path, asks_anew, provider):

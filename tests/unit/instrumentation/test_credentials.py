@@ -18,7 +18,7 @@ class Tape:
     def replays(self):
         return self.replaying
 
-    def stand_in(self, name, told):
+    def lend_placeholder(self, name, told):
         assert told
         return placeholder(name) if self.replaying or self.lending else None
 

@@ -17,10 +17,10 @@ class Holding(AtOnce):
     def __init__(self):
         self.go = asyncio.Event()
 
-    def hold(self, call):
+    def hold_call(self, call):
         return self if call.name == "f" else None
 
-    async def arrive(self):
+    async def wait_async(self):
         await self.go.wait()
         return Play(Value("later"))
 

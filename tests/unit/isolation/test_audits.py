@@ -23,7 +23,7 @@ ADDED = []
 def listen():
     if not ADDED:  # a hook cannot be taken away again
         ADDED.append(True)
-        sys.addaudithook(LISTENER.hear)
+        sys.addaudithook(LISTENER.handle_event)
     heard.clear()
 
 

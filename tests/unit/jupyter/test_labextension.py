@@ -80,7 +80,7 @@ def test_a_widget_is_heard_there_too_once_it_is_taken():
     line = listen_on_control(SimpleNamespace(kernel=kernel), heard, "ours")
     said = {"content": {"comm_id": "widget"}}
     kernel.control_handlers["comm_msg"](None, None, said)
-    line.take("widget")
+    line.adopt_comm("widget")
     kernel.control_handlers["comm_msg"](None, None, said)
     assert heard.given.get(timeout=30)[0] == "comm_msg" and heard.given.empty(), "once, not twice"
     line.close()

@@ -106,7 +106,7 @@ def sse(*events, name=True, end="\n", done=True):
 def edited(wire, body, change, **more):
     """The body after `change(message)` was made of its message, and the edited reply."""
     request, reply = call(wire, body, **more)
-    taken = editing.taken(request, reply)
+    taken = editing.take_apart_reply(request, reply)
     made, notes = editing.encoded(request, reply, change(taken.message))
     return made, notes
 
@@ -452,7 +452,10 @@ def test_an_unchanged_message_is_the_recorded_reply_itself():
         ("openai_responses", responses()),
     ):
         request, reply = call(wire, body, coding="gzip")
-        assert editing.encoded(request, reply, editing.taken(request, reply).message)[0] is reply
+        assert (
+            editing.encoded(request, reply, editing.take_apart_reply(request, reply).message)[0]
+            is reply
+        )
 
 
 def test_the_number_one_and_true_are_not_the_same_argument():
@@ -488,7 +491,7 @@ def test_mistrals_lists_of_thinking_and_text_are_edited_too():
     url = "https://api.mistral.ai/v1/chat/completions"
     request, reply = call("openai_chat", sse(*told, name=False))
     request = Request("POST", url, request.headers, request.body)
-    message = editing.taken(request, reply).message
+    message = editing.take_apart_reply(request, reply).message
     changed = editing.with_value_at(
         message, ("choices", 0, "message", "content"), [*thought, {"type": "text", "text": "Bye"}]
     )

@@ -397,7 +397,7 @@ def test_a_thousand_cells_recorded_one_by_one_cost_little():
 
 def excepting(tape, cell, mode, **told):
     execution = tape.player.start(
-        CellIdentity(cell, f"of {cell}", "s2"), mode, None, Selection.of(**told)
+        CellIdentity(cell, f"of {cell}", "s2"), mode, None, Selection.parse(**told)
     )
     return lambda key, site=TOOL, **more: tape.player.decide(execution, key, site=site, **more)
 

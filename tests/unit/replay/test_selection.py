@@ -51,12 +51,12 @@ class Recorded:
     ],
 )
 def test_a_word_is_for_some_calls_and_for_no_others(word, site, selected):
-    assert Selector.of(word).selects(site, Recorded()) is selected
-    assert str(Selector.of(word)).lower() == word.lower()
+    assert Selector.parse(word).selects(site, Recorded()) is selected
+    assert str(Selector.parse(word)).lower() == word.lower()
 
 
 def test_a_call_that_is_not_recorded_has_no_id():
-    assert not Selector.of("call:78a670b1-2").selects(LLM, None)
+    assert not Selector.parse("call:78a670b1-2").selects(LLM, None)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_names_no_boundary_is_refused_with_the_words_that_do(word):
     with pytest.raises(
         TapeUsageError, match="write llm, tools, tool:NAME, host:NAME, call:ID or cell:ID"
     ):
-        Selector.of(word)
+        Selector.parse(word)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_names_no_boundary_is_refused_with_the_words_that_do(word):
     ],
 )
 def test_the_word_for_less_holds_and_of_equals_the_frozen(told, site, how):
-    assert Selection.of(**told).how(site, Recorded()) == how
+    assert Selection.parse(**told).how(site, Recorded()) == how
 
 
 @pytest.mark.parametrize(
@@ -107,18 +107,20 @@ def test_the_word_for_less_holds_and_of_equals_the_frozen(told, site, how):
 )
 def test_both_for_one_boundary_is_refused(told):
     with pytest.raises(TapeUsageError, match="a boundary is one or the other"):
-        Selection.of(**told)
+        Selection.parse(**told)
 
 
 def test_what_a_selection_says_of_itself():
-    selection = Selection.of(["llm", "host:db:5432", "llm"], ["tools"], {"tool:mail": {"sent": 1}})
+    selection = Selection.parse(
+        ["llm", "host:db:5432", "llm"], ["tools"], {"tool:mail": {"sent": 1}}
+    )
     assert selection.record() == {
         "live": ["llm", "host:db:5432"],
         "freeze": ["tools"],
         "stub": ["mail"],
     }
     assert selection.hosts == {"db:5432"} and selection.changes and bool(selection)
-    assert not Selection.of() and not Selection.of(freeze=["llm"]).changes
+    assert not Selection.parse() and not Selection.parse(freeze=["llm"]).changes
     assert not selection.without_stubs().stubs
 
 

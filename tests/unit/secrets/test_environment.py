@@ -9,7 +9,7 @@ from tape_jupyter.secrets.registry import placeholder
 
 
 def kept(secrets):
-    return {value: name for value, _, name in secrets.held()}
+    return {value: name for value, _, name in secrets.list_values()}
 
 
 def test_the_environments_keys_are_known_and_a_replays_placeholders_are_none(tmp_path):
@@ -105,7 +105,7 @@ def test_the_patterns_of_the_notebook_are_known(tmp_path):
     assert [
         (text[start:end], name)
         for text in ["of C-17 and Ada Roy"]
-        for start, end, name, _ in secrets.found(text)
+        for start, end, name, _ in secrets.find_matches(text)
     ] == [("C-17", "customer"), ("Ada Roy", "redacted")]
     assert (
         environment.notebook_patterns(b"[]") == environment.notebook_patterns(b"no notebook") == []

@@ -93,7 +93,7 @@ def test_nothing_is_left_behind(tmp_path, secrets):
 def test_an_upload_is_held_while_it_is_small(tmp_path, secrets):
     upload = Upload(lambda: Spool(tmp_path, secrets, keep_sent=True))
     upload.add(b"a" * LIMIT)
-    assert upload.whole() == b"a" * LIMIT
+    assert upload.finish_body() == b"a" * LIMIT
 
 
 def test_an_upload_is_held_where_the_disk_is_full(tmp_path, secrets, monkeypatch):
@@ -110,7 +110,7 @@ def test_an_upload_is_held_where_the_disk_is_full(tmp_path, secrets, monkeypatch
     data = filled(20 * BLOCK)
     for start in range(0, len(data), 300_000):
         upload.add(data[start : start + 300_000])
-    assert upload.whole() == data
+    assert upload.finish_body() == data
 
 
 def test_what_arrives_is_given_from_where_it_was_asked_for(tmp_path, secrets):

@@ -27,14 +27,14 @@ def notebook():
 def test_a_second_look_at_the_same_notebook_searches_nothing(notebook, searches):
     found = SeenTools()
     taped = found.tape(("send_mail", "absent"), notebook)
-    assert found.standing() == {notebook["send"]} and found.sought == {
+    assert found.list_current_functions() == {notebook["send"]} and found.sought == {
         "send_mail": FOUND,
         "absent": 0,
     }
     assert found.tape(("send_mail", "absent"), notebook) is None
     assert searches == [("send_mail", "absent")]
     taped()
-    assert found.standing() == set()
+    assert found.list_current_functions() == set()
 
 
 def test_a_function_that_is_put_in_a_tools_place_is_taped_beside_the_one_before(notebook):
@@ -42,7 +42,7 @@ def test_a_function_that_is_put_in_a_tools_place_is_taped_beside_the_one_before(
     undo = [found.tape(("send_mail",), notebook)]
     notebook["HANDLERS"]["send_mail"] = other = eval("lambda to: to", notebook)
     undo.append(found.tape(("send_mail",), notebook))
-    assert found.standing() == {notebook["send"], other}
+    assert found.list_current_functions() == {notebook["send"], other}
     del notebook["HANDLERS"]["send_mail"]
     assert found.tape(("send_mail",), notebook) is None and found.sought == {"send_mail": FOUND}
     codes = [each.__code__ for each in (notebook["send"], other)]
@@ -58,9 +58,9 @@ def test_a_function_whose_code_was_replaced_is_taped_again(notebook, searches):
     found, send = SeenTools(), notebook["send"]
     undo = [found.tape(("send_mail",), notebook)]
     send.__code__ = edited = (lambda to: "edited").__code__
-    assert found.standing() == set()
+    assert found.list_current_functions() == set()
     undo.append(found.tape(("send_mail",), notebook))
-    assert found.standing() == {send} and len(searches) == 2
+    assert found.list_current_functions() == {send} and len(searches) == 2
     for each in reversed(undo):
         each()
     assert send.__code__ is edited
@@ -71,4 +71,6 @@ def test_what_cannot_be_taped_is_told(notebook, monkeypatch):
     exec("def odd(**given): return given", notebook)
     notebook["odd"].__code__ = notebook["odd"].__code__.replace(co_varnames=("not a name",))
     taped = found.tape(("odd",), notebook)
-    assert taped is not None and set(taped.skipped) == {"odd"} and not found.standing()
+    assert (
+        taped is not None and set(taped.skipped) == {"odd"} and not found.list_current_functions()
+    )

@@ -262,7 +262,7 @@ def test_a_tool_that_only_the_reply_tells_of_is_sought_again_before_the_reply_is
     deck = TapeSession()
     with taped(deck, "record", path, namespace=notebook, options={"tools": ["send_mail"]}):
         exec("HANDLERS = {'send_mail': lambda to: ran.append(to)}", notebook)
-        deck.look_again(deck.active)
+        deck.tape_known_tools(deck.active)
         exec("ask()\nHANDLERS['send_mail']('ada')", notebook)
     assert notebook["ran"] == ["ada"] and len(on_tape(path).calls) == 2
     with taped(deck, "replay", path, namespace=notebook) as running:

@@ -29,5 +29,5 @@ def test_the_token_is_a_placeholder_that_is_told_by_the_secret_it_was_asked_with
     secrets = Secrets()
     reply = oauth.granted(secrets, "MY_CLIENT_SECRET").reply
     token = json.loads(b"".join(reply.chunks))["access_token"]
-    assert secrets.is_stand_in(token)
+    assert secrets.is_placeholder(token)
     assert secrets.stood_for(f"Bearer {token}") == "MY_CLIENT_SECRET"

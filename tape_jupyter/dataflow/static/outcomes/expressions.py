@@ -176,7 +176,7 @@ def _read_attribute(
             found if refs else MISSING,
             kind,
             bound=base,
-            late=reckoning.late(own),
+            late=reckoning.find_later_dependencies(own),
         )
     slot = next((vars(c)[name] for c in type(base.obj).__mro__ if name in vars(c)), MISSING)
     users = is_users(str(type(base.obj).__module__))
@@ -198,7 +198,11 @@ def _read_module_attribute(
         raise Unclear
     refs = frozenset() if type(found) in ATOMS else frozenset({(resource, True)})
     return OutcomeValue(
-        base.all, resource, refs, found if refs else MISSING, late=reckoning.late(resource)
+        base.all,
+        resource,
+        refs,
+        found if refs else MISSING,
+        late=reckoning.find_later_dependencies(resource),
     )
 
 
@@ -229,7 +233,12 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
             deps = base.deps | key.deps | (there if at != said else NOTHING) | key.all
             kind = None if refs else type(found)
             return OutcomeValue(
-                deps, own, refs, found if refs else MISSING, kind, late=reckoning.late(own)
+                deps,
+                own,
+                refs,
+                found if refs else MISSING,
+                kind,
+                late=reckoning.find_later_dependencies(own),
             )
     if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
         raise Unclear

@@ -115,13 +115,13 @@ def asserted(reckoning: Reckoning, node: ast.Assert, frame: OutcomeFrame) -> Non
     reckoning.may_raise(frame, reckoning.value(node.test, frame).all)
 
 
-def nothing(reckoning: Reckoning, node: ast.stmt, frame: OutcomeFrame) -> None:
+def skip_statement(reckoning: Reckoning, node: ast.stmt, frame: OutcomeFrame) -> None:
     """pass, global; break and continue, which branch() and loop() know of."""
 
 
 WAYS: dict[type, Way] = {
     ast.Expr: expression, ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented,
     ast.Return: returned, ast.If: branch, ast.For: loop, ast.AsyncFor: loop, ast.While: loop, ast.With: run_block,
-    ast.AsyncWith: run_block, ast.Assert: asserted, ast.Pass: nothing, ast.Global: nothing, ast.Break: nothing,
-    ast.Continue: nothing,
+    ast.AsyncWith: run_block, ast.Assert: asserted, ast.Pass: skip_statement, ast.Global: skip_statement,
+    ast.Break: skip_statement, ast.Continue: skip_statement,
 }  # fmt: skip

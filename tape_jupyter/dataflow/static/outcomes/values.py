@@ -224,7 +224,7 @@ class Reckoning:
         """A part of a name is given something that depends on `deps`."""
         self.told.writes[path] = self.told.writes.get(path, NOTHING) | self.after(frame, deps)
 
-    def late(self, own: str) -> frozenset[str]:
+    def find_later_dependencies(self, own: str) -> frozenset[str]:
         """What a part depends on since the statement itself wrote it."""
         return frozenset().union(
             *(deps for path, deps in self.told.writes.items() if covers(path, own))
@@ -272,9 +272,14 @@ class Reckoning:
         if resource in self.unsteady:
             value = MISSING
         if type(value) in ATOMS:
-            return OutcomeValue(own=resource, kind=type(value), late=self.late(resource))
+            return OutcomeValue(
+                own=resource, kind=type(value), late=self.find_later_dependencies(resource)
+            )
         return OutcomeValue(
-            own=resource, refs=frozenset({(resource, True)}), obj=value, late=self.late(resource)
+            own=resource,
+            refs=frozenset({(resource, True)}),
+            obj=value,
+            late=self.find_later_dependencies(resource),
         )
 
     def now(self, value: OutcomeValue) -> Any:

@@ -82,4 +82,4 @@ def test_a_program_that_cannot_be_run_is_said(tmp_path):
     with pytest.raises(
         BundleError, match="the virtual environment cannot be made: python cannot be run"
     ):
-        install.Maker(str(tmp_path / "python")).make(tmp_path / "v", print)
+        install.Maker(str(tmp_path / "python")).make_environment(tmp_path / "v", print)

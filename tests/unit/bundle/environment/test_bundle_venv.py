@@ -18,7 +18,7 @@ from tape_jupyter.errors import BundleError
 from tests.package_index import Carried, IndexServer, wheel_of
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}.0"
-UV = environment_install.uv_of(
+UV = environment_install.locate_uv(
     {"PATH": f"{os.environ['PATH']}{os.pathsep}{os.path.dirname(sys.executable)}"}
 )
 
@@ -56,7 +56,7 @@ def world(tmp_path, monkeypatch):
         monkeypatch.setattr(index, "cache", lambda: tmp_path / "cache")
         monkeypatch.setattr(environment_install, "cache", lambda: tmp_path / "cache")
         monkeypatch.setattr(
-            environment_install, "uv_of", lambda environ: environ.get("UV", "")
+            environment_install, "locate_uv", lambda environ: environ.get("UV", "")
         )  # pip, if a test says nothing
         yield World(tmp_path, server)
 
@@ -102,7 +102,7 @@ def test_one_that_was_not_finished_is_made_again(world, monkeypatch):
             raise KeyboardInterrupt  # or a kill, after which the folder would stay
         return folder / "bin" / "python"
 
-    monkeypatch.setattr(environment_install.Maker, "make", make)
+    monkeypatch.setattr(environment_install.Maker, "make_environment", make)
     monkeypatch.setattr(environment_install.Maker, "install", lambda *_: None)
     bundle = world.bundle(ask_index=False)
     with pytest.raises(KeyboardInterrupt):
@@ -175,7 +175,7 @@ def test_a_folder_with_something_in_it_stays_as_it_is(world):
 def never(monkeypatch):
     """Nothing is made, so that a refusal must come first."""
     monkeypatch.setattr(
-        environment_install.Maker, "make", lambda *_: pytest.fail("something was made")
+        environment_install.Maker, "make_environment", lambda *_: pytest.fail("something was made")
     )
 
 

@@ -14,7 +14,7 @@ reading = Reading({top!r}, lambda path: path.startswith({elsewhere!r}))
 reading.begin(copied={copied})
 os.chdir({top!r})
 {code}
-found = reading.found()
+found = reading.list_files()
 print(json.dumps([[each.path, each.size, each.sha256] for each in found] + [reading.unseen]))
 """
 

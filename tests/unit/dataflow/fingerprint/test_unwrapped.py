@@ -57,11 +57,11 @@ def test_what_is_put_back_leaves_our_code_where_it_stands():
     memento = remember_value(function)
     undo = tape_functions({"find": function})
     function.note = "new"
-    memento.put()
+    memento.restore()
     assert function.__code__ is not code_of(function) and attributes_of(function) == {}
     taped = remember_value(function)
     undo()
-    taped.put()
+    taped.restore()
     assert function.__code__ is code_of(function) and function("x") == "x" and vars(function) == {}
 
 

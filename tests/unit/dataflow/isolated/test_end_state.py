@@ -27,4 +27,4 @@ def test_it_goes_through_json_and_files_are_told_by_what_they_hold(tmp_path):
     (tmp_path / "f").write_bytes(b"x")
     told = look_at_end({}, [], [str(tmp_path / "f"), str(tmp_path / "none"), str(tmp_path)])
     assert list(told.files.values()) == [digest_content(b"x"), "", digest_path(str(tmp_path))]
-    assert End.of(told.record()) == told
+    assert End.from_record(told.record()) == told

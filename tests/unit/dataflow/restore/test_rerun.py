@@ -40,7 +40,7 @@ class Kernel:
         entry = rerun.next()
         if entry is not None:
             rerun.prepare(entry)
-            rerun.settle(entry, self.run(entry.index, entry.source))
+            rerun.record_outcome(entry, self.run(entry.index, entry.source))
         return entry
 
     def rerun(self, changed, reply="b", **options):
@@ -199,7 +199,7 @@ def test_a_cell_that_was_broken_off_starts_again_from_what_it_found():
     rerun.prepare(entry)
     kernel["xs"].append("half")  # and then it stopped
     rerun.prepare(entry)
-    rerun.settle(entry, kernel.run(entry.index, entry.source))
+    rerun.record_outcome(entry, kernel.run(entry.index, entry.source))
     while kernel.step(rerun) is not None:
         pass
     rerun.finish()

@@ -37,9 +37,9 @@ def test_a_name_gets_the_value_and_the_contents_of_a_version():
     shell = namespace({"x": second})
     versions, world = Versions(history), World.now(shell, history)
     first.append("later")
-    world.put("x", 0, versions)
+    world.restore_version("x", 0, versions)
     assert shell.user_ns["x"] is first == [1] or shell.user_ns["x"] == [1]
-    world.put("x", BEGINNING, versions)
+    world.restore_version("x", BEGINNING, versions)
     assert "x" not in shell.user_ns
     world.put_first("x")
     assert shell.user_ns["x"] is second
@@ -49,7 +49,7 @@ def test_a_name_that_no_entry_made_is_never_dropped():
     history = History([entry(0, reads=["old"], weak=["old"], old=[1])])
     history[0].before["old"] = "digest"
     shell = namespace({"old": [1]})
-    World.now(shell, history).put("old", BEGINNING, Versions(history))
+    World.now(shell, history).restore_version("old", BEGINNING, Versions(history))
     assert "old" in shell.user_ns
 
 
@@ -65,7 +65,7 @@ def test_a_global_of_a_users_module(monkeypatch):
     )
     hold_values(made)
     history = History([made])
-    World.now(namespace({}), history).put("g_helpers:STATE", 0, Versions(history))
+    World.now(namespace({}), history).restore_version("g_helpers:STATE", 0, Versions(history))
     assert module.STATE == 1
 
 
@@ -79,9 +79,9 @@ def test_attributes_of_a_module_that_two_entries_changed():
     module.a, module.b = 1, 2
     history = History([one, two])
     versions, world = Versions(history), World.now(namespace({}), history)
-    world.put(f"ambient:{part}", 0, versions)
+    world.restore_version(f"ambient:{part}", 0, versions)
     assert module.a == 1 and not hasattr(module, "b")
-    world.put(f"ambient:{part}", BEGINNING, versions)
+    world.restore_version(f"ambient:{part}", BEGINNING, versions)
     assert not hasattr(module, "a")
     world.put_all_first([])
     assert (module.a, module.b) == (1, 2)

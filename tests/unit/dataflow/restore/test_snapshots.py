@@ -31,7 +31,7 @@ def changed_back(value, change):
     memento = remember_value(value)
     change(value)
     assert memento.possible(), memento.opaque
-    memento.put()
+    memento.restore()
     return value
 
 
@@ -132,9 +132,9 @@ def test_a_table_put_back_twice_is_not_changed_in_between():
     frame = pd.DataFrame({"a": [1, 2]})
     memento = remember_value(frame)
     for _ in range(2):
-        memento.put()
+        memento.restore()
         frame.loc[0, "a"] = 9
-    memento.put()
+    memento.restore()
     assert frame["a"].tolist() == [1, 2]
 
 
@@ -167,7 +167,7 @@ def test_a_buffer_closed_since_cannot_be_put_back():
     buffer = io.StringIO("a")
     memento = remember_value(buffer)
     buffer.close()
-    assert memento.whole and not memento.possible()
+    assert memento.is_complete and not memento.possible()
 
 
 def test_a_connection_and_a_cache_cannot():
@@ -203,7 +203,7 @@ def test_what_does_something_when_it_goes_is_told_and_can_still_be_wound_back():
     seen = weakref.ref(agent.lease)
     for value in (agent, [awaited]):
         memento = remember_value(value)
-        assert memento.whole and memento.ends and not memento.possible()
+        assert memento.is_complete and memento.ends and not memento.possible()
         assert memento.bare().puts == [] and not memento.bare().possible()
     assert not remember_value([io.StringIO(), io.BytesIO(), Agent, seen, weakref.ref(awaited)]).ends
 

@@ -44,7 +44,7 @@ def test_versions_before_next_and_last():
         and versions.next("x", 1) is None
         and versions.changers("y") == []
     )
-    assert versions.makes("x", 0) and not versions.makes("x", 1)
+    assert versions.is_new_value("x", 0) and not versions.is_new_value("x", 1)
 
 
 def test_what_an_entry_needs_and_changes():

@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 def test_what_a_process_made_changed_and_removed_is_told_with_what_was_there(folder):
     looked = WatchedFolder(str(folder), lambda _: True)
-    looked.look()
+    looked.note_contents()
     (folder / "kept.txt").write_text("otherwise now")
     (folder / "gone.txt").unlink()
     (folder / "new").mkdir()
@@ -36,7 +36,7 @@ def test_what_a_process_made_changed_and_removed_is_told_with_what_was_there(fol
 def test_a_folder_that_is_removed_is_told_as_a_folder(folder):
     (folder / "sub").mkdir()
     looked = WatchedFolder(str(folder), lambda _: True)
-    looked.look()
+    looked.note_contents()
     (folder / "sub").rmdir()
     assert dict(looked.differing()) == {str(folder / "sub"): DIRECTORY}
 
@@ -44,7 +44,7 @@ def test_a_folder_that_is_removed_is_told_as_a_folder(folder):
 def test_what_is_too_large_to_keep_is_known_to_have_changed_and_no_more(folder, monkeypatch):
     monkeypatch.setattr(folders, "KEPT", 4)
     looked = WatchedFolder(str(folder), lambda _: True)
-    looked.look()
+    looked.note_contents()
     (folder / "gone.txt").write_text("longer than before")
     assert dict(looked.differing()) == {str(folder / "gone.txt"): WatchedFolder.UNKNOWN}
 
@@ -52,7 +52,7 @@ def test_what_is_too_large_to_keep_is_known_to_have_changed_and_no_more(folder, 
 def test_a_folder_with_too_much_in_it_is_not_looked_at_and_that_is_said(folder, monkeypatch):
     monkeypatch.setattr(folders, "MANY", 2)
     looked = WatchedFolder(str(folder), lambda _: True)
-    looked.look()
+    looked.note_contents()
     assert looked.crowded
     assert list(looked.differing()) == []
 

@@ -34,7 +34,7 @@ def spans(reader):
 
 def outline(record):
     reader = reading(record)
-    return Outline.of(reader, *spans(reader))
+    return Outline.build(reader, *spans(reader))
 
 
 @pytest.mark.parametrize(

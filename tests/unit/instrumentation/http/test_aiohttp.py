@@ -966,7 +966,7 @@ class NotedGate:
     def __init__(self) -> None:
         self.asked: list[tuple[float, bool]] = []
 
-    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+    async def wait_async(self, seconds: float, *, last: bool = False) -> None:
         self.asked.append((seconds, last))
 
 

@@ -542,7 +542,7 @@ class NotedGate:
     def wait(self, seconds: float, *, last: bool = False) -> None:
         self.asked.append((seconds, last))
 
-    async def arrive(self, seconds: float, *, last: bool = False) -> None:
+    async def wait_async(self, seconds: float, *, last: bool = False) -> None:
         self.asked.append((seconds, last))
 
 

@@ -91,7 +91,7 @@ def test_a_stream_of_httpcore_tells_whom_it_stands_for(url, address):
 def test_a_connection_keeps_its_own_socket_and_loses_only_ours():
     with closing(http.client.HTTPConnection("example.invalid")) as conn, socket.socket() as real:
         stub_connection.stand_in_socket(conn)
-        assert stub_connection.is_standing_in(conn)
+        assert stub_connection.is_unplugged(conn)
         stub_connection.take_all_out()
         assert conn.sock is None
         conn.sock = real

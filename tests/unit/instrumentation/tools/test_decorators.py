@@ -468,10 +468,10 @@ def test_a_function_that_was_reloaded_is_taped_anew_and_keeps_the_new_code(recor
         return x * 2
 
     first = tape_functions({"mine": mine})
-    assert first.standing == [mine]
+    assert first.current_functions == [mine]
     code = mine.__code__ = edited.__code__
     mine.__dict__ = edited.__dict__  # as %autoreload does: the two share it
-    assert first.standing == []
+    assert first.current_functions == []
     second, third = tape_functions({"mine": mine}), tape_functions({"mine": edited})
     live = [mine(1), edited(2)]
     replay(recording)

@@ -10,7 +10,7 @@ import pytest
 from tape_jupyter.instrumentation.tools.discovery import (
     decorated_names,
     find_functions,
-    looked_at,
+    list_search_ids,
     unwrap,
 )
 from tape_jupyter.instrumentation.tools.decorators import tool
@@ -221,22 +221,22 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_may_lead_to_another_function_is_seen_at_a_look(notebook, change):
     names = ["search", "send_mail", "book", "rate"]
-    before = looked_at(names, notebook)
-    assert before is not None and looked_at(names, notebook) == before
+    before = list_search_ids(names, notebook)
+    assert before is not None and list_search_ids(names, notebook) == before
     exec(CHANGES[change], notebook)
-    assert looked_at(names, notebook) != before
+    assert list_search_ids(names, notebook) != before
 
 
 def test_a_look_does_not_mind_data_that_grows_as_an_agent_runs(notebook):
     notebook["messages"] = [{"role": "user"}]
-    before = looked_at(["search"], notebook)
+    before = list_search_ids(["search"], notebook)
     notebook["messages"].append({"role": "assistant"})
     notebook |= {"turn": 2, "text": "so far", "_": notebook["lookup"], "seen": ["a", {"b": 1}]}
-    assert looked_at(["search"], notebook) == before
+    assert list_search_ids(["search"], notebook) == before
 
 
 def test_nobody_can_tell_what_an_object_that_raises_hides(notebook):
-    assert looked_at(["search"], notebook | {"odd": Hostile()}) is None
+    assert list_search_ids(["search"], notebook | {"odd": Hostile()}) is None
 
 
 class Proxy:
@@ -324,6 +324,6 @@ def test_a_look_costs_less_than_half_of_a_search(notebook):
         **{f"n{n}": [n, {"a": n}] if n % 3 else lambda: 0 for n in range(100)},
         "m": messages,
     }
-    looked_at(["search"], namespace)
+    list_search_ids(["search"], namespace)
     find_functions(["search"], namespace)
-    assert looks(["search"], namespace, by=looked_at) < looks(["search"], namespace) / 2
+    assert looks(["search"], namespace, by=list_search_ids) < looks(["search"], namespace) / 2

@@ -39,7 +39,7 @@ def test_a_played_generator_passes_its_gate_before_each_item_and_says_what_is_la
         def wait(self, seconds, *, last=False):
             passed.append((seconds, last))
 
-        async def arrive(self, seconds, *, last=False):
+        async def wait_async(self, seconds, *, last=False):
             passed.append((seconds, last))
 
     class PlayingTape(Tape):

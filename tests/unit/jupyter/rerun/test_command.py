@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.dataflow.plan import Plan, PlanCell
-from tape_jupyter.jupyter.rerun.command import plan_text, run_rerun, find_take, ticked
+from tape_jupyter.jupyter.rerun.command import plan_text, run_rerun, open_take, ticked
 from tests.tapes import churn
 
 PLAN = Plan(
@@ -61,16 +61,16 @@ def test_without_a_name_the_default_take_is_meant_and_else_the_newest(tmp_path):
 
     root = churn(tmp_path)
     with pytest.raises(TapeUsageError, match="has no takes"):
-        find_take(root)
+        open_take(root)
     base = Cassette.open(root)
     call = next(entry for entry in base.calls if entry.head()["kind"] == "tool")
     for name in ("first", "second"):
         base.override(f"{call.run}/{call.id}", value={}, take=name)
-    assert find_take(root).chain[-1] == "second"
+    assert open_take(root).chain[-1] == "second"
     files.choose(root, "first")
-    assert find_take(root).chain[-1] == "first"
+    assert open_take(root).chain[-1] == "first"
     with pytest.raises(TapeUsageError, match="no take 'third'"):
-        find_take(root, "third")
+        open_take(root, "third")
 
 
 @pytest.mark.parametrize("line", ["--on-divergence guess", "a b", "'a", "--cells"])

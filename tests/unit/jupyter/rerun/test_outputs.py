@@ -101,5 +101,9 @@ def test_the_oldest_outputs_are_forgotten_when_there_are_too_many(shell, monkeyp
     for entry in range(3):
         run = CellOutputs()
         run.stream("stdout", "12345")
-        heard.keep(entry, run)
-    assert [heard.knows(entry) for entry in range(3)] == [False, True, True] and heard.of(0) == []
+        heard.keep_outputs(entry, run)
+    assert [heard.has_all_outputs(entry) for entry in range(3)] == [
+        False,
+        True,
+        True,
+    ] and heard.find_outputs(0) == []

@@ -34,8 +34,8 @@ def parents():
 
 
 def test_a_page_that_was_loaded_again_does_not_listen_any_more(parents):
-    parents.keep(0, asked("c-1", "page-1"))
-    parents.keep(1, asked("c-2", "page-0"))
+    parents.remember_message(0, asked("c-1", "page-1"))
+    parents.remember_message(1, asked("c-2", "page-0"))
     assert [parents.listens(entry) for entry in (0, 1, 2)] == [True, False, False]
     assert parents.cell_id(0) == "c-1" and parents.cell_id(2) is None
 
@@ -82,7 +82,7 @@ def test_the_browser_runs_cells_that_it_named(parents, monkeypatch):
         run=lambda cell, done: wanted.append((cell, done)), cancel=lambda: wanted.append("cancel")
     )
     route = InBrowser(page, parents)
-    parents.keep(0, asked("c-1", "page-1"))
+    parents.remember_message(0, asked("c-1", "page-1"))
     route.run(0, "", lambda *how: told.append(how))
     wanted[0][1](SimpleNamespace(state="ok", text=""))
     route.run(7, "", lambda *how: told.append(how))

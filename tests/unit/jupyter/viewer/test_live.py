@@ -13,7 +13,7 @@ class View:
     def __init__(self):
         self.looks, self.thread, self.seen = 0, "", threading.Semaphore(0)
 
-    def look(self):
+    def send_changes(self):
         self.looks, self.thread = self.looks + 1, threading.current_thread().name
         self.seen.release()
 

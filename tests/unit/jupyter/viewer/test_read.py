@@ -13,8 +13,8 @@ from tape_jupyter.jupyter.viewer.server import Forged
 )
 def test_a_word_is_a_short_text(told):
     with pytest.raises(Forged):
-        read.word(told, "n")
-    assert read.word({"n": "span"}, "n") == "span"
+        read.require_text(told, "n")
+    assert read.require_text({"n": "span"}, "n") == "span"
 
 
 @pytest.mark.parametrize(

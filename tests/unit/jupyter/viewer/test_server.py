@@ -275,7 +275,7 @@ def test_a_view_that_was_closed_is_told_nothing_and_its_thread_ends(cells):
     made.viewer.close()
     cells.deck.changed()
     assert made.viewer not in live.updates_of(cells.deck)._views and not cells.deck.watchers
-    made.viewer.tell("changed")
+    made.viewer.send_update("changed")
     assert made.heard == []
 
 
@@ -287,7 +287,7 @@ def test_recording_waits_for_no_view(cells, tmp_path, monkeypatch):
         stuck.set()
         release.wait(30)
 
-    monkeypatch.setattr(Viewer, "look", look)
+    monkeypatch.setattr(Viewer, "send_changes", look)
     made = View(cells)
     try:
         with Provider() as provider, taped(cells.deck, "record", tmp_path / "main.tape.yaml"):
