@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import sysconfig
@@ -76,6 +77,11 @@ def is_registered(module: types.ModuleType) -> bool:
     """
     name, spec = module.__name__, vars(module).get("__spec__")
     return sys.modules.get(name) is module and (spec is not None or name == "__main__")
+
+
+def is_environment(value: Any) -> bool:
+    """Whether this is the process' own environment: `os.environ`, `os.environb`."""
+    return value is os.environ or (value is not None and value is getattr(os, "environb", None))
 
 
 def root_module(value: Any) -> str:

@@ -17,6 +17,7 @@ from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing.ambient import (
     ENVIRONMENT,
     PANDAS,
+    names_environment,
     options_read,
     options_set,
     variables_of,
@@ -408,9 +409,14 @@ class Surroundings:
         found = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
         node = draft.statement.node
         defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if defines or self._may_act(draft) or "environ" not in draft.statement.code.words:
+        value_of = self.seen.variables.value
+        if (
+            defines
+            or self._may_act(draft)
+            or not names_environment(draft.statement.code.words, value_of)
+        ):
             return found
-        told = variables_of(node, self.seen.variables.value)
+        told = variables_of(node, value_of)
         return found | ({ENVIRONMENT} if told is None else told[0])
 
     def _find_impure_packages(self) -> set[str]:
