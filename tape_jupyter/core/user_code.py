@@ -27,6 +27,26 @@ MACHINERY = frozenset(
 """Packages that run the notebook: what they do is none of the cell's doing."""
 
 
+SDKS = frozenset(
+    {
+        "aiohttp",
+        "anthropic",
+        "boto3",
+        "botocore",
+        "cohere",
+        "google",
+        "groq",
+        "httpx",
+        "httpx2",
+        "litellm",
+        "mistralai",
+        "openai",
+        "requests",
+    }
+)
+"""Packages whose clients ask models: to read a reply of theirs, as it comes, changes none of them."""
+
+
 def bag(words: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(words.split())

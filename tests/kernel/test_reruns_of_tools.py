@@ -9,6 +9,7 @@ import pytest
 
 from tests import adversarial_kernel, adversarial_state, adversarial_tools
 from tests.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
+from tests.provider import Provider
 
 NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
 EVERY = 1 if NIGHTLY else 3
@@ -137,3 +138,25 @@ def test_a_miss_before_is_no_doubt_and_what_went_live_is_planned_as_answered(tmp
         assert (
             "2 calls from the tape, 0 may ask anew" in kernel.execute("%tape plan new", "q").stdout
         )
+
+
+def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
+    stream = (
+        "with claude.messages.stream(model='m', max_tokens=9, messages=[dict(role='user', content='{}')]) as s:\n"
+        "    {} = s.get_final_text()"
+    )
+    with Provider() as provider, session(tmp_path, "a") as kernel:
+        new = f"anthropic.Anthropic(base_url={provider.url!r}, api_key='k')"
+        make = f"import anthropic\nclaude = {new}\nother = {new}"
+        key = "def put_key(): other.api_key = mood\nput_key()"
+        ask = "c = other.messages.create(model='m', max_tokens=9, messages=[dict(role='user', content='z')])"
+        streams = [R + stream.format("x", "a"), R + stream.format("y", "b"), "print(b)"]
+        run(kernel, [make, *streams, R + "mood = ask()", key, R + ask])
+        tape = next(tmp_path.glob("nb.tapes/main.tape.yaml")).read_text()
+        calls = re.findall(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)
+        kernel.execute(f"%tape override {calls[0]} --text x --take one", "o")
+        kernel.execute(f"%tape override {calls[2]} --value '\"b\"' --take two", "p")
+        one = kernel.execute("%tape plan one", "q").stdout
+        assert one.startswith("Re-run 1 of 8 cells"), one
+        two = kernel.execute("%tape plan two", "r").stdout
+        assert "c = create" in two and "1 may ask anew" in two, two
