@@ -112,13 +112,15 @@ SIBLINGS = [
     "rows.writerow({'m': mood})",
     "h.close(); d = open('o.csv').read()",
     "stdout = sys.stdout; e = mood",
+    "sys.path.insert(0, ''); os.mkdir('pk'); open('pk/__init__.py', 'w').close()\nopen('pk/sub.py', 'w').write(f'V = {mood!r} + \"b\" * {len(mood)}')",
+    "from pk.sub import V\nprint(V)",
     "print(a, b, c, d, e)",
     "del h, rows, stdout, variables",
 ]
 
 
 def test_environments_by_any_name_annotations_and_what_writes_through_a_file_are_followed():
-    how, why = judged(SIBLINGS)
+    how, why = judged(SIBLINGS, "bb")
     assert how == "right" and "proved" in why, why
 
 
