@@ -185,7 +185,7 @@ def _compare_states(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]
     """
     opaque = entry.opaque | ran.opaque
     for name in sorted((entry.changed | ran.changed) - opaque):
-        if name.replace(":", ".") in sys.modules:
+        if ":" in name and name.replace(":", ".") in sys.modules:
             continue  # a module stands in its package, whoever imported it first
         if last.get(name, entry.index) == entry.index and entry.after.get(
             name, ""
