@@ -25,6 +25,7 @@ from tape_jupyter.bundle.proof import run as proof_run
 from tape_jupyter.bundle.session import Session, session_of
 from tape_jupyter.bundle.staging import Staged
 from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import NotExported, TapeUsageError
@@ -167,7 +168,7 @@ def _make_bundle(
         made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_describe_kernel(session.notebook),
         files=(), kit=_build_kit(session, collected, lock, options.pace), cells=expected.of_session(session),
         lock=manifest.LockState(lock.hashed, lock.index, lock.why),
-        differences=_collect_differences(found, options, copy), guards=found.guards,
+        differences=_collect_differences(found, options, copy, session), guards=found.guards,
         left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
     )  # fmt: skip
     made = _add_pages(made, session, staged, place / "page", tell)
@@ -241,7 +242,7 @@ def _prove_alone(
 
 
 def _collect_differences(
-    found: proof_run.ProofRun, options: Options, copy: copies.Copy
+    found: proof_run.ProofRun, options: Options, copy: copies.Copy, session: Session
 ) -> tuple[manifest.ProofDifference, ...]:
     """What the manifest says of cells that are not as saved. Raises NotExported unless they are
     allowed.
@@ -252,7 +253,8 @@ def _collect_differences(
             if copy.missing
             else []
         )
-        raise NotExported("\n".join([*proof_run.changed_cells(found), *missing]))
+        take = next(filter(None, map(takes_files.default_take, session.cassettes)), "")
+        raise NotExported("\n".join([*proof_run.changed_cells(found, take), *missing]))
     return tuple(manifest.ProofDifference(each.number, each.why) for each in found.differences)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import sysconfig
@@ -24,6 +25,26 @@ MACHINERY = frozenset(
     }
 )
 """Packages that run the notebook: what they do is none of the cell's doing."""
+
+
+SDKS = frozenset(
+    {
+        "aiohttp",
+        "anthropic",
+        "boto3",
+        "botocore",
+        "cohere",
+        "google",
+        "groq",
+        "httpx",
+        "httpx2",
+        "litellm",
+        "mistralai",
+        "openai",
+        "requests",
+    }
+)
+"""Packages whose clients ask models: to read a reply of theirs, as it comes, changes none of them."""
 
 
 def bag(words: str) -> frozenset[str]:
@@ -76,6 +97,11 @@ def is_registered(module: types.ModuleType) -> bool:
     """
     name, spec = module.__name__, vars(module).get("__spec__")
     return sys.modules.get(name) is module and (spec is not None or name == "__main__")
+
+
+def is_environment(value: Any) -> bool:
+    """Whether this is the process' own environment: `os.environ`, `os.environb`."""
+    return value is os.environ or (value is not None and value is getattr(os, "environb", None))
 
 
 def root_module(value: Any) -> str:

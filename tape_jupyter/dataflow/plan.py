@@ -9,7 +9,7 @@ kernel gets it right, and why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -102,6 +102,17 @@ class _Draft:
             said.append(reason)
 
 
+@dataclass(frozen=True, slots=True)
+class _CallCounts:
+    """Recorded calls by run: all; those that no live answer has taken the place of; of these the
+    ones after the first changed reply.
+    """
+
+    all: Mapping[str, int]
+    open: Mapping[str, int]
+    later: Mapping[str, int]
+
+
 def plan_rerun(
     history: History,
     changed: Iterable[int] | Lines,
@@ -109,6 +120,7 @@ def plan_rerun(
     learned: Mapping[int, str] | Iterable[int] = (),
     calls: Mapping[str, int] | None = None,
     later: Mapping[str, int] | None = None,
+    answered: Collection[str] = (),
     take: str = "",
     live: bool = True,
 ) -> Plan:
@@ -118,8 +130,13 @@ def plan_rerun(
     as it was. `live`: in the kernel that ran them, so that values must be put back; False: what
     depends on it, and no more. `learned`: entries that a proof found to depend on it, with the
     reason where it is a mapping. `calls` counts the recorded calls of each taped run, for
-    `from_tape`; `later` those that a changed run made after its first changed reply.
+    `from_tape`; `later` those that a changed run made after its first changed reply. `answered`:
+    runs whose calls went live since, so that nothing of them is asked anew.
     """
+    open_calls, open_later = (
+        {run: count for run, count in (counts or {}).items() if run not in answered}
+        for counts in (calls, later)
+    )
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
     found, draft.differing = _trace_newest(history, lines)
@@ -137,7 +154,8 @@ def plan_rerun(
         index = draft.todo.pop()
         _restore_inputs(draft, history[index])
         _repeat_changes(draft, history[index])
-    return _build_plan(draft, calls or {}, later or {}, take, lines)
+    counts = _CallCounts(calls or {}, open_calls, open_later)
+    return _build_plan(draft, counts, take, lines)
 
 
 def _trace_newest(history: History, lines: Lines) -> tuple[dict[int, tuple[str, ...]], Differing]:
@@ -218,19 +236,15 @@ def _format_thing(thing: str) -> str:
     return rest if kind == "file" else rest if colon else f"`{thing}`"
 
 
-def _build_plan(
-    draft: _Draft, calls: Mapping[str, int], later: Mapping[str, int], take: str, lines: Lines
-) -> Plan:
-    cells = tuple(
-        _build_cell(draft, draft.history[index], calls, later) for index in sorted(draft.roles)
-    )
+def _build_plan(draft: _Draft, counts: _CallCounts, take: str, lines: Lines) -> Plan:
+    cells = tuple(_build_cell(draft, draft.history[index], counts) for index in sorted(draft.roles))
     planned = [draft.history[cell.entry] for cell in cells]
     return Plan(
         cells=cells,
         total=len({entry.cell or entry.index for entry in draft.history}),
         warnings=tuple(_collect_warnings(planned)),
         hermetic=_explain_hermetic(draft),
-        from_tape=sum(calls.get(entry.run, 0) for entry in planned if entry.run),
+        from_tape=sum(counts.all.get(entry.run, 0) for entry in planned if entry.run),
         maybe_live=sum(cell.asks for cell in cells),
         seconds=sum(entry.seconds for entry in planned),
         take=take,
@@ -238,11 +252,9 @@ def _build_plan(
     )
 
 
-def _build_cell(
-    draft: _Draft, entry: Execution, calls: Mapping[str, int], later: Mapping[str, int]
-) -> PlanCell:
+def _build_cell(draft: _Draft, entry: Execution, counts: _CallCounts) -> PlanCell:
     role = draft.roles[entry.index]
-    live = {"downstream": calls, "changed": later, "restores": {}}[role]
+    live = {"downstream": counts.open, "changed": counts.later, "restores": {}}[role]
     needs = {
         draft.versions.before(thing, entry.index) for thing in draft.versions.needs(entry.index)
     }

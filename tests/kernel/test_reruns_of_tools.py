@@ -9,6 +9,7 @@ import pytest
 
 from tests import adversarial_kernel, adversarial_state, adversarial_tools
 from tests.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
+from tests.provider import Provider
 
 NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
 EVERY = 1 if NIGHTLY else 3
@@ -97,3 +98,67 @@ def test_what_a_tool_did_live_in_one_cell_is_no_answer_to_the_next_cell(tmp_path
     ]
     found, _, said, _ = changed(tmp_path / "live", cells, "b")
     assert "b0" in found["name a"] and "b1" in found["name b"], said
+
+
+SIBLINGS = [
+    "import csv, os, subprocess, sys, typing\nfrom os import environ as variables\nh = open('o.csv', 'w', newline='')\n"
+    "rows = csv.DictWriter(h, ['m'])\ndef f(x: int): 'doc'",
+    R + "mood = ask()",
+    "os.environ['T_A'] = mood\nvariables['T_B'] = mood",
+    "a = os.environb[b'T_A'], variables['T_B']",
+    "b = subprocess.check_output(['sh', '-c', 'echo $T_A'], env={**os.environ}, text=True).strip()",
+    "if mood == 'a': f.__annotations__['x'] = str; f.__doc__ = 'other'",
+    "c = typing.get_type_hints(f)['x'].__name__, f.__doc__",
+    "rows.writerow({'m': mood})",
+    "h.close(); d = open('o.csv').read()",
+    "stdout = sys.stdout; e = mood",
+    "sys.path.insert(0, ''); os.mkdir('pk'); open('pk/__init__.py', 'w').close()\nopen('pk/sub.py', 'w').write(f'V = {mood!r} + \"b\" * {len(mood)}')",
+    "from pk.sub import V\nprint(V)",
+    "print(a, b, c, d, e)",
+    "del h, rows, stdout, variables",
+]
+
+
+def test_environments_by_any_name_annotations_and_what_writes_through_a_file_are_followed():
+    how, why = judged(SIBLINGS, "bb")
+    assert how == "right" and "proved" in why, why
+
+
+def test_a_miss_before_is_no_doubt_and_what_went_live_is_planned_as_answered(tmp_path):
+    with session(tmp_path, "a") as kernel:
+        run(kernel, [R + "mood = ask()", R + "more = ask(mood)"])
+        missed = kernel.execute("%%tape replay\nx = ask('never recorded')", "m")
+        assert missed.ename == "UnmatchedCall"
+        kernel.execute("print(more)", "p")
+        tape = next(tmp_path.glob("nb.tapes/main.tape.yaml")).read_text()
+        first = re.search(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)[1]
+        kernel.execute(f"%tape override {first} --value '\"b\"' --take new", "o")
+        said = kernel.execute("%tape rerun new --on-divergence live", "r").stdout
+        assert "1 may ask anew: 1 of [3]" in said and "went live" in said, said
+        proof = aside(kernel, JOIN, tmp_path / "compared.json")["proof"]
+        assert proof["state"] == "proved", proof
+        assert (
+            "2 calls from the tape, 0 may ask anew" in kernel.execute("%tape plan new", "q").stdout
+        )
+
+
+def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
+    stream = (
+        "with claude.messages.stream(model='m', max_tokens=9, messages=[dict(role='user', content='{}')]) as s:\n"
+        "    {} = s.get_final_text()"
+    )
+    with Provider() as provider, session(tmp_path, "a") as kernel:
+        new = f"anthropic.Anthropic(base_url={provider.url!r}, api_key='k')"
+        make = f"import anthropic\nclaude = {new}\nother = {new}"
+        key = "def put_key(): other.api_key = mood\nput_key()"
+        ask = "c = other.messages.create(model='m', max_tokens=9, messages=[dict(role='user', content='z')])"
+        streams = [R + stream.format("x", "a"), R + stream.format("y", "b"), "print(b)"]
+        run(kernel, [make, *streams, R + "mood = ask()", key, R + ask])
+        tape = next(tmp_path.glob("nb.tapes/main.tape.yaml")).read_text()
+        calls = re.findall(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)
+        kernel.execute(f"%tape override {calls[0]} --text x --take one", "o")
+        kernel.execute(f"%tape override {calls[2]} --value '\"b\"' --take two", "p")
+        one = kernel.execute("%tape plan one", "q").stdout
+        assert one.startswith("Re-run 1 of 8 cells"), one
+        two = kernel.execute("%tape plan two", "r").stdout
+        assert "c = create" in two and "1 may ask anew" in two, two

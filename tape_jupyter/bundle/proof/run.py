@@ -121,8 +121,10 @@ def _judge_outputs(
     return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), said
 
 
-def changed_cells(found: ProofRun) -> list[str]:
-    """Which cells are not as saved, and how, for a person whose session is not exported."""
+def changed_cells(found: ProofRun, take: str = "") -> list[str]:
+    """Which cells are not as saved, and how, for a person whose session is not exported. `take`:
+    the one that replays where none is named.
+    """
     count = f"{len(found.differences)} of {len(found.cells)} cells"
     lines = [
         f"the session does not give again what its saved notebook shows ({count}), nothing was written:"
@@ -131,11 +133,11 @@ def changed_cells(found: ProofRun) -> list[str]:
         lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.said)]
     return [
         *lines,
-        f"Now: {_find_advice(found)}, or export it all the same, marked: tape export NB --allow-differences",
+        f"Now: {_find_advice(found, take)}, or export it all the same, marked: tape export NB --allow-differences",
     ]
 
 
-def _find_advice(found: ProofRun) -> str:
+def _find_advice(found: ProofRun, take: str) -> str:
     """What mends the first of them; what comes after it may only follow from it."""
     match found.differences[0].why:
         case why if why == MISSED:
@@ -148,6 +150,11 @@ def _find_advice(found: ProofRun) -> str:
             return "let the tool return what it does, or do it in a cell of its own, and record that cell again"
         case why if why == NEVER_RUN:
             return "run the whole notebook and save it"
+        case why if why == DIFFERS and take:
+            return (
+                f"let the notebook show take {take}, which replays: tape rerun NB --take {take} --output NEW.ipynb, "
+                "and put NEW.ipynb in its place (or export the recording: tape takes NB default main)"
+            )
         case _:
             return (
                 "run the notebook from its first cell to its last and save it (or: tape record NB)"

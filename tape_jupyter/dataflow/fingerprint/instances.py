@@ -82,6 +82,10 @@ HELD = (
     types.MethodType,
     types.GeneratorType,
 )
+_CARRIERS = bag("csv zipfile tarfile gzip bz2 lzma codecs tempfile contextlib shelve")
+"""Modules whose objects stand around a file, or whatever else a program gave them: what they hold
+is the program's own.
+"""
 _FILES = frozenset(
     {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 )
@@ -191,7 +195,8 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     )
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
-    if attributes(walk, value, kind, depth, foreign=foreign or not users) or beneath:
+    own = users or root_module(kind) in _CARRIERS
+    if attributes(walk, value, kind, depth, foreign=foreign or not own) or beneath:
         return
     name = f"{kind.__module__}.{kind.__qualname__}"
     locked = not foreign and kind is LOCK and value.locked()
@@ -211,6 +216,8 @@ def _describe_plumbing(kind: type) -> str:
         return "comm"  # how a widget speaks to its view, of whatever class a kernel has
     if issubclass(kind, asyncio.AbstractEventLoop):
         return "event loop"  # what waits in it changes at all times
+    if root_module(kind) in MACHINERY and issubclass(kind, io.TextIOBase):
+        return "machinery stream"  # where a cell prints to: the kernel's, and a fresh run's
     if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
         return f"machinery {kind.__qualname__}"
     return ""
@@ -267,9 +274,11 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
 
 
 def visit_referents(walk: Walk, value: Any, depth: int) -> None:
-    """What an object of C holds, by the collector's knowledge of it: iter(d) and d.keys() hold d."""
+    """What an object of C holds, by the collector's knowledge of it: iter(d) and d.keys() hold d,
+    csv.writer(file) holds file.write.
+    """
     for each in gc.get_referents(value):
-        if isinstance(each, HELD):
+        if isinstance(each, (*HELD, types.BuiltinMethodType)):
             walk.visit_value(each, depth, foreign=True)
 
 

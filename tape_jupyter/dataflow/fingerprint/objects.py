@@ -7,6 +7,7 @@ import contextvars
 import functools
 import io
 import logging
+import os
 import pathlib
 import random
 import re
@@ -16,7 +17,13 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users, root_module
+from tape_jupyter.core.user_code import (
+    MACHINERY,
+    is_environment,
+    is_registered,
+    is_users,
+    root_module,
+)
 from tape_jupyter.dataflow.fingerprint import arrays, unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import ATOM_BOXES, PIECE, hash_plain, items_of
 from tape_jupyter.dataflow.fingerprint.instances import (
@@ -296,6 +303,14 @@ def _visit_mapping_view(walk: Walk, value: Any, depth: int) -> None:
     walk.opaque = True
 
 
+def _visit_environment(walk: Walk, value: Any, depth: int) -> None:
+    """What the process' own variables are is state of the process, by whatever name it is asked for."""
+    if is_environment(value):
+        walk.hash_text("environment")
+    else:
+        instance(walk, value, type(value), depth, foreign=False)
+
+
 def _visit_random(walk: Walk, value: random.Random, depth: int) -> None:
     walk.ids.add(identity(value))
     walk.visit_value(value.getstate(), depth, foreign=False)
@@ -354,6 +369,7 @@ _LOOKS: dict[type, Callable[[Walk, Any, int], None]] = {
     types.AsyncGeneratorType: _visit_suspended,
     random.Random: _visit_random,
     contextvars.ContextVar: _visit_context_var,
+    type(os.environ): _visit_environment,
     bytearray: _visit_bytearray,
     memoryview: _visit_memoryview,
     **dict.fromkeys(_MAPPED, _visit_mapping_view),

@@ -8,6 +8,7 @@ not provable    the replay could not be made, or these cells do not even reprodu
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -20,6 +21,8 @@ from tape_jupyter.dataflow.isolated.end_state import End, EndValue, digest_conte
 from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<= at )[0-9a-f]{8,}")
+_REFUSED = re.compile(r"^(UnmatchedCall: [^\n]*).*", re.MULTILINE | re.DOTALL)
+_TAPE_FILE = re.compile(r" \([^()\n]*\.tape\.yaml[^()\n]*\)")
 _MOST, _WIDTH = 3, 60
 State = Literal["proved", "differs", "not provable"]
 
@@ -150,7 +153,10 @@ def _format_first_difference(here: str, there: str) -> str:
 
 
 def _strip_volatile_text(text: str) -> str:
-    """Without what no two processes have in common: addresses, and times that magics tell."""
+    """Without what no two processes have in common: addresses, and times that magics tell. Of a
+    refusal only which call it was: a take is another file, and other calls may be the nearest in it.
+    """
+    text = _REFUSED.sub(lambda found: _TAPE_FILE.sub("", found[1]), text)
     return forgive(_ADDRESS.sub("0x", text), "stream")
 
 
@@ -179,6 +185,8 @@ def _compare_states(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]
     """
     opaque = entry.opaque | ran.opaque
     for name in sorted((entry.changed | ran.changed) - opaque):
+        if ":" in name and name.replace(":", ".") in sys.modules:
+            continue  # a module stands in its package, whoever imported it first
         if last.get(name, entry.index) == entry.index and entry.after.get(
             name, ""
         ) != ran.after.get(name, ""):

@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 
 from tape_jupyter.core.abstract_classes import registered, set_registered
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.core.user_code import is_registered, is_users
+from tape_jupyter.core.user_code import is_environment, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import items_of
 from tape_jupyter.dataflow.fingerprint.instances import LOCK, is_memory
@@ -130,6 +130,27 @@ class Memento:
     def restore(self) -> None:
         for put in self.puts:
             put()
+
+
+def _remember_annotations(function: types.FunctionType) -> Put:
+    """From Python 3.14 on they are made by code when they are asked for: that code is kept."""
+    if sys.version_info >= (3, 14):
+        annotate = function.__annotate__
+
+        def put_code() -> None:
+            if function.__annotate__ is not annotate:
+                function.__annotate__ = annotate
+
+        return put_code
+    held = function.__annotations__
+    items = dict(held)
+
+    def put_items() -> None:
+        function.__annotations__ = held
+        held.clear()
+        held.update(items)
+
+    return put_items
 
 
 def remember_value(value: Any, nodes: int = NODES, size: int = BYTES) -> Memento:
@@ -309,8 +330,11 @@ class _Walk:
             return ()
         code, defaults, kwdefaults = unwrapped.code_of(what), what.__defaults__, what.__kwdefaults__
         keywords = None if kwdefaults is None else dict(kwdefaults)
+        doc, put_annotations = what.__doc__, _remember_annotations(what)
 
         def put_parts() -> None:
+            put_annotations()
+            what.__doc__ = doc
             if unwrapped.code_of(what) is not code:
                 what.__code__ = code
             if what.__defaults__ is not defaults:
@@ -473,6 +497,8 @@ class _Walk:
     def _remember_instance(self, what: Any, module: str) -> Iterable[Any]:
         name = type(what).__name__
         top = module.partition(".")[0]
+        if is_environment(what):  # that is put back as the state of the process
+            return ()
         if name in _PASSING or (
             module == "logging" and name in {"RootLogger", "Manager", "PlaceHolder"}
         ):

@@ -32,7 +32,7 @@ from contextlib import suppress
 from operator import is_
 from typing import Any, NamedTuple
 
-from tape_jupyter.core.user_code import bag
+from tape_jupyter.core.user_code import bag, is_environment
 from tape_jupyter.dataflow.history import Change
 
 
@@ -543,6 +543,7 @@ _SAME: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 ENVIRONMENT = "ambient:environment"
+_ENVIRONS = ("environ", "environb")
 PANDAS = "ambient:pandas"
 _SHOWING = re.compile(r"(display|styler)\.\w+")
 _OPTION = re.compile(r"(display|styler|mode|compute|io|plotting|future|string)\.\w+")
@@ -604,13 +605,15 @@ def _read_string(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+def names_environment(words: Iterable[str], value_of: Callable[[str], Any]) -> bool:
+    """Whether one of these words stands for the environment: `os.environ`, or a name for it."""
+    return any(word in _ENVIRONS or is_environment(value_of(word)) for word in words)
+
+
 def _is_environment(node: ast.AST, value_of: Callable[[str], Any]) -> bool:
     if isinstance(node, ast.Attribute):
-        return (
-            node.attr in ("environ", "environb")
-            or _find_module_attribute(node, value_of) is os.environ
-        )
-    return isinstance(node, ast.Name) and value_of(node.id) is os.environ
+        return node.attr in _ENVIRONS or is_environment(_find_module_attribute(node, value_of))
+    return isinstance(node, ast.Name) and is_environment(value_of(node.id))
 
 
 def _is_environment_function(node: ast.AST, value_of: Callable[[str], Any]) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.core.user_code import SDKS, root_module
 from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of
 from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
@@ -398,7 +399,23 @@ def _add_possible_changes(seen: Seen, draft: Draft) -> None:
                 if (p := prints.get(r)) and p.ids and _is_data(seen.variables.value(r))
             }
     hit |= {n for n in draft.reach if (p := prints.get(n)) and p.opaque and not p.vast}
-    draft.weak |= hit | seen.variables.sharing(hit)
+    draft.weak |= hit
+    for name in hit:
+        shared = seen.variables.sharing([name])
+        draft.weak |= {n for n in shared if not _is_another_reply(seen, name, n)}
+
+
+def _is_another_reply(seen: Seen, name: str, other: str) -> bool:
+    """Whether `name` holds a reply, or a client, and `other` one that shows no change: two replies
+    have their client in common, which is as it was when they were read.
+    """
+    one, two = seen.variables.value(name), seen.variables.value(other)
+    if one is two or not {root_module(type(one)), root_module(type(two))} <= SDKS:
+        return False
+    was, now = seen.before.get(other), seen.variables.prints.get(other)
+    return now is not None and (
+        now.opaque or other not in seen.before or (was is not None and was.digest == now.digest)
+    )
 
 
 def _find_changed_object(touch: Touch, value: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 import types
 from typing import Any
 
@@ -17,6 +18,7 @@ from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing.ambient import (
     ENVIRONMENT,
     PANDAS,
+    names_environment,
     options_read,
     options_set,
     variables_of,
@@ -169,7 +171,8 @@ class Surroundings:
     def _add_files(self, draft: Draft) -> None:
         touched = self.seen.touched
         drafts_by = self._may_act(draft)
-        for path in touched.read:
+        searched = self._find_searched_folders(draft)
+        for path in touched.read - searched:
             if self._may_touch_file(draft, path):
                 draft.reads.add(f"file:{path}")
         for path in touched.written:
@@ -195,6 +198,15 @@ class Surroundings:
         if looks and drafts_by and not self._is_printing_statement(draft):
             draft.reads.add("file:*")
         self._add_processes(draft)
+
+    def _find_searched_folders(self, draft: Draft) -> set[str]:
+        """Where an import that found its modules looked for them: what it found are files, which it
+        opened.
+        """
+        imports = isinstance(draft.statement.node, ast.Import | ast.ImportFrom)
+        if not imports or not self._is_finished(draft):
+            return set()
+        return {os.path.abspath(each) for each in sys.path}  # noqa: PTH100 - "" is the current one
 
     def _is_lookup_by_tables(self, words: set[str]) -> bool:
         """Whether only a library of tables asked whether files are there: those that it then
@@ -408,9 +420,14 @@ class Surroundings:
         found = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
         node = draft.statement.node
         defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if defines or self._may_act(draft) or "environ" not in draft.statement.code.words:
+        value_of = self.seen.variables.value
+        if (
+            defines
+            or self._may_act(draft)
+            or not names_environment(draft.statement.code.words, value_of)
+        ):
             return found
-        told = variables_of(node, self.seen.variables.value)
+        told = variables_of(node, value_of)
         return found | ({ENVIRONMENT} if told is None else told[0])
 
     def _find_impure_packages(self) -> set[str]:

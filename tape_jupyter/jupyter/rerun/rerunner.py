@@ -290,6 +290,7 @@ class Rerunner:
             learned=self.learned - found,
             calls=_count_calls(take),
             later=_count_later_calls(take),
+            answered=_find_answered_runs(take),
             take=name,
         )
         return excluded_cells.planned(_add_costs(made, take, history), take, history)
@@ -835,6 +836,21 @@ def _count_later_calls(take: Cassette) -> Mapping[str, int]:
         elif (entry.run, entry.id) in overridden:
             counts[entry.run] = 0
     return counts
+
+
+def _find_answered_runs(take: Cassette) -> frozenset[str]:
+    """The recorded runs whose cells went live on this take, to their end, after its last override
+    by a person.
+    """
+    edits = [str(edit.head().get("at", "")) for edit in take.newest_overrides() if not edit.by]
+    since = max(edits, default="")
+    return frozenset(
+        str(run["parent"])
+        for run in take.runs
+        if run.get("parent")
+        and str(run.get("at", "")) > since
+        and take.ended.get(str(run["run"]), {}).get("outcome") == "ok"
+    )
 
 
 def _build_no_proof(machine: Rerun) -> RerunProof:

@@ -111,3 +111,11 @@ def test_a_tool_that_writes_elsewhere_is_not_exported_as_proven(tmp_path, monkey
     assert run.UNHELD in str(caught.value) and "note.txt" in str(caught.value)
     done = export_bundle(path, options=Options(ask_index=False, allow_differences=True))
     assert [each.why for each in done.manifest.differences] == [run.UNHELD]
+
+
+def test_where_a_take_replays_nobody_is_told_to_record_anew():
+    """That would leave the take behind, with what a person changed in it."""
+    found = run.ProofRun((run.CellProof(1, "a", run.DIFFERS, ("-1", "+2")),), ())
+    told = "\n".join(run.changed_cells(found, "fix"))
+    assert "tape rerun NB --take fix --output NEW.ipynb" in told
+    assert "tape record" not in told

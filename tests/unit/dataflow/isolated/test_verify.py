@@ -118,3 +118,22 @@ def test_a_live_file_is_compared_too():
     replayed = Replayed((ran(0, x=1), ran(1, y=2)), end=End(ended(x="1", y="2").names, {"/f": "b"}))
     told = verify_rerun(made, {}, replayed, live=End(ended(x="1", y="2").names, {"/f": "a"}))
     assert told.state == "differs" and "/f holds something else" in told.text
+
+
+def test_a_variable_that_is_called_as_a_module_is_compared():
+    made = History([entry(0, strong=["json"], json=1)])
+    told = verify_rerun(made, {}, Replayed((ran(0, json=2),)))
+    assert told.text == "[1] also depends on this: `json` holds something else"
+
+
+def test_a_refusal_is_the_same_whatever_file_it_names_and_another_call_is_another():
+    refused = (
+        "UnmatchedCall: tool ask is not on the tape ({}.tape.yaml). Nothing was sent.\nNearest {}"
+    )
+    state = History([entry(0, strong=["x"], x=1)])
+
+    def judged(text):
+        return verify_rerun(state, {0: refused.format("main", 1)}, Replayed((ran(0, text, x=1),)))
+
+    assert judged(refused.format("main.new", 2)).state == "proved"
+    assert judged(refused.format("main", 1).replace("ask", "tell")).state == "differs"
