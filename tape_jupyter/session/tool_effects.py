@@ -99,7 +99,7 @@ class ObservedBody:
         self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._collect_outer_snapshots())
-            self._settings = ToolSettings(self._cell.folder)
+            self._settings = ToolSettings(self._cell.folder, self._snapshot.words)
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._is_running_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
