@@ -11,6 +11,7 @@ import atexit
 import calendar
 import collections
 import contextlib
+import copy
 import copyreg
 import csv
 import ctypes
@@ -21,6 +22,7 @@ import gc
 import hashlib
 import importlib
 import io
+import itertools
 import json
 import logging
 import mimetypes
@@ -191,6 +193,41 @@ def how_far_a_file_was_read() -> Case:
     return lambda: lines.readline(), lambda: lines.tell(), lambda: lines.seek(0)
 
 
+def how_many_rows_were_read() -> Case:
+    held: dict[str, Any] = {}
+
+    def back():
+        held["rows"] = csv.DictReader(io.StringIO("name,age\nada,36\nbob,41\ncy,7\n"))
+
+    back()
+    return (
+        lambda: next(held["rows"]),
+        lambda: (held["rows"].line_num, held["rows"].fieldnames),
+        back,
+    )
+
+
+def what_is_changed_in_a_module_that_is_imported_in_the_body() -> Case:
+    Path("stall_two.py").write_text(
+        "from types import SimpleNamespace\nseen = {}\nsettings = SimpleNamespace(tax=0)\n"
+        "def price(item):\n    seen[item] = settings.tax\n    return len(item)\n"
+    )
+    sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()
+
+    def tool():
+        import stall_two
+
+        stall_two.settings.tax += 7
+        return stall_two.price("tea")
+
+    def look():
+        stall = sys.modules.get("stall_two")
+        return stall and (stall.seen, stall.settings.tax)
+
+    return tool, look, lambda: sys.modules.pop("stall_two", None)
+
+
 def memory_that_is_mapped() -> Case:
     memory = mmap.mmap(-1, 16)
     return (
@@ -227,6 +264,8 @@ AGAIN = [
     the_name_and_the_attributes_of_parts_of_the_program,
     when_a_file_was_written_and_who_may_open_a_folder,
     how_far_a_file_was_read,
+    how_many_rows_were_read,
+    what_is_changed_in_a_module_that_is_imported_in_the_body,
     memory_that_is_mapped,
     how_a_table_is_labelled_and_an_array_typed,
     the_stack_of_threads,
@@ -629,6 +668,16 @@ def a_digest_that_goes_on() -> Case:
     return lambda: held["digest"].update(b"a"), lambda: held["digest"].hexdigest(), back
 
 
+def one_of_several_readers() -> Case:
+    held: dict[str, Any] = {}
+
+    def back():
+        held["reader"], held["other"] = itertools.tee("abc")
+
+    back()
+    return lambda: next(held["reader"]), lambda: "".join(copy.copy(held["reader"])), back
+
+
 def an_element_of_xml() -> Case:
     shop = ElementTree.Element("shop")
     return (
@@ -671,6 +720,7 @@ NAMED = {
     a_librarys_function_by_its_text: "json.dumps, which is a library's",
     a_digest_that_goes_on: "digest",
     an_element_of_xml: "shop",
+    **({one_of_several_readers: "reader"} if sys.version_info < (3, 14) else {}),
     a_file_elsewhere_that_is_removed: "it removed",
     a_module_that_registers_what_it_has: "it imported stand_one",
     a_lock_that_is_left_held: "it acquired or released lock",

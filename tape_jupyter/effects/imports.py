@@ -1,22 +1,26 @@
 """What a file of the user's does to others when it is imported: read from its text, nothing is run.
 
-A recording imports nothing, so that a module which a body imported for the first time is not there
-in replay. Nearly all modules only define things, and lack nothing then: whoever needs one imports
-it. This finds those that do more: they call something for what it does, decorate with what another
-file of the user's gives, set what stands in another module, or derive classes that are told so.
+A body that runs not in replay imports nothing, either. Nearly all modules only define things: where
+the body's own code names one, a replay imports it, so that what the body did to it can be done
+again. Others do more: they call something for what it does, decorate with what another file of the
+user's gives, set what stands in another module, or derive classes that are told so. Those are named.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from tape_jupyter.core.libraries import is_library_class
 from tape_jupyter.core.user_code import is_users
+from tape_jupyter.effects.kinds import functions_of, own_code
+from tape_jupyter.effects.scope import Scope, code_names
 
 _SHOWN = frozenset({"print", "display"})
 """Calls of which everything is done again by others."""
@@ -24,20 +28,64 @@ _SHOWN = frozenset({"print", "display"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def find_acting_modules(known: int) -> Iterator[str]:
-    """The names of the user's modules that came to the first `known` ones, and that do something to
-    others when they are imported.
+def is_importable(module: ModuleType) -> bool:
+    """Whether a replay may import it: it only defines things, and shows nothing."""
+    tree = _read_tree(module)
+    return tree is not None and not (
+        acts_on_others(module)
+        or any(_find_root(each.value) in _SHOWN for each in _iterate_calls(tree))
+    )
+
+
+def import_again(names: Iterable[str], scope: Scope) -> Iterator[str]:
+    """Import what a recorded body imported, as far as its own code names it: a recording decides not
+    which code runs. Gives what was not done, in words.
     """
-    for name in [*islice(reversed(list(sys.modules)), max(0, len(sys.modules) - known))]:
-        module = sys.modules.get(name)
-        if isinstance(module, ModuleType) and is_users(name) and _acts_on_others(module):
-            yield name
+    missing = [name for name in names if name not in sys.modules]
+    named = _find_named_imports(scope) if missing else set()
+    for name in sorted(missing, key=lambda name: name not in named):
+        try:
+            if name in named:
+                importlib.import_module(name)
+            elif name not in sys.modules:
+                yield f"it imported {name}, which its code does not name"
+        except Exception as why:  # of the module's own code
+            yield f"it imported {name}: {type(why).__name__}: {why}"
 
 
-def _acts_on_others(module: ModuleType) -> bool:
+def _find_named_imports(scope: Scope) -> set[str]:
+    """Modules that code imports which the body may run: its own, functions and classes that this
+    names, and those of its arguments.
+    """
+    found: set[str] = set()
+    waiting: list[Any] = [scope.function, *scope.arguments.values()]
+    waiting += [type(each) for each in scope.arguments.values()]
+    seen: set[int] = set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, type) and not is_library_class(value):
+            waiting += [inner for each in vars(value).values() for inner in functions_of(each)]
+        for function in functions_of(value):
+            named = code_names(own_code(function).__code__)
+            found |= named.imports
+            waiting += [function.__globals__.get(name) for name in named.variables]
+    return found
+
+
+def _read_tree(module: ModuleType) -> ast.Module | None:
     try:
-        tree = ast.parse(Path(str(module.__file__)).read_bytes())
+        return ast.parse(Path(str(module.__file__)).read_bytes())
     except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def acts_on_others(module: ModuleType) -> bool:
+    """Whether it does something to others when it is imported, or cannot be read."""
+    tree = _read_tree(module)
+    if tree is None:
         return True
     imported = _find_imported_names(tree, module)
     return any(
@@ -52,6 +100,10 @@ def _iterate_statements(node: ast.AST) -> Iterator[ast.stmt]:
             yield child
         if not isinstance(child, _DEFINITIONS) and not _is_main_guard(child):
             yield from _iterate_statements(child)
+
+
+def _iterate_calls(tree: ast.Module) -> Iterator[ast.Expr]:
+    return (each for each in _iterate_statements(tree) if isinstance(each, ast.Expr))
 
 
 def _is_main_guard(node: ast.AST) -> bool:

@@ -221,13 +221,10 @@ CLASS_PARTS = (
 
 
 class EnumMember(Attributes):
-    """A member of an Enum of the user's: what it has beside its name and its value."""
+    """A member of an Enum of the user's: what it has beside what Python gives it (`_value_`)."""
 
     def look(self, value: Any) -> dict[str, Any]:
-        return {n: v for n, v in vars(value).items() if n not in _OF_MEMBERS}
-
-
-_OF_MEMBERS = frozenset({"_value_", "_name_", "_sort_order_", "__objclass__", "_hashable_values_"})
+        return {n: v for n, v in vars(value).items() if not (n[0] == n[-1] == "_")}
 
 
 class WrapperKind(Attributes):
@@ -717,6 +714,32 @@ def _digest_element(value: Any) -> Any:
     return hash(sys.modules["xml.etree.ElementTree"].tostring(value))
 
 
+def _read_line_number(reader: Any) -> int:
+    """How many lines a reader of csv has read. Raises CannotFreeze where others would read them in
+    replay, too: code of the program's.
+    """
+    plain = (OPEN_FILE, *iterators.TYPES)
+    if not any(isinstance(each, plain) for each in gc.get_referents(reader)):
+        raise CannotFreeze(None, reader, "to read it on is to run code of the program's")
+    return int(reader.line_num)
+
+
+def _read_rows_on(reader: Any, lines: int) -> None:
+    while reader.line_num < lines and next(reader, None) is not None:
+        pass
+    if reader.line_num != lines:
+        raise CassetteError("it does not come to stand where the recorded one stood")
+
+
+def _look_at_tee(value: Any) -> Any:
+    """How far one of several readers of an iterator is; None from Python 3.14 on, which tells not."""
+    try:
+        _make, _given, (block, index) = value.__reduce__()
+    except (TypeError, ValueError):
+        return None
+    return id(block), index
+
+
 def _look_at_mock(value: Any) -> Any:
     held = vars(value)
     return held.get("_mock_call_count"), len(held.get("_mock_children", ()))
@@ -820,7 +843,8 @@ _WHOLE_BY_NAME: dict[
     ("xml", "Element"): _build_named_kind(_digest_element),
     **dict.fromkeys([("_hashlib", "HASH"), ("_blake2", "blake2b"), ("_blake2", "blake2s")], _HASH),
     ("_queue", "SimpleQueue"): _build_named_kind(lambda value: value.qsize()),
-    ("_csv", "reader"): _build_named_kind(lambda value: value.line_num),
+    ("_csv", "reader"): WholeKind(lambda value: value.line_num, _read_rows_on, _read_line_number),
+    ("itertools", "_tee"): _build_named_kind(_look_at_tee),
     ("_struct", "unpack_iterator"): _build_named_kind(lambda value: value.__length_hint__()),
     ("threading", "Barrier"): _build_named_kind(lambda value: (value.broken, value.n_waiting)),
     ("concurrent", "Executor"): _build_named_kind(lambda value: getattr(value, "_shutdown", None)),

@@ -29,15 +29,15 @@ _SETTER = re.compile(
 _ELSEWHERE = frozenset([
     ("os", "environ"), ("os", "environb"), ("sys", "modules"), ("sys", "path"), ("sys", "meta_path"),
     ("sys", "path_hooks"), ("sys", "path_importer_cache"), ("warnings", "filters"),
-    ("warnings", "_filters_version"), ("copyreg", "dispatch_table"), ("random", "_inst"),
+    ("copyreg", "dispatch_table"), ("random", "_inst"),
     ("logging", "_levelToName"), ("logging", "_nameToLevel"), ("logging", "_loggerClass"),
     ("logging", "_handlers"), ("logging", "_handlerList"), ("logging", "root"),
     ("calendar", "c"), ("pandas", "options"), ("pandas._config.config", "_global_config"), ("matplotlib", "rcParams"),
-    ("asyncio.events", "_event_loop_policy"), ("multiprocessing.context", "DefaultContext"),
+    ("asyncio.events", "_event_loop_policy"), ("multiprocessing.context", "_default_context"),
 ])  # fmt: skip
 """What is looked at, or left out, by others (tool_settings.py): (module, name)."""
 
-_CACHE = re.compile(r"cache|^__|_lock$")
+_CACHE = re.compile(r"cache|^__|_lock$|^_filters_version$|^_REPL_DISPLAYHOOK$")
 """Names of what a library keeps for itself."""
 
 _STREAMS = frozenset({"_io", "io", "ipykernel", "IPython", "colorama", "zmq", "traitlets"})
@@ -80,6 +80,7 @@ class LibraryState:
         """How it is now, by what is said where it is otherwise afterwards."""
         found: dict[str, Any] = {}
         functions = list(self._setters)
+        elsewhere = _find_elsewhere()
         for owner, library in self._list_libraries():
             held = vars(library)
             if isinstance(library, type):
@@ -93,10 +94,10 @@ class LibraryState:
                     found |= self._look_at_attributes(f"{owner}.{part}", vars(value))
                 elif _is_function(value):
                     functions += [value] if _SETTER.match(part) else []
-                elif (owner, part) not in _ELSEWHERE:
+                elif id(value) not in elsewhere:
                     found |= self._look_at_part(f"{owner}.{part}", value)
         for function in functions:
-            found |= _look_at_keeper(function)
+            found |= _look_at_keeper(function, elsewhere)
         return {f"it set {name}, which is a library's": look for name, look in found.items()}
 
     def _list_libraries(self) -> Iterator[tuple[str, ModuleType | type]]:
@@ -133,7 +134,16 @@ def _is_function(value: Any) -> bool:
     return isinstance(value, FunctionType | BuiltinFunctionType | MethodType)
 
 
-def _look_at_keeper(function: Any) -> dict[str, Any]:
+def _find_elsewhere() -> set[int]:
+    """Of those objects that are imported, under whatever name: the `id`."""
+    return {
+        id(vars(sys.modules[module]).get(name))
+        for module, name in _ELSEWHERE
+        if module in sys.modules
+    } - {id(None)}
+
+
+def _look_at_keeper(function: Any, elsewhere: AbstractSet[int]) -> dict[str, Any]:
     """What a function that sets something may set: all that its module keeps, or its object. What C
     keeps is seen only where that is a table of Python's.
     """
@@ -159,7 +169,7 @@ def _look_at_keeper(function: Any) -> dict[str, Any]:
     return {
         f"{owner_name}.{name}": take_look(each, _DEEPEST)
         for name, each in kept.items()
-        if not _CACHE.search(name) and (owner_name, name) not in _ELSEWHERE
+        if not _CACHE.search(name) and id(each) not in elsewhere
     }
 
 

@@ -137,14 +137,14 @@ class Snapshot:
                 self._waiting.append(
                     (self._names.cells_of(scope.function), None, ("root", "closure"))
                 )
-        self._visit_waiting()
+        self.visit_waiting()
         for node in self._wholes:
             self._set_first_look(node)
         self._aside = self._look_at_asides()
 
     # ------------------------------------------------------------ before
 
-    def _visit_waiting(self) -> None:
+    def visit_waiting(self) -> None:
         """Look at what waits, and at all that is inside of it."""
         nodes, waiting = self._nodes, self._waiting
         while waiting:
@@ -286,10 +286,25 @@ class Snapshot:
         self._libraries.attributes |= code_names(code).attributes
         self._libraries.words |= code_names(code).words
         self._libraries.import_modules(code_names(code).imports)
+        for name in code_names(code).imports:
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType) and _is_users_module(module):
+                self.reach_module(module)
         variables, named = self._names.variables_of(code, namespace)
         if code_names(code).whole:
             self._whole.add(id(variables))
             self._written |= named
+        self._reach_variables(variables, namespace, named)
+
+    def reach_module(self, module: ModuleType) -> None:
+        """What a module of the user's keeps is within reach from now on."""
+        variables, named = self._names.all_of(vars(module))
+        self._whole.add(id(variables))
+        self._reach_variables(variables, vars(module), named)
+
+    def _reach_variables(
+        self, variables: ReachedVariables, namespace: dict[str, Any], named: set[str]
+    ) -> None:
         node = self._nodes.get(id(variables))
         if node is None:
             node = ReachedObject(
@@ -420,7 +435,7 @@ class Snapshot:
                 self._waiting += [
                     (inner, node, step) for step, inner in self._list_inside(node, node.kind)
                 ]
-        self._visit_waiting()
+        self.visit_waiting()
 
 
 class _Aside(NamedTuple):
@@ -755,6 +770,12 @@ class Bodies:
             snapshot = Snapshot(scope, self._names, self._list_beside(around))
             self._running.append(snapshot)
             return snapshot
+
+    def reach_module(self, snapshot: Snapshot, module: ModuleType) -> None:
+        """The body of this snapshot imported a module of the user's, which has just run."""
+        with _LOCK:
+            snapshot.reach_module(module)
+            snapshot.visit_waiting()
 
     def end(self, snapshot: Snapshot, around: Sequence[Snapshot] = ()) -> Changes:
         """It has ended: what it changed."""

@@ -103,6 +103,8 @@ def code_names(code: CodeType) -> CodeNames:
     texts = {each for each in code.co_consts if isinstance(each, str) and each.isidentifier()}
     if not words.isdisjoint(_BY_TEXT):
         words |= texts
+        if not words.isdisjoint(("import_module", "__import__")):
+            imports |= {each for each in code.co_consts if isinstance(each, str)}
         attributes |= set() if words.isdisjoint(_SET_BY_TEXT) else texts
     writes = not _WRITERS.isdisjoint(code.co_names)
     whole = not _WHOLE_BY.isdisjoint(code.co_names)
@@ -303,6 +305,13 @@ class NamesInUse:
             names |= found.users()
         found.names |= names
         return found, names
+
+    def all_of(self, namespace: dict[str, Any]) -> tuple[ReachedVariables, set[str]]:
+        """A namespace of which code may reach any variable, and the names in it."""
+        found = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
+        found.whole = True
+        found.names |= found.users()
+        return found, set(found.names)
 
     def cells_of(self, function: FunctionType) -> ClosureCells:
         """The variables of a function's closure."""

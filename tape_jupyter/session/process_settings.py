@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 from tape_jupyter.core.user_code import bag, is_users
 from tape_jupyter.dataflow.tracing.ambient import signal_handlers, umask
-from tape_jupyter.effects.imports import find_acting_modules
 from tape_jupyter.effects.scope import is_kept_out
 from tape_jupyter.encoding.values.walker import need
 from tape_jupyter.errors import CassetteError
@@ -70,11 +69,6 @@ class ProcessSettings:
                 told[name] = now
             elif not (imported and name in _SET_BY_IMPORTS):
                 lost.append(f"it changed {setting.said}")
-        if imported:
-            lost += [
-                f"it imported {name}, which does more than define things"
-                for name in find_acting_modules(self._modules)
-            ]
         return told, [*lost, *_describe_kept_out_variables(self._environment)]
 
 

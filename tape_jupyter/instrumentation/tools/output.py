@@ -25,6 +25,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -79,10 +80,12 @@ def _shown_next(event: dict[str, Any], *, muted: bool = False) -> Iterator[None]
 
     `muted`: what is shown by the way is part of it.
     """
-    if BODY.get() is None or _inside.now:
+    body = BODY.get()
+    if body is None or _inside.now:
         with _mute_recording() if muted else nullcontext():
             yield
         return
+    body.wait_to_show()  # before: who waits for what is shown here counts as at rest
     held = _showing.acquire(timeout=_LONGEST)
     try:
         _record_event(event)
@@ -230,7 +233,10 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
     def callHandlers(logger: logging.Logger, record: logging.LogRecord) -> Any:  # noqa: N802
         if BODY.get() is None or not logger.hasHandlers():
             return original(logger, record)
-        event = {"log": log_of(record) | {"handlers": handlers_of(logger)}}
+        reached = list(_iterate_handlers(logger))
+        files = [Path(file).name for each in reached if (file := getattr(each, "baseFilename", ""))]
+        told = {"handlers": len(reached)} | ({"files": files} if files else {})
+        event = {"log": log_of(record) | told}
         with _shown_next(event, muted=True):
             return original(logger, record)
 
@@ -239,12 +245,14 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def handlers_of(logger: logging.Logger) -> int:
     """How many handlers a record of this logger reaches."""
-    count = 0
+    return sum(1 for _ in _iterate_handlers(logger))
+
+
+def _iterate_handlers(logger: logging.Logger) -> Iterator[logging.Handler]:
     each: logging.Logger | None = logger
     while each is not None:
-        count += len(each.handlers)
+        yield from each.handlers
         each = each.parent if each.propagate else None
-    return count
 
 
 _RECORD = (
