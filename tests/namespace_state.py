@@ -277,7 +277,7 @@ class _Walk:
                 continue
             if isinstance(each, (staticmethod, classmethod)):
                 each = each.__func__
-            if not name.startswith(("_abc_", "model_", "_pydantic", "_sa_")):
+            if not name.startswith(("_abc_", "model_", "_pydantic", "_sa_", "_value2member_map_")):
                 self.visit(f"{place}.{name}", each)
 
     def _callable(self, place: str, value: Any) -> bool:

@@ -11,14 +11,24 @@ import atexit
 import calendar
 import collections
 import contextlib
+import copy
 import copyreg
+import csv
 import ctypes
 import decimal
+import encodings.aliases
 import enum
 import gc
+import hashlib
+import importlib
+import io
+import itertools
 import json
 import logging
+import mimetypes
+import mmap
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -27,9 +37,12 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy
+import pandas
 import pytest
 
 import tape_jupyter as tape
@@ -40,6 +53,7 @@ Case = tuple[Callable[[], Any], Callable[[], Any], Callable[[], Any]]
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 # ---- done again
@@ -136,7 +150,125 @@ def the_first_day_of_a_week() -> Case:
     )
 
 
+def the_name_and_the_attributes_of_parts_of_the_program() -> Case:
+    class Room(enum.Enum):
+        HALL = "hall"
+
+    def show():
+        """Do nothing."""
+
+    name = show.__qualname__
+
+    def tool():
+        setattr(show, "__qualname__", "Page.show")  # noqa: B010 - by its text
+        Room.HALL.guests = 3
+
+    def back():
+        show.__qualname__ = name
+        vars(Room.HALL).pop("guests", None)
+
+    return tool, lambda: (show.__qualname__, vars(Room.HALL).get("guests")), back
+
+
+def when_a_file_was_written_and_who_may_open_a_folder() -> Case:
+    file, folder = Path("a.txt"), Path("folder")
+
+    def back():
+        file.write_text("a")
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+        os.utime(file, (1e9, 1e9))
+
+    back()
+
+    def tool():
+        os.utime(file, (2e9, 2e9))
+        folder.chmod(0o700)
+
+    return tool, lambda: (file.stat().st_mtime, folder.stat().st_mode), back
+
+
+def how_far_a_file_was_read() -> Case:
+    lines = io.TextIOWrapper(io.BytesIO(b"one\ntwo\nthree\n"))
+    return lambda: lines.readline(), lambda: lines.tell(), lambda: lines.seek(0)
+
+
+def how_many_rows_were_read() -> Case:
+    held: dict[str, Any] = {}
+
+    def back():
+        held["rows"] = csv.DictReader(io.StringIO("name,age\nada,36\nbob,41\ncy,7\n"))
+
+    back()
+    return (
+        lambda: next(held["rows"]),
+        lambda: (held["rows"].line_num, held["rows"].fieldnames),
+        back,
+    )
+
+
+def what_is_changed_in_a_module_that_is_imported_in_the_body() -> Case:
+    Path("stall_two.py").write_text(
+        "from types import SimpleNamespace\nseen = {}\nsettings = SimpleNamespace(tax=0)\n"
+        "def price(item):\n    seen[item] = settings.tax\n    return len(item)\n"
+    )
+    sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()
+
+    def tool():
+        import stall_two
+
+        stall_two.settings.tax += 7
+        return stall_two.price("tea")
+
+    def look():
+        stall = sys.modules.get("stall_two")
+        return stall and (stall.seen, stall.settings.tax)
+
+    return tool, look, lambda: sys.modules.pop("stall_two", None)
+
+
+def memory_that_is_mapped() -> Case:
+    memory = mmap.mmap(-1, 16)
+    return (
+        lambda: memory.__setitem__(slice(0, 2), b"ab"),
+        lambda: memory[:4],
+        lambda: memory.__setitem__(slice(0, 2), bytes(2)),
+    )
+
+
+def how_a_table_is_labelled_and_an_array_typed() -> Case:
+    table, numbers = pandas.DataFrame({"a": [1]}), numpy.zeros(2, dtype="i4")
+
+    def tool():
+        table.columns.name = "column"
+        numbers.dtype = "f4"
+
+    def back():
+        table.columns.name = None
+        numbers.dtype = "i4"
+
+    return tool, lambda: (table.columns.name, numbers.dtype.str), back
+
+
+def the_stack_of_threads() -> Case:
+    def look():
+        size = threading.stack_size()
+        threading.stack_size(size)
+        return size
+
+    return lambda: threading.stack_size(1 << 20) and None, look, lambda: threading.stack_size(0)
+
+
 AGAIN = [
+    the_name_and_the_attributes_of_parts_of_the_program,
+    when_a_file_was_written_and_who_may_open_a_folder,
+    how_far_a_file_was_read,
+    how_many_rows_were_read,
+    what_is_changed_in_a_module_that_is_imported_in_the_body,
+    memory_that_is_mapped,
+    how_a_table_is_labelled_and_an_array_typed,
+    the_stack_of_threads,
     what_a_member_of_an_enum_holds,
     the_first_day_of_a_week,
     the_name_of_a_level,
@@ -448,7 +580,149 @@ def what_profiles_threads() -> Case:
     )
 
 
+def what_parameters_are_said_to_be() -> Case:
+    def price(amount):
+        return amount
+
+    return (
+        lambda: price.__annotations__.update(amount=int),
+        lambda: dict(price.__annotations__),
+        lambda: price.__annotations__.clear(),
+    )
+
+
+def an_accessor_of_tables() -> Case:
+    def tool():
+        @pandas.api.extensions.register_dataframe_accessor("shop")
+        class Shop:
+            def __init__(self, table):
+                self.table = table
+
+    def back():
+        if "shop" in vars(pandas.DataFrame):
+            del pandas.DataFrame.shop
+        pandas.DataFrame._accessors.discard("shop")
+
+    return tool, lambda: hasattr(pandas.DataFrame, "shop"), back
+
+
+def a_type_of_files() -> Case:
+    mimetypes.init()
+
+    def tool():
+        from mimetypes import add_type
+
+        add_type("text/x-shop", ".shop")
+
+    def back():
+        mimetypes._db.types_map[True].pop(".shop", None)
+        mimetypes._db.types_map_inv[True].pop("text/x-shop", None)
+
+    return tool, lambda: mimetypes.guess_type("a.shop")[0], back
+
+
+def a_dialect() -> Case:
+    return (
+        lambda: csv.register_dialect("shop", delimiter="|"),
+        lambda: "shop" in csv.list_dialects(),
+        lambda: "shop" in csv.list_dialects() and csv.unregister_dialect("shop"),
+    )
+
+
+def a_format_of_archives() -> Case:
+    def look():
+        return any(name == "shop" for name, _ in shutil.get_archive_formats())
+
+    return (
+        lambda: shutil.register_archive_format("shop", lambda *_: ""),
+        look,
+        lambda: look() and shutil.unregister_archive_format("shop"),
+    )
+
+
+def a_table_of_a_library() -> Case:
+    aliases = encodings.aliases.aliases
+    return (
+        lambda: encodings.aliases.aliases.__setitem__("shop", "utf_8"),
+        lambda: aliases.get("shop"),
+        lambda: aliases.pop("shop", None),
+    )
+
+
+def a_librarys_function_by_its_text() -> Case:
+    dumps = json.dumps
+    return (
+        lambda: setattr(json, "dumps", len),
+        lambda: json.dumps is dumps,
+        lambda: setattr(json, "dumps", dumps),
+    )
+
+
+def a_digest_that_goes_on() -> Case:
+    held: dict[str, Any] = {}
+
+    def back():
+        held["digest"] = hashlib.sha256()
+
+    back()
+    return lambda: held["digest"].update(b"a"), lambda: held["digest"].hexdigest(), back
+
+
+def one_of_several_readers() -> Case:
+    held: dict[str, Any] = {}
+
+    def back():
+        held["reader"], held["other"] = itertools.tee("abc")
+
+    back()
+    return lambda: next(held["reader"]), lambda: "".join(copy.copy(held["reader"])), back
+
+
+def an_element_of_xml() -> Case:
+    shop = ElementTree.Element("shop")
+    return (
+        lambda: shop.set("open", "yes"),
+        lambda: shop.get("open"),
+        lambda: shop.attrib.clear(),
+    )
+
+
+def a_file_elsewhere_that_is_removed() -> Case:
+    file = Path(tempfile.mkdtemp()) / "a.txt"
+    file.write_text("a")
+    return lambda: file.unlink(), file.exists, lambda: file.write_text("a")
+
+
+def a_module_that_registers_what_it_has() -> Case:
+    Path("stand.py").write_text("COMMANDS = {}\n")
+    Path("stand_one.py").write_text("import stand\nstand.COMMANDS['one'] = 1\n")
+    sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()
+    stand = importlib.import_module("stand")
+
+    def tool():
+        importlib.import_module("stand_one")
+
+    def back():
+        sys.modules.pop("stand_one", None)
+        stand.COMMANDS.clear()
+
+    return tool, lambda: sorted(stand.COMMANDS), back
+
+
 NAMED = {
+    what_parameters_are_said_to_be: "the annotations of price",
+    an_accessor_of_tables: "the classes or the column types of pandas",
+    a_type_of_files: "mimetypes",
+    a_dialect: "the dialects of csv",
+    a_format_of_archives: "shutil._ARCHIVE_FORMATS",
+    a_table_of_a_library: "encodings.aliases.aliases, which is a library's",
+    a_librarys_function_by_its_text: "json.dumps, which is a library's",
+    a_digest_that_goes_on: "digest",
+    an_element_of_xml: "shop",
+    **({one_of_several_readers: "reader"} if sys.version_info < (3, 14) else {}),
+    a_file_elsewhere_that_is_removed: "it removed",
+    a_module_that_registers_what_it_has: "it imported stand_one",
     a_lock_that_is_left_held: "it acquired or released lock",
     what_is_made_of_a_missing_key: "it changed what found makes of a missing key",
     the_name_of_a_class: "Cart",
@@ -505,6 +779,26 @@ def test_a_tool_whose_libraries_clean_up_at_exit_lacks_nothing():
     with tape.recording("a.tape.yaml") as block:
         counts_in_a_folder()
     assert not [each for each in block.report.warnings if "exit" in each]
+
+
+def test_a_module_that_only_defines_things_lacks_nothing_where_a_tool_imports_it():
+    Path("stall.py").write_text(
+        "import json, logging, re\nfrom dataclasses import dataclass\n\nlog = logging.getLogger('stall')\n"
+        "WORD = re.compile('a')\nPRICES = {}\nPRICES['tea'] = 3\n\n@dataclass\nclass Item:\n    name: str\n\n"
+        "def main():\n    print(json.dumps(PRICES))\n\nif __name__ == '__main__':\n    main()\n"
+    )
+    sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()
+
+    @tape.tool
+    def price(item):
+        from stall import PRICES
+
+        return PRICES[item]
+
+    with tape.recording("a.tape.yaml") as block:
+        price("tea")
+    assert "stall" in sys.modules and not block.report.warnings
 
 
 def test_a_tool_that_imports_something_for_itself_lacks_nothing():

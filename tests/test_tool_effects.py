@@ -712,3 +712,52 @@ def test_any_change_of_nested_lists_and_dicts_comes_out_as_it_was(
     with tape.replaying(path) as block:
         assert program() == live
     assert not block.report.warnings
+
+
+def test_what_a_thread_shows_late_is_recorded_where_it_was_shown(tmp_path, monkeypatch):
+    """A thread that gets no processor as it writes is not overtaken by one that writes after it."""
+
+    class Page:
+        """What is written to it; the first text waits for whoever would overtake it."""
+
+        def __init__(self):
+            self.texts = []
+
+        def write(self, text):
+            if text == "first" and threading.current_thread().name == "one":
+                began.set()
+                overtaken.wait(0.3)
+            self.texts.append(text)
+            if text == "second":
+                overtaken.set()
+
+        def flush(self):
+            """Nothing waits."""
+
+    began, overtaken = threading.Event(), threading.Event()
+    path = tmp_path / "a.tape.yaml"
+
+    @tape.tool
+    def say(text):
+        if text == "second":
+            began.wait()
+        sys.stdout.write(text)
+
+    def program():
+        page = Page()
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", page)
+            threads = [
+                threading.Thread(target=say, args=[text], name=name)
+                for name, text in (("one", "first"), ("other", "second"))
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return page.texts
+
+    with tape.recording(path):
+        live = program()
+    with tape.replaying(path):
+        assert program() == live

@@ -19,11 +19,12 @@ class Witness:
     """A list of what ran that is out of every tape's reach: what a tool does to the program's own lists is replayed."""
 
     def __init__(self) -> None:
-        pytest.what_ran = []  # a library's module keeps no state of a program's
+        vars(pytest)["what ran"] = []  # no name leads there
 
     @property
     def _told(self) -> list[Any]:
-        return pytest.what_ran
+        found: list[Any] = vars(pytest)["what ran"]
+        return found
 
     def append(self, what: Any) -> None:
         self._told.append(what)

@@ -80,6 +80,13 @@ def _reduce_iterator(iterator: Any) -> Iterator[Any]:
     yield from state
 
 
+def read_position(iterator: Any) -> Any:
+    """Its position. Raises CannotFreeze where a replay would not come to stand there."""
+    if _may_run_code(iterator, 0):
+        raise CannotFreeze(None, iterator, "to read it on is to run code of the program's")
+    return position(iterator)
+
+
 def code_beneath(iterator: Any) -> list[Any]:
     """What runs code of the program's where an iterator is read on: functions, generators, iterators
     of classes. Each once, in an order that is the same wherever the iterator stands.

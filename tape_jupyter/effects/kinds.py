@@ -15,6 +15,7 @@ import functools
 import gc
 import io
 import logging
+import mmap
 import os
 import queue
 import random
@@ -206,14 +207,24 @@ class CodeHolder(NamesKind):
         }
         if not isinstance(value, type):
             return held
-        return held | {name: getattr(value, name) for name in CLASS_PARTS}
+        return held | {name: getattr(value, name, None) for name in CLASS_PARTS}
 
     def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
         yield from ((step, value) for step, value in super().inside(look) if not _is_code(value))
 
 
-CLASS_PARTS = ("__bases__", "__name__", "__doc__")
+CLASS_PARTS = (
+    "__bases__", "__name__", "__qualname__", "__module__", "__doc__", "__hash__", "__match_args__",
+    "__abstractmethods__",
+)  # fmt: skip
 """Of a class, what is named beside its attributes where it was changed; no recording sets it."""
+
+
+class EnumMember(Attributes):
+    """A member of an Enum of the user's: what it has beside what Python gives it (`_value_`)."""
+
+    def look(self, value: Any) -> dict[str, Any]:
+        return {n: v for n, v in vars(value).items() if not (n[0] == n[-1] == "_")}
 
 
 class WrapperKind(Attributes):
@@ -229,16 +240,44 @@ class FunctionKind(WrapperKind):
     """
 
     def copy_state(self, value: FunctionType) -> dict[str, Any]:
-        code = {"__code__": own_code(value).__code__}
-        return (
-            super().copy_state(value)
-            | {name: getattr(value, name) for name in FUNCTION_PARTS}
-            | code
-        )
+        parts = {name: getattr(value, name) for name in FUNCTION_PARTS}
+        parts |= {"__module__": value.__module__, "__code__": own_code(value).__code__}
+        held = vars(value)
+        if held:
+            parts |= {name: held[name] for name in ("__wrapped__", "__signature__") if name in held}
+        return super().copy_state(value) | parts
+
+    def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        yield from (pair for pair in super().inside(look) if is_settable_part(pair[0][1]))
 
 
-FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__", "__name__")
+FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__", "__name__", "__qualname__")
 """Of a function, what a recording sets beside its attributes."""
+
+
+def is_settable_part(name: str) -> bool:
+    """Whether a recording sets this attribute of a function."""
+    return name in FUNCTION_PARTS or not name.startswith("__")
+
+
+def is_settable(owner: Any, name: str) -> bool:
+    """Whether a recording sets this attribute of an object. It decides not which code runs."""
+    if isinstance(owner, FunctionType):
+        return is_settable_part(name)
+    return not (isinstance(owner, type | ModuleType) and name.startswith("__"))
+
+
+def annotations_of(value: Any) -> Any:
+    """What the parameters of a function or the attributes of a class are said to be, as a copy; None
+    where they name what is not there.
+    """
+    try:
+        told = (
+            vars(value) if isinstance(value, type) else {"__annotations__": value.__annotations__}
+        )
+        return [*told.get("__annotations__", {}).items()]
+    except Exception:  # from Python 3.14 on they are worked out when they are asked for
+        return None
 
 
 def own_code(function: FunctionType) -> FunctionType:
@@ -331,6 +370,8 @@ def _look_at_array(value: Any) -> Any:
 def _put_array(live: Any, wanted: Any) -> None:
     """`wanted` is the values, or a pair of them and False: nobody may write into it any more."""
     values, writeable = wanted if isinstance(wanted, tuple) else (wanted, True)
+    if live.dtype != values.dtype:
+        live.dtype = values.dtype
     if live.shape != values.shape:
         live.resize(values.shape, refcheck=False)
     if not live.flags.writeable:
@@ -405,7 +446,8 @@ def _digest_frame(value: Any) -> Any:
     # a column apart is a copy
     arrays = [_digest_values(block.values) for block in value._mgr.blocks]  # noqa: SLF001
     placed = [block.mgr_locs.as_array.tolist() for block in value._mgr.blocks]  # noqa: SLF001
-    return columns, arrays, placed, labels, codes, tuple(index.names)
+    named = tuple(value.columns.names) if value.ndim == 2 else ()
+    return columns, arrays, placed, labels, codes, tuple(index.names), named
 
 
 def _digest_values(values: Any) -> Any:
@@ -455,7 +497,8 @@ def _look_at_connection(value: Any) -> Any:
             return _read_row_shape(value), value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
-        version = cursor.execute("PRAGMA schema_version").fetchone()[0]
+        asked = ("schema_version", "user_version")
+        version = [cursor.execute(f"PRAGMA {each}").fetchone()[0] for each in asked]
     except Exception:  # closed, or of another thread
         return None
     return _read_row_shape(value), value.total_changes, version, value.in_transaction
@@ -521,14 +564,31 @@ def database_of(engine: Any) -> str:
 
 def _look_at_handle(value: Any) -> Any:
     """Where an open file stands; what is written so far is in the file."""
-    if not file_of_value(value) or not value.seekable():
+    if value.closed or not value.seekable():
         return None
-    value.flush()
-    return value.tell()
+    if value.writable():
+        value.flush()
+    return _find_place(value)
+
+
+def _find_place(file: Any) -> Any:
+    """Where it stands; what is read on line by line tells only how far it was read ahead."""
+    try:
+        return file.tell()
+    except OSError:
+        return [file.buffer.tell()]
+
+
+def _read_place(file: Any) -> int:
+    place = _find_place(file)
+    if isinstance(place, list):
+        raise CannotFreeze(None, file, "how far its lines were read is not known")
+    return int(place)
 
 
 def _put_handle(live: Any, position: Any) -> None:
-    live.flush()
+    if live.writable():
+        live.flush()
     live.seek(position)
 
 
@@ -587,6 +647,21 @@ def _put_rows(live: Any, scratch: Any) -> None:
         cursor.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({places})', rows)  # noqa: S608
 
 
+def how_connected(connection: Any) -> Any:
+    """How a connection works: when it begins transactions, whether it checks references, and which
+    databases are attached; None where it cannot be asked.
+    """
+    try:
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        checks = cursor.execute("PRAGMA foreign_keys").fetchone()
+        rows = cursor.execute("PRAGMA database_list").fetchall()
+    except Exception:  # closed, or of another thread
+        return None
+    attached = [name for _, name, _ in rows if name != "temp"]
+    return [connection.isolation_level, *checks, *attached]
+
+
 SQL_CODE = frozenset(
     {"create_function", "create_aggregate", "create_window_function", "create_collation"}
 )
@@ -634,6 +709,55 @@ def _look_at_generator(value: Any) -> Any:
     )
 
 
+def _digest_element(value: Any) -> Any:
+    """Of an element of a tree of XML, with all below it."""
+    return hash(sys.modules["xml.etree.ElementTree"].tostring(value))
+
+
+def _read_line_number(reader: Any) -> int:
+    """How many lines a reader of csv has read. Raises CannotFreeze where others would read them in
+    replay, too: code of the program's.
+    """
+    plain = (OPEN_FILE, *iterators.TYPES)
+    if not any(isinstance(each, plain) for each in gc.get_referents(reader)):
+        raise CannotFreeze(None, reader, "to read it on is to run code of the program's")
+    return int(reader.line_num)
+
+
+def _read_rows_on(reader: Any, lines: int) -> None:
+    while reader.line_num < lines and next(reader, None) is not None:
+        pass
+    if reader.line_num != lines:
+        raise CassetteError("it does not come to stand where the recorded one stood")
+
+
+def _look_at_tee(value: Any) -> Any:
+    """How far one of several readers of an iterator is; None from Python 3.14 on, which tells not."""
+    try:
+        _make, _given, (block, index) = value.__reduce__()
+    except (TypeError, ValueError):
+        return None
+    return id(block), index
+
+
+def _look_at_mock(value: Any) -> Any:
+    held = vars(value)
+    return held.get("_mock_call_count"), len(held.get("_mock_children", ()))
+
+
+def _look_at_socket(value: Any) -> Any:
+    """Whether it is open, where it is bound, and how long it waits."""
+    try:
+        return value.fileno(), value.gettimeout(), value.getsockname()
+    except OSError:
+        return value.fileno(), value.gettimeout()
+
+
+def _build_named_kind(look: Callable[[Any], Any]) -> WholeKind:
+    """Of what is only named where it changed."""
+    return WholeKind(look, _refuse_put, _build_refusing_read("what became of it is not kept"))
+
+
 def _build_refusing_read(what: str) -> Callable[[Any], Any]:
     def refuse_read(value: Any) -> Any:
         raise CannotFreeze(None, value, what)
@@ -646,6 +770,9 @@ def _refuse_put(_live: Any, _wanted: Any) -> None:
 
 
 _BYTEARRAY = WholeKind(bytes, _put_bytes, bytes)
+_MAPPED = WholeKind(
+    lambda value: None if value.closed else zlib.crc32(value), _put_bytes, lambda value: value[:]
+)
 _ARRAY_ARRAY = WholeKind(
     lambda value: value.tobytes(),
     lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
@@ -672,14 +799,14 @@ _IMAGE = WholeKind(_digest_image, _put_image, lambda value: value.copy())
 _CURSOR = WholeKind(
     _look_at_cursor, _refuse_put, _build_refusing_read("how far its rows were read is not known")
 )
-_HANDLE = WholeKind(_look_at_handle, _put_handle, lambda value: value.tell())
+_HANDLE = WholeKind(_look_at_handle, _put_handle, _read_place)
 _FIGURE = WholeKind(
     figures.drawn, _refuse_put, _build_refusing_read("what is drawn in it cannot be written")
 )
 _MEMORY_FILE = WholeKind(
     lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell())
 )
-_POSITION = WholeKind(iterators.position, iterators.advance, iterators.position)
+_POSITION = WholeKind(iterators.position, iterators.advance, iterators.read_position)
 _ADVANCED = WholeKind(
     _look_at_generator,
     _refuse_put,
@@ -691,6 +818,7 @@ _CACHE = WholeKind(
     _build_refusing_read("what it keeps cannot be written: what it answered runs again"),
 )
 CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
+_HASH = _build_named_kind(lambda value: value.digest())
 _FOREIGN = WholeKind(
     bytes,
     _refuse_put,
@@ -710,6 +838,23 @@ _WHOLE_BY_NAME: dict[
     ("sqlite3", "Connection"): CONNECTION,
     ("sqlite3", "Cursor"): _CURSOR,
     ("matplotlib", "Figure"): _FIGURE,
+    ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
+    ("socket", "socket"): _build_named_kind(_look_at_socket),
+    ("xml", "Element"): _build_named_kind(_digest_element),
+    **dict.fromkeys([("_hashlib", "HASH"), ("_blake2", "blake2b"), ("_blake2", "blake2s")], _HASH),
+    ("_queue", "SimpleQueue"): _build_named_kind(lambda value: value.qsize()),
+    ("_csv", "reader"): WholeKind(lambda value: value.line_num, _read_rows_on, _read_line_number),
+    ("itertools", "_tee"): _build_named_kind(_look_at_tee),
+    ("_struct", "unpack_iterator"): _build_named_kind(lambda value: value.__length_hint__()),
+    ("threading", "Barrier"): _build_named_kind(lambda value: (value.broken, value.n_waiting)),
+    ("concurrent", "Executor"): _build_named_kind(lambda value: getattr(value, "_shutdown", None)),
+    ("multiprocessing", "SimpleQueue"): _build_named_kind(lambda value: value.empty()),
+    ("asyncio", "BaseEventLoop"): _build_named_kind(
+        lambda value: (value.get_debug(), value.get_exception_handler(), value.is_closed())
+    ),
+    ("ssl", "SSLContext"): _build_named_kind(
+        lambda value: (value.check_hostname, value.verify_mode, value.options)
+    ),
     **dict.fromkeys(
         [("_ctypes", name) for name in ("Structure", "Union", "Array", "_SimpleCData")], _FOREIGN
     ),
@@ -724,16 +869,18 @@ SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
     NamesKind(),
 )
 CLASS, MODULE, FUNCTION, CONTEXT = CodeHolder(), CodeHolder(), FunctionKind(), ContextVariable()
-TRAITS, HANDLER, WRAPPER = TraitsKind(), HandlerKind(), WrapperKind()
+TRAITS, HANDLER, WRAPPER, MEMBER = TraitsKind(), HandlerKind(), WrapperKind(), EnumMember()
 
 _BY_TYPE: dict[type, Kind] = {
     list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
     array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
     queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES,
     UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
-    io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, GeneratorType: _ADVANCED,
+    mmap.mmap: _MAPPED, io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, GeneratorType: _ADVANCED,
     type(functools.lru_cache(int)): _CACHE,
-    **dict.fromkeys((io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE),
+    **dict.fromkeys(
+        (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE
+    ),
     **dict.fromkeys(NAMES, NAMES_KIND), **dict.fromkeys(iterators.TYPES, _POSITION),
     weakref.WeakSet: SET, weakref.WeakValueDictionary: MAPPING, weakref.WeakKeyDictionary: MAPPING,
     asyncio.Future: _FUTURE, concurrent.futures.Future: _FUTURE,
@@ -778,7 +925,7 @@ STANDARD_MACHINERY = frozenset([
 ])  # fmt: skip
 """The same of the standard library; and of values that never change."""
 
-_STATE = frozenset({"asyncio.queues", "_thread", "types"})
+_STATE = frozenset({"asyncio.queues", "_thread", "types", "http.cookiejar"})
 
 MACHINERY = (
     "langchain_core.callbacks.", "langchain_core.tracers.", "langchain_core.runnables.",
@@ -819,7 +966,7 @@ def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
-        return None
+        return MEMBER if issubclass(kind, Enum) and not is_library_class(kind) else None
     root = kind.__module__.partition(".")[0]
     for base in kind.__mro__:
         whole = _WHOLE_BY_NAME.get((base.__module__.partition(".")[0], base.__name__))

@@ -15,7 +15,6 @@ that aliases stay.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import gc
 import inspect
@@ -24,6 +23,7 @@ import threading
 from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -34,6 +34,7 @@ from tape_jupyter.core.libraries import is_library_class, is_library_file, is_li
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
+from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
     SUSPENDED,
     Step,
@@ -124,9 +125,7 @@ class Snapshot:
         self._wholes: list[ReachedObject] = []
         self._whole: set[int] = set()  # namespaces of which code may reach any variable
         self._written: set[str] = set()  # names of variables that code uses which writes into some
-        self._set: set[str] = set()  # names of attributes that code sets
-        self._words: set[str] = set()  # all names that code looks up
-        self._libraries: dict[str, ModuleType | type] = {}
+        self._libraries = LibraryState()
         self._aside_of: list[tuple[ReachedObject, _Aside]] = []
         self._unseen: list[str] = []
         self.too_large = False
@@ -138,14 +137,14 @@ class Snapshot:
                 self._waiting.append(
                     (self._names.cells_of(scope.function), None, ("root", "closure"))
                 )
-        self._visit_waiting()
+        self.visit_waiting()
         for node in self._wholes:
             self._set_first_look(node)
         self._aside = self._look_at_asides()
 
     # ------------------------------------------------------------ before
 
-    def _visit_waiting(self) -> None:
+    def visit_waiting(self) -> None:
         """Look at what waits, and at all that is inside of it."""
         nodes, waiting = self._nodes, self._waiting
         while waiting:
@@ -162,7 +161,7 @@ class Snapshot:
             kind = None if _is_cache(value, above) else _find_kind(value)
             node = nodes[id(value)] = ReachedObject(value, above, step, kind, placed=placed)
             self._register_aside(node)
-            if kind in (None, kinds.WRAPPER) or isinstance(kind, kinds.WholeKind):
+            if kind in (None, kinds.WRAPPER, kinds.MEMBER) or isinstance(kind, kinds.WholeKind):
                 waiting += [
                     (inner, node, inner_step) for inner_step, inner in self._iterate_links(value)
                 ]
@@ -174,12 +173,14 @@ class Snapshot:
     def _register_aside(self, node: ReachedObject) -> None:
         """Of what is looked at in a way of its own."""
         value = node.value
-        if node.kind is None and isinstance(value, ModuleType | type):
-            self._libraries[_qualify_name(value)] = value
-        elif node.kind is kinds.CLASS and isinstance(value, ABCMeta):
+        if node.kind is None:
+            self._libraries.name(value)
+        if node.kind in (kinds.CLASS, kinds.FUNCTION):
+            self._aside_of.append((node, _ANNOTATIONS))
+        if node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._aside_of.append((node, _REGISTRY))
         elif node.kind is kinds.CONNECTION:
-            self._aside_of.append((node, _DATABASE))
+            self._aside_of += [(node, _DATABASE), (node, _CONNECTED)]
         elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
             self._aside_of.append((node, _FACTORY))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
@@ -234,6 +235,7 @@ class Snapshot:
             yield ("attribute", "func"), value.func
             yield ("attribute", "args"), value.args
             yield ("attribute", "keywords"), value.keywords
+            yield ("attribute", "__dict__"), vars(value)
         elif kind is FunctionType:  # a library's: it may be around a function of the user's
             inner = _find_wrapped(value)
             if isinstance(inner, FunctionType):
@@ -281,12 +283,28 @@ class Snapshot:
                 *code.co_freevars,
                 *code.co_varnames[: code.co_argcount],
             }
-        self._set |= code_names(code).attributes
-        self._words |= code_names(code).words
+        self._libraries.attributes |= code_names(code).attributes
+        self._libraries.words |= code_names(code).words
+        self._libraries.import_modules(code_names(code).imports)
+        for name in code_names(code).imports:
+            module = sys.modules.get(name)
+            if isinstance(module, ModuleType) and _is_users_module(module):
+                self.reach_module(module)
         variables, named = self._names.variables_of(code, namespace)
         if code_names(code).whole:
             self._whole.add(id(variables))
             self._written |= named
+        self._reach_variables(variables, namespace, named)
+
+    def reach_module(self, module: ModuleType) -> None:
+        """What a module of the user's keeps is within reach from now on."""
+        variables, named = self._names.all_of(vars(module))
+        self._whole.add(id(variables))
+        self._reach_variables(variables, vars(module), named)
+
+    def _reach_variables(
+        self, variables: ReachedVariables, namespace: dict[str, Any], named: set[str]
+    ) -> None:
         node = self._nodes.get(id(variables))
         if node is None:
             node = ReachedObject(
@@ -301,39 +319,23 @@ class Snapshot:
 
     def _look_at_asides(self, others: Sequence[Snapshot] = ()) -> dict[str, Any]:
         """What cannot be put back, by what is said where it is otherwise afterwards."""
-        found = {
-            f"it set {owner}.{name}, which is a library's": value
-            for owner, name, value in self._iterate_library_values()
-        }
+        found = self._libraries.look()
         for node, aside in self._aside_of:
             if aside.alone and (self._others or others):
                 continue
-            if aside.words is None or self._words & aside.words:
+            if aside.words is None or self.words & aside.words:
                 found[aside.said.format(_describe_node(node))] = aside.look(node.value)
-        if "atexit" in self._words:  # libraries register functions of theirs when they please
-            # Python tells them in no other way
-            found["it changed what is called at exit"] = atexit._ncallbacks()  # noqa: SLF001
         return found
 
-    def _iterate_library_values(self) -> Iterator[tuple[str, str, Any]]:
-        """What stands in modules and classes of libraries under names that code within reach sets:
-        (of what, under which name, what). Of classes, those that the code names.
-        """
-        for owner, library in [*self._libraries.items()] if self._set else ():
-            held = vars(library)
-            if isinstance(library, ModuleType):
-                parts = ((f"{owner}.{part}", held[part]) for part in self._words & held.keys())
-                named = [(name, vars(each)) for name, each in parts if isinstance(each, type)]
-                holders = [(owner, held), *named]
-            else:
-                holders = [(owner, held)] if library.__name__ in self._words else []
-            for said, attributes in holders:
-                yield from ((said, name, attributes.get(name, ABSENT)) for name in self._set)
+    @property
+    def words(self) -> AbstractSet[str]:
+        """All names that code within reach looks up."""
+        return self._libraries.words
 
     def _find_changed_asides(self, others: Sequence[Snapshot]) -> Iterator[str]:
         now = self._look_at_asides(others)
         for said, before in self._aside.items():
-            if not kinds.is_same_value(before, now.get(said, before)):
+            if not is_same_look(before, now.get(said, before)):
                 yield said
 
     def _set_first_look(self, node: ReachedObject) -> None:
@@ -433,7 +435,7 @@ class Snapshot:
                 self._waiting += [
                     (inner, node, step) for step, inner in self._list_inside(node, node.kind)
                 ]
-        self._visit_waiting()
+        self.visit_waiting()
 
 
 class _Aside(NamedTuple):
@@ -453,10 +455,16 @@ _REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered
 _DATABASE = _Aside(
     "it gave the database {} a function, which is code", kinds.functions_in, kinds.SQL_CODE
 )
+_CONNECTED = _Aside("it changed how the connection {} works", kinds.how_connected)
 _FACTORY = _Aside(
     "it changed what {} makes of a missing key",
     lambda value: value.default_factory,
     frozenset({"default_factory"}),
+)
+_ANNOTATIONS = _Aside(
+    "it changed the annotations of {}",
+    kinds.annotations_of,
+    frozenset({"__annotations__", "update_wrapper"}),
 )
 _LOCK_HELD = _Aside(
     "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), alone=True
@@ -470,12 +478,6 @@ def _is_programs_own(lock: ReachedObject) -> bool:
         above is None
         or type(above.value) in (list, tuple, dict)
         or not kinds.is_librarys(type(above.value))
-    )
-
-
-def _qualify_name(value: ModuleType | type) -> str:
-    return (
-        value.__name__ if isinstance(value, ModuleType) else f"{value.__module__}.{value.__name__}"
     )
 
 
@@ -723,6 +725,9 @@ class _Writer:
                 continue  # made again when it is asked for
             own = name.startswith("_") and _is_librarys_object(node.value)
             part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
+            if not kinds.is_settable(node.value, name):
+                found.lost.append(f"it changed {format_path(part)}, which no recording sets")
+                continue
             done, structure = self._attempt_value(
                 value, ((at, "attributes"), name), part, found, quiet=own
             )
@@ -730,11 +735,11 @@ class _Writer:
                 set_[name] = structure
         if set_:
             told["attributes"] = set_
-        if gone := [
-            name
-            for name in before
-            if now.get(name, ABSENT) is ABSENT and before[name] is not ABSENT
-        ]:
+        gone = [n for n in before if now.get(n, ABSENT) is ABSENT and before[n] is not ABSENT]
+        for name in gone:
+            if not kinds.is_settable(node.value, name):
+                found.lost.append(f"it removed {format_path(path)}.{name}, which no recording does")
+        if gone := [name for name in gone if kinds.is_settable(node.value, name)]:
             told["delete"] = gone
         return told
 
@@ -765,6 +770,12 @@ class Bodies:
             snapshot = Snapshot(scope, self._names, self._list_beside(around))
             self._running.append(snapshot)
             return snapshot
+
+    def reach_module(self, snapshot: Snapshot, module: ModuleType) -> None:
+        """The body of this snapshot imported a module of the user's, which has just run."""
+        with _LOCK:
+            snapshot.reach_module(module)
+            snapshot.visit_waiting()
 
     def end(self, snapshot: Snapshot, around: Sequence[Snapshot] = ()) -> Changes:
         """It has ended: what it changed."""

@@ -74,6 +74,8 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("enum", "EnumType"): ("_member_map_",),
     ("logging", "Logger"): ("handlers", "filters"),
     ("sqlite3", "Cursor"): ("connection",),
+    ("multiprocessing", "SynchronizedBase"): ("_obj",),
+    ("multiprocessing", "SharedMemory"): ("buf",),
     ("pandas", "NDFrame"): ("attrs",),
     ("PIL", "Image"): ("info",),
     ("matplotlib", "Artist"): ("figure",),

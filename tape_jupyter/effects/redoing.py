@@ -183,7 +183,7 @@ def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Calla
 
 
 def _bind_name(live: ModuleType | FunctionType, name: str, value: Any) -> None:
-    if isinstance(live, FunctionType) and name in kinds.FUNCTION_PARTS:
+    if name.startswith("__") and kinds.is_settable(live, name):
         setattr(live, name, value)
     else:
         vars(live)[_require_plain_name(name)] = value

@@ -81,7 +81,8 @@ in place only where it is told to says `inplace`.
 class CodeNames(NamedTuple):
     """What a code object names: global variables; whether it could write into an array or a table;
     whether it may reach variables that it does not name; attributes that it sets or deletes; all
-    names in it that are looked up, those of attributes among them.
+    names in it that are looked up, those of attributes among them; modules that it imports. Where it
+    looks names up by their text (`setattr`), all that its texts could name count.
     """
 
     variables: frozenset[str]
@@ -89,6 +90,7 @@ class CodeNames(NamedTuple):
     whole: bool
     attributes: frozenset[str]
     words: frozenset[str]
+    imports: frozenset[str]
 
 
 @lru_cache(maxsize=4096)
@@ -96,7 +98,14 @@ def code_names(code: CodeType) -> CodeNames:
     """Of the code and of the functions defined inside it."""
     variables: set[str] = set()
     attributes: set[str] = set()
+    imports: set[str] = set()
     words = {*code.co_names}
+    texts = {each for each in code.co_consts if isinstance(each, str) and each.isidentifier()}
+    if not words.isdisjoint(_BY_TEXT):
+        words |= texts
+        if not words.isdisjoint(("import_module", "__import__")):
+            imports |= {each for each in code.co_consts if isinstance(each, str)}
+        attributes |= set() if words.isdisjoint(_SET_BY_TEXT) else texts
     writes = not _WRITERS.isdisjoint(code.co_names)
     whole = not _WHOLE_BY.isdisjoint(code.co_names)
     for instruction in dis.get_instructions(code):
@@ -104,6 +113,8 @@ def code_names(code: CodeType) -> CodeNames:
             variables.add(instruction.argval)
         elif instruction.opname in ("STORE_ATTR", "DELETE_ATTR"):
             attributes.add(instruction.argval)
+        elif instruction.opname == "IMPORT_NAME":
+            imports.add(instruction.argval)
         writes = writes or instruction.opname in _STORES or _is_in_place(instruction)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -111,6 +122,7 @@ def code_names(code: CodeType) -> CodeNames:
             variables |= inner.variables
             attributes |= inner.attributes
             words |= inner.words
+            imports |= inner.imports
             writes, whole = writes or inner.writes, whole or inner.whole
         elif isinstance(constant, tuple):
             writes = writes or not _WRITERS.isdisjoint(
@@ -118,8 +130,18 @@ def code_names(code: CodeType) -> CodeNames:
             )
     whole = whole or not WHOLE_NAMESPACE.isdisjoint(variables)
     return CodeNames(
-        frozenset(variables), writes or whole, whole, frozenset(attributes), frozenset(words)
+        frozenset(variables),
+        writes or whole,
+        whole,
+        frozenset(attributes),
+        frozenset(words),
+        frozenset(imports),
     )
+
+
+_SET_BY_TEXT = frozenset({"setattr", "delattr", "__dict__", "vars", "__setattr__"})
+_BY_TEXT = _SET_BY_TEXT | {"getattr", "import_module", "attrgetter", "methodcaller"}
+"""Names of what finds others by a text."""
 
 
 def _is_in_place(instruction: dis.Instruction) -> bool:
@@ -283,6 +305,13 @@ class NamesInUse:
             names |= found.users()
         found.names |= names
         return found, names
+
+    def all_of(self, namespace: dict[str, Any]) -> tuple[ReachedVariables, set[str]]:
+        """A namespace of which code may reach any variable, and the names in it."""
+        found = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
+        found.whole = True
+        found.names |= found.users()
+        return found, set(found.names)
 
     def cells_of(self, function: FunctionType) -> ClosureCells:
         """The variables of a function's closure."""

@@ -24,6 +24,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tape_jupyter.core import plugins
+from tape_jupyter.core.context import BODY
+from tape_jupyter.core.libraries import is_library_path
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.determinism import clock, entropy, timers
 from tape_jupyter.instrumentation.patching import sweep_patches
@@ -172,7 +174,9 @@ _lock = threading.RLock()
 
 
 class _Arrivals(MetaPathFinder):
-    """Finds the modules we tap by asking the other finders, and puts a loader around theirs."""
+    """Finds the modules we tap, and while a taped body runs those of the user's, by asking the other
+    finders, and puts a loader around theirs.
+    """
 
     def __init__(self) -> None:
         self._asking = threading.local()
@@ -180,14 +184,18 @@ class _Arrivals(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in _list_watched() or getattr(self._asking, "now", False):
+        watched = fullname in _list_watched()
+        if not (watched or BODY.get() is not None) or getattr(self._asking, "now", False):
             return None
         self._asking.now = True
         try:
             spec = _ask_others(fullname, path, target)
         finally:
             self._asking.now = False
-        if spec is not None and spec.loader is not None:
+        if spec is None or spec.loader is None:
+            return spec
+        users = target is None and spec.has_location and not is_library_path(spec.origin or "")
+        if watched or users:
             spec.loader = _Tapping(spec.loader)
         return spec
 
@@ -204,7 +212,9 @@ def _ask_others(
 
 
 class _Tapping(Loader):
-    """Loads as the real loader does, gives it its place back, then taps the module."""
+    """Loads as the real loader does, gives it its place back, then taps the module, or tells the
+    body that imported it.
+    """
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -228,6 +238,9 @@ class _Tapping(Loader):
         with _lock:
             if _arrivals in sys.meta_path:
                 _tap_module(name, module)
+        body = BODY.get()
+        if body is not None and not is_library_path(getattr(module, "__file__", None) or ""):
+            body.imported(module)
 
 
 _arrivals = _Arrivals()

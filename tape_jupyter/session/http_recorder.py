@@ -71,6 +71,9 @@ class NullRecorder:
     def stepped(self) -> None:
         """Not kept."""
 
+    def wait_to_show(self) -> None:
+        """Nothing is shown by what is no function."""
+
     def record_output(self, event: dict[str, Any]) -> None:
         """Not kept."""
 
@@ -105,6 +108,8 @@ class RecorderBase:
         self.tags = cell.tags.of_call()
         self.out_of_turn = self._awaits_turn = False
         self._of_one_read: int | None = None
+        self._turn: bool | None = None
+        """What the turn was that is kept for the next place."""
         self._order = (
             cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
         )
@@ -172,13 +177,20 @@ class RecorderBase:
         """Whether what the call shows before it ends has a place in the order of hand-overs."""
         return self._order is not None and not self.cell.closed
 
+    def take_turn(self) -> None:
+        """Wait until others have come to rest, for the place that is taken next."""
+        if self._order is not None and self.places:
+            self._turn = self._order.turn()
+
     def take_place(self) -> int:
         """What the call shows reaches the program now, once others have come to rest: how often
         something did, with this; 0 where it has no place.
         """
         if self._order is None or not self.places:
             return 0
-        together = not self._order.turn() or self._order.others_act(self.where.lineage)
+        turn, self._turn = self._turn, None
+        rested = self._order.turn() if turn is None else turn
+        together = not rested or self._order.others_act(self.where.lineage)
         return self._order.note(self, self.where.lineage, together=together)
 
     def give_place_back(self, count: int) -> bool:

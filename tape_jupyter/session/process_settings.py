@@ -7,6 +7,8 @@ others, or decide which code runs.
 
 from __future__ import annotations
 
+import atexit
+import csv
 import gc
 import logging
 import os
@@ -15,10 +17,11 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import Any, NamedTuple
 
-from tape_jupyter.core.user_code import is_users
+from tape_jupyter.core.user_code import bag, is_users
 from tape_jupyter.dataflow.tracing.ambient import signal_handlers, umask
 from tape_jupyter.effects.scope import is_kept_out
 from tape_jupyter.encoding.values.walker import need
@@ -27,22 +30,30 @@ from tape_jupyter.errors import CassetteError
 _DEEPEST = 100_000
 """The greatest recursion limit that a recording may set."""
 
+_LARGEST_STACK = 64 << 20
+"""Bytes of a thread's stack that a recording may set."""
+
 
 class ProcessSetting(NamedTuple):
     """`take` gives a value that does not change afterwards; `put` sets it as a recording tells, None
-    where that is only named.
+    where that is only named. `words`: it is looked at where code within reach has one of these
+    names, since others change it, too, or to ask takes long; None: always. `needs`: the module that
+    keeps it, which may not be imported.
     """
 
     said: str
     take: Callable[[], Any]
     put: Callable[[Any], None] | None = None
+    words: frozenset[str] | None = None
+    needs: str = "sys"
 
 
 class ProcessSettings:
-    """How they are when a body begins."""
+    """How they are when a body begins. `words` are all names that code within reach looks up."""
 
-    def __init__(self) -> None:
-        self._before, self._modules = _read_settings(), len(sys.modules)
+    def __init__(self, words: AbstractSet[str]) -> None:
+        self._words = words
+        self._before, self._modules = _read_settings(words), len(sys.modules)
         self._environment = _read_environment()
 
     def changes(self) -> tuple[dict[str, Any], list[str]]:
@@ -50,7 +61,7 @@ class ProcessSettings:
         told: dict[str, Any] = {}
         lost: list[str] = []
         imported = len(sys.modules) != self._modules
-        for name, now in _read_settings().items():
+        for name, now in _read_settings(self._words).items():
             setting = _SETTINGS[name]
             if name not in self._before or now == self._before[name]:
                 continue
@@ -86,8 +97,14 @@ def set_settings(told: Mapping[str, Any]) -> None:
         setting.put(value)
 
 
-def _read_settings() -> dict[str, Any]:
-    return {name: setting.take() for name, setting in _SETTINGS.items()}
+def _read_settings(words: AbstractSet[str]) -> dict[str, Any]:
+    """Those that are looked at, as they are now."""
+    return {
+        name: setting.take()
+        for name, setting in _SETTINGS.items()
+        if (setting.words is None or not setting.words.isdisjoint(words))
+        and setting.needs in sys.modules
+    }
 
 
 # ---- of plain numbers
@@ -128,7 +145,76 @@ def _put_umask(told: Any) -> None:
     os.umask(mask)
 
 
+def _read_stack_size() -> int:
+    """To ask for it sets it to 0."""
+    size = threading.stack_size()
+    threading.stack_size(size)
+    return size
+
+
+def _put_stack_size(told: Any) -> None:
+    size = need(told, int, None)
+    if not 0 <= size <= _LARGEST_STACK:
+        raise CassetteError(f"no stack of {size} bytes for a thread")
+    threading.stack_size(size)
+
+
+def _put_start_method(told: Any) -> None:
+    sys.modules["multiprocessing"].set_start_method(need(told, str, None), force=True)
+
+
 # ---- what is only named
+
+
+def _ask(module: str, function: str) -> Callable[[], Any]:
+    """To ask a function of a module, once that is imported."""
+
+    def ask() -> Any:
+        return getattr(sys.modules[module], function)()
+
+    return ask
+
+
+def _list_table_attributes() -> list[int]:
+    """How many attributes the classes of pandas' tables have, and how many types of columns there
+    are: libraries give them accessors.
+    """
+    pandas = sys.modules["pandas"]
+    names = ("DataFrame", "Series", "Index")
+    classes = [vars(pandas).get(name, object) for name in names]  # it may be half imported
+    types = getattr(sys.modules.get("pandas.core.dtypes.base"), "_registry", None)
+    return [*(len(vars(each)) for each in classes), len(getattr(types, "dtypes", ()))]
+
+
+def _read_hooks() -> list[Any]:
+    hooks = sys.get_asyncgen_hooks()
+    return [hooks.firstiter, hooks.finalizer, sys.get_coroutine_origin_tracking_depth()]
+
+
+def _read_blocked_signals() -> list[int]:
+    return [] if sys.platform == "win32" else sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+
+def _list_module_aliases() -> dict[str, int]:
+    """Modules under other names than their own, and those that were made by hand; in their packages
+    libraries make some themselves.
+    """
+    modules = list(sys.modules.items())
+    return {
+        name: id(module)
+        for name, module in modules
+        if "." not in name and getattr(getattr(module, "__spec__", None), "name", None) != name
+    }
+
+
+def _read_line_editor() -> list[Any]:
+    readline = sys.modules["readline"]
+    return [readline.get_current_history_length(), readline.get_completer()]
+
+
+def _read_processors() -> Any:
+    asked = getattr(os, "sched_getaffinity", None)
+    return None if asked is None else asked(0)
 
 
 def _read_tracing() -> list[Any]:
@@ -222,7 +308,91 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "copyreg": ProcessSetting("how a class is pickled (copyreg)", _list_pickled_classes),
     "event loops": ProcessSetting("the policy of event loops", _read_loop_policy),
     "loggers": ProcessSetting("the class of loggers", logging.getLoggerClass),
+    "log records": ProcessSetting("what makes log records", logging.getLogRecordFactory),
     "tracing": ProcessSetting("what traces or profiles code", _read_tracing),
+    "stack": ProcessSetting(
+        "the stack of new threads", _read_stack_size, _put_stack_size, bag("stack_size")
+    ),
+    "start method": ProcessSetting(
+        "how processes are started",
+        lambda: sys.modules["multiprocessing"].get_start_method(allow_none=True),
+        _put_start_method,
+        bag("set_start_method"),
+        "multiprocessing",
+    ),
+    "executable": ProcessSetting(
+        "by which program processes are started",
+        _ask("multiprocessing.spawn", "get_executable"),
+        words=bag("set_executable"),
+        needs="multiprocessing.spawn",
+    ),
+    "backend": ProcessSetting(
+        "the backend of matplotlib",
+        lambda: dict.get(sys.modules["matplotlib"].rcParams, "backend"),
+        words=bag("use switch_backend"),
+        needs="matplotlib",
+    ),
+    "exit": ProcessSetting(
+        "what is called at exit",
+        atexit._ncallbacks,  # noqa: SLF001 - Python tells it in no other way
+        words=bag("atexit"),
+    ),
+    "garbage debugging": ProcessSetting("what is said of garbage", gc.get_debug),
+    "frozen": ProcessSetting(
+        "which objects are never collected",
+        lambda: gc.get_freeze_count() > 0,
+        words=bag("freeze unfreeze"),
+    ),
+    "memory traced": ProcessSetting(
+        "whether memory is traced",
+        _ask("tracemalloc", "is_tracing"),
+        needs="tracemalloc",
+    ),
+    "faults": ProcessSetting(
+        "what is done at a fault",
+        _ask("faulthandler", "is_enabled"),
+        needs="faulthandler",
+    ),
+    "coroutines": ProcessSetting(
+        "what sees generators and coroutines begin",
+        _read_hooks,
+        words=bag("set_asyncgen_hooks set_coroutine_origin_tracking_depth"),
+    ),
+    "blocked": ProcessSetting(
+        "which signals are blocked", _read_blocked_signals, words=bag("pthread_sigmask")
+    ),
+    "thread": ProcessSetting(
+        "the name of a thread",
+        lambda: threading.current_thread().name,
+        words=bag("current_thread currentThread main_thread"),
+    ),
+    "aliases": ProcessSetting(
+        "which module goes by a name (`sys.modules`)", _list_module_aliases, words=bag("modules")
+    ),
+    "dialects": ProcessSetting(
+        "the dialects of csv", csv.list_dialects, words=bag("register_dialect unregister_dialect")
+    ),
+    "line editor": ProcessSetting(
+        "the editor of input lines", _read_line_editor, words=bag("readline"), needs="readline"
+    ),
+    "processors": ProcessSetting(
+        "on which processors it runs", _read_processors, words=bag("sched_setaffinity")
+    ),
+    "tables": ProcessSetting(
+        "the classes or the column types of pandas", _list_table_attributes, needs="pandas"
+    ),
+    "numpy errors": ProcessSetting(
+        "what numpy calls at an error",
+        _ask("numpy", "geterrcall"),
+        words=bag("seterrcall"),
+        needs="numpy",
+    ),
+    "numpy buffer": ProcessSetting(
+        "the buffer of numpy",
+        _ask("numpy", "getbufsize"),
+        words=bag("setbufsize"),
+        needs="numpy",
+    ),
 }
-_SET_BY_IMPORTS = frozenset({"collected", "loggers"})
+_SET_BY_IMPORTS = frozenset({"collected", "loggers", "tables"})
 """Those that libraries change when they are imported: nothing that a replay lacks."""

@@ -6,6 +6,7 @@ The record of it is the call's `did` (calls.Value), with those of these keys tha
     memory     what it changed in the program's memory (effects/memory.py)
     same       parts of its result that are objects of the program's, by their places
     raised     the same of the error that it raised, its cause and its context
+    imports    modules of the user's that it imported first (effects/imports.py)
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
     lost       in words, what of all this could not be written
@@ -26,10 +27,12 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
+from tape_jupyter.effects.imports import acts_on_others, import_again, is_importable
 from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
 from tape_jupyter.effects.redoing import Redo, restore_own_objects
 from tape_jupyter.effects.scope import Scope
@@ -56,6 +59,8 @@ class _Capture(Protocol):
 
     @property
     def places(self) -> bool: ...
+
+    def take_turn(self) -> None: ...
 
     def take_place(self) -> int: ...
 
@@ -88,6 +93,7 @@ class ObservedBody:
         self._began: tuple[int, int | None] = (0, None)
         """Hand-overs, and the round of its event loop, when the body began."""
         self._beside: dict[str, None] = {}
+        self._imported: list[ModuleType] = []
         self.begin()
 
     def begin(self) -> None:
@@ -99,7 +105,7 @@ class ObservedBody:
         self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._collect_outer_snapshots())
-            self._settings = ToolSettings(self._cell.folder)
+            self._settings = ToolSettings(self._cell.folder, self._snapshot.words)
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._is_running_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
@@ -125,6 +131,18 @@ class ObservedBody:
             capture = capture.observed._around  # noqa: SLF001 - its own kind
         return capture is not None
 
+    def wait_to_show(self) -> None:
+        """The body is about to show something: where that needs a place in the order of hand-overs,
+        others come to rest first.
+        """
+        if self is not self._outermost:
+            self._outermost.wait_to_show()
+            return
+        if self not in self._running.open or "output" in self._left_out:
+            return
+        if not (self._is_alone_since_shown() or (not self._groups and self._is_at_start())):
+            self._capture.take_turn()
+
     def record_output(self, event: dict[str, Any]) -> None:
         """The body showed something; or what it started, after it ended, while another one runs."""
         if self not in self._running.open:
@@ -143,6 +161,14 @@ class ObservedBody:
                 return
         self._events.append(dict(event))
         self._groups.append(group)
+
+    def imported(self, module: ModuleType) -> None:
+        """The body imported a module of the user's, which has just run."""
+        if self._around is not None:
+            self._around.imported(module)
+        if self._snapshot is not None:
+            self._running.reach_module(self._snapshot, module)
+            self._imported.append(module)
 
     def _choose_group(self) -> int:
         """The group of what this body shows now: the last one, unless another body showed something
@@ -190,6 +216,10 @@ class ObservedBody:
             lost += self._changes.lost
             did["memory"] = self._changes.written
             did["beside"] = list(self._beside) if self._changes.written else []
+        acting = [module.__name__ for module in self._imported if acts_on_others(module)]
+        lost += [f"it imported {name}, which does more than define things" for name in acting]
+        names = [module.__name__ for module in self._imported if is_importable(module)]
+        did["imports"], self._imported = list(dict.fromkeys(names)), []
         if self._settings is not None:
             did["settings"], unset = self._settings.end(self._changes.place_of)
             self._settings = None
@@ -223,10 +253,11 @@ class ObservedBody:
         first, last, alone = self._groups[0], self._groups[-1], self._is_alone_since_shown()
         if self is not self._outermost or not self._capture.places:
             return first != last
+        beside = bool(self._running.open)  # one may be about to show something: before the result
         if (
             first == last
             and alone
-            and (not last or self._capture.give_place_back(self._shown_at[1]))
+            and (not last or (not beside and self._capture.give_place_back(self._shown_at[1])))
         ):
             return False
         kept = Counter(
@@ -304,6 +335,7 @@ class RecordedEffects:
         if not did:
             return
         if "memory" not in self._left_out and self._call.scope is not None:
+            self._import_modules(did, self._call.scope)
             self._redo = Redo(did.get("memory", ()), self._call.scope)
         if "output" not in self._left_out:
             self._show_events(did)
@@ -320,6 +352,10 @@ class RecordedEffects:
             self._redo_changes(self._redo, did)
         for each in did.get("lost", ()):
             self._report_problem(str(each))
+
+    def _import_modules(self, did: Mapping[str, Any], scope: Scope) -> None:
+        for problem in import_again(did.get("imports", ()), scope):
+            self._report_problem(problem)
 
     def report_early_close(self) -> None:
         """What it would do when it is closed here is not known."""
@@ -450,14 +486,16 @@ def _localize_filename(file: str) -> str:
 
 
 def _emit_log_record(told: Mapping[str, Any]) -> None:
-    fields = {name: value for name, value in told.items() if name not in ("extra", "handlers")}
+    others = ("extra", "handlers", "files")
+    fields = {name: value for name, value in told.items() if name not in others}
     for name, value in told.get("extra", {}).items():
         with contextlib.suppress(CassetteError):
             fields.setdefault(name, registry.thaw(value))
     fields["pathname"] = _localize_filename(str(told.get("pathname", "")))
     record = logging.makeLogRecord(fields)
     if not _has_same_handlers(told):
-        raise CassetteError(f"the logger {told['name']} has other handlers here")
+        lacks = "".join(f", and {name} lacks this line" for name in told.get("files", ()))
+        raise CassetteError(f"the logger {told['name']} has other handlers here{lacks}")
     logging.getLogger(str(told["name"])).callHandlers(record)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Change
-from tape_jupyter.dataflow.tracing.files import FileWatch, Touched, permissions
+from tape_jupyter.dataflow.tracing.files import FileWatch, Touched, file_times, permissions
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
@@ -52,14 +52,22 @@ class ToolFiles:
             for path in sorted(touched.links)
             if os.path.islink(path)  # noqa: PTH114 - as it is named
         ]
-        modes = _find_changed_modes(touched)
-        for path, change in {**_read_unchanged_files(modes), **touched.changes()}.items():
+        lost += [
+            f"it set the owner or an attribute of {Path(path).name}, which is not put back"
+            for path in sorted(touched.marked)
+            if path and os.path.lexists(path)
+        ]
+        modes, times = _find_changed_modes(touched), _find_changed_times(touched)
+        found = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
+        for path, change in found.items():
             if _OURS.search(path) or path in touched.links:
                 continue
             name = self._to_relative_name(path)
             if name is None:
                 if change.after is not None:
                     lost.append(f"it wrote {path}, which is not in the notebook's folder")
+                elif _is_removed(path, found, touched):
+                    lost.append(f"it removed {path}, which is not in the notebook's folder")
             elif not change.known:
                 lost.append(f"it wrote {name}, which is too large to be kept")
             else:
@@ -69,6 +77,7 @@ class ToolFiles:
                         "was": file_digest(change.before),
                         **_build_content_record(change.before, change.after),
                         **({"mode": f"{modes[path]:o}"} if path in modes else {}),
+                        **({"times": list(times[path])} if path in times else {}),
                     }
                 )
         return kept, lost
@@ -89,10 +98,26 @@ def _find_changed_modes(touched: Touched) -> dict[str, int]:
     """The permissions of files that have others than before."""
     now = {path: permissions(path) for path in touched.modes}
     return {
-        path: mode
-        for path, mode in now.items()
-        if mode is not None and mode != touched.modes[path] and os.path.isfile(path)  # noqa: PTH113
+        path: mode for path, mode in now.items() if mode is not None and mode != touched.modes[path]
     }
+
+
+def _find_changed_times(touched: Touched) -> dict[str, tuple[int, int]]:
+    """When files whose times were set were read and written, ns."""
+    now = {path: file_times(path) for path in touched.times}
+    return {
+        path: times
+        for path, times in now.items()
+        if times is not None and times != touched.times[path]
+    }
+
+
+def _is_removed(path: str, found: Mapping[str, Change], touched: Touched) -> bool:
+    """Whether the body removed what others had made there; of a folder and what was in it, of the
+    folder. A process that it started may have made it.
+    """
+    above = str(Path(path).parent)
+    return not touched.processes and above not in found and os.path.isdir(above)  # noqa: PTH112
 
 
 def _read_unchanged_files(paths: Iterable[str]) -> dict[str, Change]:
@@ -166,6 +191,9 @@ def redo_files(
             problem = _restore_file(each, name, folder, cassette, rerun=rerun)
             if not problem and folder is not None and "mode" in each:
                 _resolve_inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
+            if not problem and folder is not None and "times" in each:
+                read, written = each["times"]
+                os.utime(_resolve_inside(folder, name), ns=(int(read), int(written)))
         except (OSError, TapeError, KeyError, TypeError, ValueError) as why:
             problem = str(why)
         if problem:
@@ -208,7 +236,7 @@ def _restore_file(
     if now == each["now"]:
         return ""
     if each["was"] == each["now"]:
-        return "it is another one than when its permissions were set, and is left as it is"
+        return "it is another one than when its permissions or times were set, and is left as it is"
     if now not in (each["was"], ABSENT) and now not in _collect_recorded_states(cassette, name):
         return "it was changed since it was recorded, and is left as it is"
     if each["now"] == ABSENT:

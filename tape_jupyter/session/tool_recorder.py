@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from tape_jupyter.cassette.match_key import MatchedRequest, asked_function
@@ -218,8 +219,14 @@ class FunctionCapture(RecorderBase, NullRecorder):
         if did and self._steps is not None:
             self._steps.did[len(self._steps.items)] = did
 
+    def wait_to_show(self) -> None:
+        self.observed.wait_to_show()
+
     def record_output(self, event: dict[str, Any]) -> None:
         self.observed.record_output(event)
+
+    def imported(self, module: ModuleType) -> None:
+        self.observed.imported(module)
 
     @property
     def places(self) -> bool:

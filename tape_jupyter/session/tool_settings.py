@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,11 +35,11 @@ from tape_jupyter.session.process_settings import ProcessSettings, set_settings
 
 
 class ToolSettings:
-    """What one body does to settings."""
+    """What one body does to settings. `words` are all names that code within its reach looks up."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, words: AbstractSet[str]) -> None:
         self._folder, self._before = folder, _read_parts()
-        self._process = ProcessSettings()
+        self._process = ProcessSettings(words)
 
     def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
         """The changed parts as structure; and in words, what could not be written. `is_placed`: of

@@ -26,6 +26,7 @@ SPREAD = [
     "round_robin",
     "listeners_and_weak_references",
     "settings_of_libraries",
+    "module_imported_in_a_tool",
 ]
 ALL = os.environ.get("TAPE_NIGHTLY") == "1"
 

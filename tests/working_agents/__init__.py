@@ -15,6 +15,7 @@ from tests.working_agents import (
     language,
     libraries,
     memory,
+    modules,
     registries,
     shown,
     surroundings,
@@ -38,6 +39,7 @@ FAMILIES = {
         language,
         libraries,
         surroundings,
+        modules,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}

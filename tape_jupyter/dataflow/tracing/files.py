@@ -70,6 +70,8 @@ _TWO = {
 """Events of two paths, and which of their arguments is the first one's open folder; the second's is
 the next.
 """
+_MARKS = frozenset({"os.chown", "os.setxattr", "os.removexattr"})
+"""Events of one path that change neither what a file holds nor who may read it."""
 _PROCESS = (
     "subprocess.Popen",
     "os.system",
@@ -81,7 +83,13 @@ _PROCESS = (
     "os.spawn",
 )
 _HEARD = frozenset(
-    {"open", "os.listdir", "os.scandir", "glob.glob", "sqlite3.connect", *_ONE, *_TWO, *_PROCESS}
+    {
+        *("open", "os.listdir", "os.scandir", "glob.glob", "sqlite3.connect"),
+        *_ONE,
+        *_TWO,
+        *_MARKS,
+        *_PROCESS,
+    }
 )
 
 
@@ -104,6 +112,8 @@ class Touched:
     """Of files whose permissions were set: those that they had before."""
     times: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Of files whose times were set (`os.utime`): those that they had before, ns."""
+    marked: set[str] = field(default_factory=set)
+    """Those of which the owner or an attribute of the file system's (xattr) was set."""
     processes: list[str] = field(default_factory=list)
     crowded: str = ""
     """A folder with more in it than is looked at, where a process was started: what that wrote is
@@ -268,14 +278,9 @@ class FileWatch:
         elif event in ("os.listdir", "os.scandir", "glob.glob"):
             self._note_path(args[0] if args[0] is not None else ".", read=True)
         elif event in _ONE:
-            path = _resolve_path_argument(args, 0, _ONE[event])
-            if event == "shutil.rmtree":
-                self._note_tree(path)
-            if event in ("os.chmod", "os.utime"):
-                self._note_old_metadata(event, path)
-            self._note_path(
-                path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree")
-            )
+            self._note_one_path(event, args)
+        elif event in _MARKS:
+            self.touched.marked.add(_find_full_path(args[0]))
         elif event in _TWO:
             self._note_transfer(
                 event, *(_resolve_path_argument(args, at, _TWO[event] + at) for at in (0, 1))
@@ -287,11 +292,17 @@ class FileWatch:
         elif event.startswith(_PROCESS):
             self._note_process(_format_command(event, args))
 
+    def _note_one_path(self, event: str, args: tuple[Any, ...]) -> None:
+        path = _resolve_path_argument(args, 0, _ONE[event])
+        if event == "shutil.rmtree":
+            self._note_tree(path)
+        if event in ("os.chmod", "os.utime"):
+            self._note_old_metadata(event, path)
+        self._note_path(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
+
     def _note_old_metadata(self, event: str, path: Any) -> None:
-        if not isinstance(path, str | bytes | os.PathLike):
-            return
-        full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note_path
-        if (mode := permissions(full)) is None or not is_watched(full):
+        full = _find_full_path(path)
+        if not full or (mode := permissions(full)) is None:
             return
         if event == "os.chmod":
             self.touched.modes.setdefault(full, mode)
@@ -387,6 +398,19 @@ def _resolve_path_argument(args: tuple[Any, ...], at: int, folder: int) -> Any:
         return os.path.join(os.readlink(f"/proc/self/fd/{handle}"), os.fsdecode(path))  # noqa: PTH115, PTH118
     except OSError:
         return None
+
+
+def _find_full_path(path: Any) -> str:
+    """Of a path, or of an open file; "" where that is nobody's result, or has no name we can find."""
+    if isinstance(path, int):
+        try:
+            path = os.readlink(f"/proc/self/fd/{path}")  # noqa: PTH115 - as in _note_path
+        except OSError:
+            return ""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return ""
+    full = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - as in _note_path
+    return full if is_watched(full) else ""
 
 
 def _walk_tree(root: str) -> Iterator[str]:

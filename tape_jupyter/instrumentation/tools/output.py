@@ -24,7 +24,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -65,6 +66,36 @@ def _record_event(event: dict[str, Any]) -> None:
         body.record_output(event)
 
 
+_showing = threading.RLock()
+_LONGEST = 1.0
+"""Seconds that a thread waits until another one has shown something: what shows it may wait for this
+thread.
+"""
+
+
+@contextmanager
+def _shown_next(event: dict[str, Any], *, muted: bool = False) -> Iterator[None]:
+    """Record an event, and inside show it, before another body records one: a thread that was told
+    its place may get no processor for long, and others would show things before it.
+
+    `muted`: what is shown by the way is part of it.
+    """
+    body = BODY.get()
+    if body is None or _inside.now:
+        with _mute_recording() if muted else nullcontext():
+            yield
+        return
+    body.wait_to_show()  # before: who waits for what is shown here counts as at rest
+    held = _showing.acquire(timeout=_LONGEST)
+    try:
+        _record_event(event)
+        with _mute_recording() if muted else nullcontext():
+            yield
+    finally:
+        if held:
+            _showing.release()
+
+
 @contextmanager
 def _mute_recording() -> Iterator[None]:
     before, _inside.now = _inside.now, True
@@ -80,10 +111,11 @@ def _mute_recording() -> Iterator[None]:
 def _wrap_write(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def write_taped(stream: Any, string: str) -> Any:
-        if BODY.get() is not None:
-            name = "err" if getattr(stream, "name", "") == "stderr" else "out"
-            _record_event({name: str(string)})
-        return original(stream, string)
+        if BODY.get() is None:
+            return original(stream, string)
+        name = "err" if getattr(stream, "name", "") == "stderr" else "out"
+        with _shown_next({name: str(string)}):
+            return original(stream, string)
 
     return write_taped
 
@@ -100,8 +132,8 @@ class _Tee:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> Any:
-        _record_event({self._name: str(text)})
-        return self._stream.write(text)
+        with _shown_next({self._name: str(text)}):
+            return self._stream.write(text)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
@@ -168,12 +200,10 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
     def publish_taped(
         publisher: Any, data: Any, metadata: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        if BODY.get() is not None:
-            event: dict[str, Any] = {"display": dict(data), "metadata": dict(metadata or {})}
-            event |= {"transient": dict(kwargs["transient"])} if kwargs.get("transient") else {}
-            event |= {"update": True} if kwargs.get("update") else {}
-            _record_event(event)
-        with _mute_recording():  # at a terminal it prints
+        event: dict[str, Any] = {"display": dict(data), "metadata": dict(metadata or {})}
+        event |= {"transient": dict(kwargs["transient"])} if kwargs.get("transient") else {}
+        event |= {"update": True} if kwargs.get("update") else {}
+        with _shown_next(event, muted=True):  # at a terminal it prints
             return original(publisher, data, metadata, *args, **kwargs)
 
     return publish_taped
@@ -182,8 +212,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
 def _wrap_clear_output(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def clear_output(publisher: Any, wait: bool = False) -> Any:
-        _record_event({"clear": bool(wait)})
-        with _mute_recording():
+        with _shown_next({"clear": bool(wait)}, muted=True):
             return original(publisher, wait)
 
     return clear_output
@@ -204,8 +233,11 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
     def callHandlers(logger: logging.Logger, record: logging.LogRecord) -> Any:  # noqa: N802
         if BODY.get() is None or not logger.hasHandlers():
             return original(logger, record)
-        _record_event({"log": log_of(record) | {"handlers": handlers_of(logger)}})
-        with _mute_recording():
+        reached = list(_iterate_handlers(logger))
+        files = [Path(file).name for each in reached if (file := getattr(each, "baseFilename", ""))]
+        told = {"handlers": len(reached)} | ({"files": files} if files else {})
+        event = {"log": log_of(record) | told}
+        with _shown_next(event, muted=True):
             return original(logger, record)
 
     return callHandlers
@@ -213,12 +245,14 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def handlers_of(logger: logging.Logger) -> int:
     """How many handlers a record of this logger reaches."""
-    count = 0
+    return sum(1 for _ in _iterate_handlers(logger))
+
+
+def _iterate_handlers(logger: logging.Logger) -> Iterator[logging.Handler]:
     each: logging.Logger | None = logger
     while each is not None:
-        count += len(each.handlers)
+        yield from each.handlers
         each = each.parent if each.propagate else None
-    return count
 
 
 _RECORD = (
@@ -261,8 +295,7 @@ def _wrap_show_warning(original: Callable[..., Any]) -> Callable[..., Any]:
         told = {"warning": registry.freeze_error(error), "file": msg.filename, "line": msg.lineno}
         if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
             told["text"] = text
-        _record_event(told)
-        with _mute_recording():
+        with _shown_next(told, muted=True):
             return original(msg)
 
     return _showwarnmsg
@@ -284,9 +317,11 @@ def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A stream writer that tells what it is given."""
 
     def stream_writer(chunk: Any) -> Any:
-        if BODY.get() is not None:
-            _record_event(_freeze_event("stream", chunk))
-        given = original(chunk)
+        if BODY.get() is None:
+            given = original(chunk)
+        else:
+            with _shown_next(_freeze_event("stream", chunk)):
+                given = original(chunk)
         let_act()  # who reads the stream, in another thread
         return given
 
@@ -323,9 +358,10 @@ def _patch_llama_index(module: ModuleType) -> Undo:
 
     def wrap_body(body: Callable[..., Any]) -> Callable[..., Any]:
         def write_event_to_stream(context: Any, ev: Any) -> Any:
-            if BODY.get() is not None:
-                _record_event(_freeze_event("workflow", ev))
-            return body(context, ev)
+            if BODY.get() is None:
+                return body(context, ev)
+            with _shown_next(_freeze_event("workflow", ev)):
+                return body(context, ev)
 
         return write_event_to_stream
 
