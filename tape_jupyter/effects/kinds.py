@@ -223,7 +223,7 @@ CLASS_PARTS = (
 class EnumMember(Attributes):
     """A member of an Enum of the user's: what it has beside what Python gives it (`_value_`)."""
 
-    def look(self, value: Any) -> dict[str, Any]:
+    def copy_state(self, value: Any) -> dict[str, Any]:
         return {n: v for n, v in vars(value).items() if not (n[0] == n[-1] == "_")}
 
 

@@ -76,7 +76,7 @@ class LibraryState:
             if module is not None and is_library_path(getattr(module, "__file__", None) or "<C>"):
                 self._named[name] = module
 
-    def look(self) -> dict[str, Any]:
+    def copy_state(self) -> dict[str, Any]:
         """How it is now, by what is said where it is otherwise afterwards."""
         found: dict[str, Any] = {}
         functions = list(self._setters)

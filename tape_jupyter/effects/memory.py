@@ -319,7 +319,7 @@ class Snapshot:
 
     def _look_at_asides(self, others: Sequence[Snapshot] = ()) -> dict[str, Any]:
         """What cannot be put back, by what is said where it is otherwise afterwards."""
-        found = self._libraries.look()
+        found = self._libraries.copy_state()
         for node, aside in self._aside_of:
             if aside.alone and (self._others or others):
                 continue
