@@ -7,24 +7,16 @@ very objects.
 
 from __future__ import annotations
 
-import array
 import asyncio
-import concurrent.futures
 import contextlib
 import functools
-import gc
-import io
 import logging
-import mmap
-import os
 import queue
-import random
 import sys
 import threading
 import weakref
-import zlib
 from collections import OrderedDict, UserDict, UserList, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import is_dataclass
 from enum import Enum
@@ -32,7 +24,6 @@ from operator import is_
 from types import (
     BuiltinFunctionType,
     FunctionType,
-    GeneratorType,
     MethodType,
     ModuleType,
     SimpleNamespace,
@@ -40,13 +31,10 @@ from types import (
 from typing import Any, Protocol
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
-from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.effects import figures, iterators
+from tape_jupyter.effects import whole_objects
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
 from tape_jupyter.encoding.values.user_classes import state_of
-from tape_jupyter.encoding.values.walker import CannotFreeze
-from tape_jupyter.errors import CassetteError
 
 SCALARS = frozenset({str, int, float, bool, complex, bytes, type(None)})
 
@@ -320,546 +308,6 @@ class ContextVariable:
                 yield ("context", None), item
 
 
-class WholeKind:
-    """An object that is written, compared and put back as a whole: arrays, tables, random
-    generators.
-    """
-
-    def __init__(
-        self,
-        digest: Callable[[Any], Any],
-        put: Callable[[Any, Any], None],
-        read: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.copy_state, self.put, self.read = digest, put, read or (lambda value: value)
-
-    def same(self, before: Any, now: Any) -> bool:
-        return bool(before == now)
-
-    def inside(self, _look: Any) -> Iterator[tuple[Step, Any]]:
-        return iter(())
-
-
-# ---- whole objects
-
-
-def _put_bytes(live: Any, wanted: Any) -> None:
-    live[:] = wanted
-
-
-def _digest_array(value: Any) -> Any:
-    """Shape, type and a checksum of the content: the fastest there is, since it is only compared in
-    this process.
-    """
-    if value.dtype.hasobject:
-        return (value.shape, [(id(item), repr(item)[:200]) for item in value.ravel()])
-    data = (
-        value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else value.copy()
-    )
-    return (
-        value.shape,
-        str(value.dtype),
-        zlib.crc32(data.reshape(-1).view("u1").data) if data.size else 0,
-    )
-
-
-def _look_at_array(value: Any) -> Any:
-    return _digest_array(value), value.flags.writeable
-
-
-def _put_array(live: Any, wanted: Any) -> None:
-    """`wanted` is the values, or a pair of them and False: nobody may write into it any more."""
-    values, writeable = wanted if isinstance(wanted, tuple) else (wanted, True)
-    if live.dtype != values.dtype:
-        live.dtype = values.dtype
-    if live.shape != values.shape:
-        live.resize(values.shape, refcheck=False)
-    if not live.flags.writeable:
-        live.setflags(write=True)
-    live[...] = values
-    live.setflags(write=writeable)
-
-
-def _read_array(value: Any) -> Any:
-    """Of one that is mapped to a file, or of another class derived of it, its values too."""
-    numpy = sys.modules["numpy"]
-    return numpy.asarray(value) if value.flags.writeable else (numpy.array(value), False)
-
-
-def _digest_masked(value: Any) -> Any:
-    return _digest_array(value.data), _digest_array(sys.modules["numpy"].ma.getmaskarray(value))
-
-
-def _read_masked(value: Any) -> Any:
-    return sys.modules["numpy"].asarray(value.data), sys.modules["numpy"].ma.getmaskarray(value)
-
-
-def _put_masked(live: Any, wanted: Any) -> None:
-    data, mask = wanted
-    live.data[...] = data
-    live.mask = mask
-
-
-def _digest_image(value: Any) -> Any:
-    return value.mode, value.size, zlib.crc32(value.tobytes()), repr(value.getpalette())
-
-
-def _put_image(live: Any, wanted: Any) -> None:
-    """Where it can be, in place: what draws on the image holds its pixels."""
-    live.load()
-    if (live.mode, live.size, live.getpalette()) == (
-        wanted.mode,
-        wanted.size,
-        wanted.getpalette(),
-    ):
-        live.paste(wanted)
-    else:
-        live.im, live._mode, live._size = wanted.im, wanted.mode, wanted.size  # noqa: SLF001
-        live.palette = wanted.palette
-
-
-def _read_permits(value: Any) -> Any:
-    """How many may still come in."""
-    return value._value  # noqa: SLF001 - nothing else tells
-
-
-def _put_permits(live: Any, wanted: int) -> None:
-    while _read_permits(live) < wanted:
-        live.release()
-    if _read_permits(live) > wanted:
-        live._value = wanted  # noqa: SLF001
-
-
-def _look_at_cursor(value: Any) -> Any:
-    """Rows that wait to be read: no two looks at them are the same, since nothing tells how many."""
-    waiting = any(type(each).__name__ == "Statement" for each in gc.get_referents(value))
-    return object() if waiting else None
-
-
-def _digest_frame(value: Any) -> Any:
-    """Of a DataFrame or a Series: its labels, and the arrays that it is made of."""
-    columns = tuple(value.columns) if value.ndim == 2 else (value.name,)
-    index = value.index
-    levels = index.levels if index.nlevels > 1 else [index]
-    labels = [_digest_values(level.array) for level in levels]
-    codes = [_digest_values(code) for code in index.codes] if index.nlevels > 1 else []
-    # a column apart is a copy
-    arrays = [_digest_values(block.values) for block in value._mgr.blocks]  # noqa: SLF001
-    placed = [block.mgr_locs.as_array.tolist() for block in value._mgr.blocks]  # noqa: SLF001
-    named = tuple(value.columns.names) if value.ndim == 2 else ()
-    return columns, arrays, placed, labels, codes, tuple(index.names), named
-
-
-def _digest_values(values: Any) -> Any:
-    numpy = sys.modules["numpy"]
-    if isinstance(values, numpy.ndarray) and not values.dtype.hasobject:
-        return _digest_array(values)
-    plain = getattr(values, "_ndarray", None)
-    if isinstance(plain, numpy.ndarray) and not plain.dtype.hasobject:
-        return _digest_array(plain)
-    items = list(numpy.asarray(values, dtype=object).ravel())
-    return zlib.crc32("\x1f".join(map(repr, items)).encode("utf-8", "surrogatepass")), len(items)
-
-
-def _put_frame(live: Any, wanted: Any) -> None:
-    live._update_inplace(wanted)  # noqa: SLF001 - what pandas' own `inplace=True` does
-
-
-def _read_random(value: random.Random) -> Any:
-    return value.getstate()
-
-
-def _put_random(live: random.Random, state: Any) -> None:
-    live.setstate((state[0], tuple(state[1]), state[2]))
-
-
-def _read_bits(value: Any) -> Any:
-    return repr(value.bit_generator.state)
-
-
-def _put_bits(live: Any, state: Any) -> None:
-    live.bit_generator.state = state
-
-
-def _read_legacy_state(value: Any) -> Any:
-    return repr(value.get_state(legacy=False))
-
-
-def _look_at_connection(value: Any) -> Any:
-    """Changed where a statement changed a row since; a table that is made or dropped changes the
-    schema's version.
-
-    What is committed to a file is that file's content: of such a connection only an open
-    transaction counts.
-    """
-    try:
-        if file_of_value(value):
-            return _read_row_shape(value), value.total_changes if value.in_transaction else None
-        cursor = value.cursor()
-        cursor.row_factory = None
-        asked = ("schema_version", "user_version")
-        version = [cursor.execute(f"PRAGMA {each}").fetchone()[0] for each in asked]
-    except Exception:  # closed, or of another thread
-        return None
-    return _read_row_shape(value), value.total_changes, version, value.in_transaction
-
-
-def _read_row_shape(connection: Any) -> tuple[Any, Any]:
-    return connection.row_factory, connection.text_factory
-
-
-def _read_connection(value: Any) -> tuple[bytes | None, bool, list[str]]:
-    """Its content (None: that of its file), whether a transaction is open, and what shape its rows
-    have.
-    """
-    shape = [_find_factory_name(value, each) for each in _read_row_shape(value)]
-    file = file_of_value(value)
-    if file and value.in_transaction:
-        raise CannotFreeze(None, value, f"it has changes that were not committed to {file}")
-    return None if file else _serialize_database(value), value.in_transaction, shape
-
-
-def _serialize_database(connection: Any) -> bytes:
-    """b"" where nothing is in it: there SQLite serializes nothing."""
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    return connection.serialize() if cursor.execute("PRAGMA page_count").fetchone()[0] else b""
-
-
-def _list_factories() -> dict[str, Any]:
-    import sqlite3
-
-    return {"": None, "Row": sqlite3.Row, "str": str, "bytes": bytes}
-
-
-def _find_factory_name(connection: Any, factory: Any) -> str:
-    for name, each in _list_factories().items():
-        if each is factory:
-            return name
-    raise CannotFreeze(None, connection, "a function shapes its rows, which is code")
-
-
-def file_of_value(value: Any) -> str:
-    """The file that a database connection or an open file writes to; "" where there is none."""
-    if isinstance(value, OPEN_FILE):
-        name = getattr(value, "name", None)
-        return name if isinstance(name, str) and not value.closed and value.writable() else ""
-    if type(value).__name__ == "memmap":  # of numpy's
-        return str(value.filename or "")
-    try:
-        cursor = value.cursor()
-        cursor.row_factory = None
-        return str(cursor.execute("PRAGMA database_list").fetchone()[2])
-    except Exception:  # closed, or of another thread
-        return ""
-
-
-def database_of(engine: Any) -> str:
-    """The file of a SQLAlchemy engine for SQLite, whose connections are kept open; "" for any other."""
-    url = getattr(engine, "url", None)
-    name = getattr(url, "database", None) or ""
-    sqlite = str(getattr(url, "drivername", "")).startswith("sqlite")
-    return os.path.abspath(name) if sqlite and name not in ("", ":memory:") else ""  # noqa: PTH100
-
-
-def _look_at_handle(value: Any) -> Any:
-    """Where an open file stands; what is written so far is in the file."""
-    if value.closed or not value.seekable():
-        return None
-    if value.writable():
-        value.flush()
-    return _find_place(value)
-
-
-def _find_place(file: Any) -> Any:
-    """Where it stands; what is read on line by line tells only how far it was read ahead."""
-    try:
-        return file.tell()
-    except OSError:
-        return [file.buffer.tell()]
-
-
-def _read_place(file: Any) -> int:
-    place = _find_place(file)
-    if isinstance(place, list):
-        raise CannotFreeze(None, file, "how far its lines were read is not known")
-    return int(place)
-
-
-def _put_handle(live: Any, position: Any) -> None:
-    if live.writable():
-        live.flush()
-    live.seek(position)
-
-
-def _put_connection(live: Any, wanted: Any) -> None:
-    """Let the live connection's main database hold what the recorded one held, which it may have
-    committed or not.
-    """
-    import sqlite3
-
-    data, is_open, *shape = (wanted, False) if isinstance(wanted, bytes) else wanted
-    for names in shape:
-        live.row_factory, live.text_factory = (_list_factories()[name] for name in names)
-    if data is None:
-        return
-    scratch = sqlite3.connect(":memory:")
-    try:
-        if data:
-            scratch.deserialize(data)
-        if is_open and _read_schema(scratch) == _read_schema(live):
-            _put_rows(live, scratch)
-            return
-        if live.in_transaction:
-            live.commit()
-        scratch.backup(live)
-        if is_open:
-            raise CassetteError("what was not committed when it was recorded is committed here")
-    finally:
-        scratch.close()
-
-
-def _read_schema(connection: Any) -> list[Any]:
-    """Its schema; a trigger would do more than what is put there."""
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    found: list[Any] = cursor.execute(
-        "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    ).fetchall()
-    return [object()] if any(sort == "trigger" for sort, _, _ in found) else found
-
-
-def _put_rows(live: Any, scratch: Any) -> None:
-    """In a transaction that stays open: the program may still commit it, or take it back."""
-    cursor = live.cursor()
-    if not live.in_transaction:
-        cursor.execute("BEGIN")
-    sqls = {name: sql for sort, name, sql in _read_schema(scratch) if sort == "table"}
-    for name in sqls:
-        cursor.execute(f'DELETE FROM "{name}"')  # noqa: S608
-    for name, sql in sqls.items():
-        told = scratch.execute(f'PRAGMA table_info("{name}")').fetchall()
-        columns = [f'"{each[1]}"' for each in told]
-        if "WITHOUT ROWID" not in str(sql).upper():
-            columns.insert(0, "rowid")
-        listed, places = ", ".join(columns), ", ".join("?" * len(columns))
-        rows = scratch.execute(f'SELECT {listed} FROM "{name}"').fetchall()  # noqa: S608 - names of the schema
-        cursor.executemany(f'INSERT INTO "{name}" ({listed}) VALUES ({places})', rows)  # noqa: S608
-
-
-def how_connected(connection: Any) -> Any:
-    """How a connection works: when it begins transactions, whether it checks references, and which
-    databases are attached; None where it cannot be asked.
-    """
-    try:
-        cursor = connection.cursor()
-        cursor.row_factory = None
-        checks = cursor.execute("PRAGMA foreign_keys").fetchone()
-        rows = cursor.execute("PRAGMA database_list").fetchall()
-    except Exception:  # closed, or of another thread
-        return None
-    attached = [name for _, name, _ in rows if name != "temp"]
-    return [connection.isolation_level, *checks, *attached]
-
-
-SQL_CODE = frozenset(
-    {"create_function", "create_aggregate", "create_window_function", "create_collation"}
-)
-"""Methods that give a connection a function, by which nothing in the database changes."""
-
-
-def functions_in(connection: Any) -> Any:
-    """How many functions and orders of texts a connection knows; None where it cannot be asked."""
-    try:
-        cursor = connection.cursor()
-        cursor.row_factory = None
-        functions = cursor.execute("SELECT count(*) FROM pragma_function_list").fetchone()[0]
-        return functions + len(cursor.execute("PRAGMA collation_list").fetchall())
-    except Exception:  # closed, or of another thread
-        return None
-
-
-def _put_memory_file(live: Any, wanted: Any) -> None:
-    live.seek(0)
-    live.truncate()
-    live.write(wanted[0])
-    live.seek(wanted[1])
-
-
-def _read_future(value: Any) -> Any:
-    """What became of a future: a list of its result, or None where it was cancelled."""
-    if value.cancelled():
-        return None
-    if value.exception() is not None:
-        raise CannotFreeze(None, value, "its exception is not kept")
-    return [value.result()]
-
-
-def _put_future(live: Any, wanted: Any) -> None:
-    live.cancel() if wanted is None else live.set_result(wanted[0])
-
-
-def _look_at_generator(value: Any) -> Any:
-    """How far a generator is: nobody can put it there, but it is said."""
-    frame = value.gi_frame
-    return (
-        None
-        if frame is None
-        else (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
-    )
-
-
-def _digest_element(value: Any) -> Any:
-    """Of an element of a tree of XML, with all below it."""
-    return hash(sys.modules["xml.etree.ElementTree"].tostring(value))
-
-
-def _read_line_number(reader: Any) -> int:
-    """How many lines a reader of csv has read. Raises CannotFreeze where others would read them in
-    replay, too: code of the program's.
-    """
-    plain = (OPEN_FILE, *iterators.TYPES)
-    if not any(isinstance(each, plain) for each in gc.get_referents(reader)):
-        raise CannotFreeze(None, reader, "to read it on is to run code of the program's")
-    return int(reader.line_num)
-
-
-def _read_rows_on(reader: Any, lines: int) -> None:
-    while reader.line_num < lines and next(reader, None) is not None:
-        pass
-    if reader.line_num != lines:
-        raise CassetteError("it does not come to stand where the recorded one stood")
-
-
-def _look_at_tee(value: Any) -> Any:
-    """How far one of several readers of an iterator is; None from Python 3.14 on, which tells not."""
-    try:
-        _make, _given, (block, index) = value.__reduce__()
-    except (TypeError, ValueError):
-        return None
-    return id(block), index
-
-
-def _look_at_mock(value: Any) -> Any:
-    held = vars(value)
-    return held.get("_mock_call_count"), len(held.get("_mock_children", ()))
-
-
-def _look_at_socket(value: Any) -> Any:
-    """Whether it is open, where it is bound, and how long it waits."""
-    try:
-        return value.fileno(), value.gettimeout(), value.getsockname()
-    except OSError:
-        return value.fileno(), value.gettimeout()
-
-
-def _build_named_kind(look: Callable[[Any], Any]) -> WholeKind:
-    """Of what is only named where it changed."""
-    return WholeKind(look, _refuse_put, _build_refusing_read("what became of it is not kept"))
-
-
-def _build_refusing_read(what: str) -> Callable[[Any], Any]:
-    def refuse_read(value: Any) -> Any:
-        raise CannotFreeze(None, value, what)
-
-    return refuse_read
-
-
-def _refuse_put(_live: Any, _wanted: Any) -> None:
-    raise CassetteError("what became of it is not on the tape")
-
-
-_BYTEARRAY = WholeKind(bytes, _put_bytes, bytes)
-_MAPPED = WholeKind(
-    lambda value: None if value.closed else zlib.crc32(value), _put_bytes, lambda value: value[:]
-)
-_ARRAY_ARRAY = WholeKind(
-    lambda value: value.tobytes(),
-    lambda live, data: _put_bytes(live, array.array(live.typecode, data)),
-    lambda value: value.tobytes(),
-)
-_NDARRAY = WholeKind(_look_at_array, _put_array, _read_array)
-_FRAME = WholeKind(_digest_frame, _put_frame)
-_RANDOM = WholeKind(_read_random, _put_random, _read_random)
-_GENERATOR = WholeKind(_read_bits, _put_bits, lambda value: value.bit_generator.state)
-_RANDOM_STATE = WholeKind(
-    _read_legacy_state,
-    lambda live, state: live.set_state(state),
-    lambda value: value.get_state(legacy=False),
-)
-_FUTURE = WholeKind(lambda value: (value.done(), value.cancelled()), _put_future, _read_future)
-_EVENT = WholeKind(
-    lambda value: value.is_set(),
-    lambda live, wanted: live.set() if wanted else live.clear(),
-    lambda value: value.is_set(),
-)
-_SEMAPHORE = WholeKind(_read_permits, _put_permits, _read_permits)
-_MASKED = WholeKind(_digest_masked, _put_masked, _read_masked)
-_IMAGE = WholeKind(_digest_image, _put_image, lambda value: value.copy())
-_CURSOR = WholeKind(
-    _look_at_cursor, _refuse_put, _build_refusing_read("how far its rows were read is not known")
-)
-_HANDLE = WholeKind(_look_at_handle, _put_handle, _read_place)
-_FIGURE = WholeKind(
-    figures.drawn, _refuse_put, _build_refusing_read("what is drawn in it cannot be written")
-)
-_MEMORY_FILE = WholeKind(
-    lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell())
-)
-_POSITION = WholeKind(iterators.position, iterators.advance, iterators.read_position)
-_ADVANCED = WholeKind(
-    _look_at_generator,
-    _refuse_put,
-    _build_refusing_read("it was read on, and nobody can put it there again"),
-)
-_CACHE = WholeKind(
-    lambda value: value.cache_info(),
-    _refuse_put,
-    _build_refusing_read("what it keeps cannot be written: what it answered runs again"),
-)
-CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
-_HASH = _build_named_kind(lambda value: value.digest())
-_FOREIGN = WholeKind(
-    bytes,
-    _refuse_put,
-    _build_refusing_read("it is memory of C code, which a recording does not write to"),
-)
-
-_WHOLE_BY_NAME: dict[
-    tuple[str, str], WholeKind
-] = {  # by package and class; also what is derived of it
-    ("numpy", "MaskedArray"): _MASKED,
-    ("numpy", "ndarray"): _NDARRAY,
-    ("PIL", "Image"): _IMAGE,
-    ("pandas", "DataFrame"): _FRAME,
-    ("pandas", "Series"): _FRAME,
-    ("numpy", "Generator"): _GENERATOR,
-    ("numpy", "RandomState"): _RANDOM_STATE,
-    ("sqlite3", "Connection"): CONNECTION,
-    ("sqlite3", "Cursor"): _CURSOR,
-    ("matplotlib", "Figure"): _FIGURE,
-    ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
-    ("socket", "socket"): _build_named_kind(_look_at_socket),
-    ("xml", "Element"): _build_named_kind(_digest_element),
-    **dict.fromkeys([("_hashlib", "HASH"), ("_blake2", "blake2b"), ("_blake2", "blake2s")], _HASH),
-    ("_queue", "SimpleQueue"): _build_named_kind(lambda value: value.qsize()),
-    ("_csv", "reader"): WholeKind(lambda value: value.line_num, _read_rows_on, _read_line_number),
-    ("itertools", "_tee"): _build_named_kind(_look_at_tee),
-    ("_struct", "unpack_iterator"): _build_named_kind(lambda value: value.__length_hint__()),
-    ("threading", "Barrier"): _build_named_kind(lambda value: (value.broken, value.n_waiting)),
-    ("concurrent", "Executor"): _build_named_kind(lambda value: getattr(value, "_shutdown", None)),
-    ("multiprocessing", "SimpleQueue"): _build_named_kind(lambda value: value.empty()),
-    ("asyncio", "BaseEventLoop"): _build_named_kind(
-        lambda value: (value.get_debug(), value.get_exception_handler(), value.is_closed())
-    ),
-    ("ssl", "SSLContext"): _build_named_kind(
-        lambda value: (value.check_hostname, value.verify_mode, value.options)
-    ),
-    **dict.fromkeys(
-        [("_ctypes", name) for name in ("Structure", "Union", "Array", "_SimpleCData")], _FOREIGN
-    ),
-}
-
 SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
     SequenceKind(),
     Tuple(),
@@ -872,23 +320,15 @@ CLASS, MODULE, FUNCTION, CONTEXT = CodeHolder(), CodeHolder(), FunctionKind(), C
 TRAITS, HANDLER, WRAPPER, MEMBER = TraitsKind(), HandlerKind(), WrapperKind(), EnumMember()
 
 _BY_TYPE: dict[type, Kind] = {
-    list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET, bytearray: _BYTEARRAY,
-    array.array: _ARRAY_ARRAY, random.Random: _RANDOM, ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
+    list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET,
+    ContextVar: CONTEXT, SimpleNamespace: ATTRIBUTES,
     queue.Queue: ATTRIBUTES, queue.LifoQueue: ATTRIBUTES, queue.PriorityQueue: ATTRIBUTES,
     UserDict: ATTRIBUTES, UserList: ATTRIBUTES,
-    mmap.mmap: _MAPPED, io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, GeneratorType: _ADVANCED,
-    type(functools.lru_cache(int)): _CACHE,
-    **dict.fromkeys(
-        (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE
-    ),
-    **dict.fromkeys(NAMES, NAMES_KIND), **dict.fromkeys(iterators.TYPES, _POSITION),
+    **dict.fromkeys(NAMES, NAMES_KIND),
     weakref.WeakSet: SET, weakref.WeakValueDictionary: MAPPING, weakref.WeakKeyDictionary: MAPPING,
-    asyncio.Future: _FUTURE, concurrent.futures.Future: _FUTURE,
     contextlib.ExitStack: ATTRIBUTES, contextlib.AsyncExitStack: ATTRIBUTES,
-    threading.local: ATTRIBUTES, threading.Event: _EVENT, asyncio.Event: _EVENT,
-    **dict.fromkeys(
-        (threading.Semaphore, threading.BoundedSemaphore, asyncio.Semaphore, asyncio.BoundedSemaphore), _SEMAPHORE
-    ),
+    threading.local: ATTRIBUTES,
+    **whole_objects.BY_TYPE,
 }  # fmt: skip
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()), asyncio.Lock)
@@ -969,7 +409,7 @@ def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of
         return MEMBER if issubclass(kind, Enum) and not is_library_class(kind) else None
     root = kind.__module__.partition(".")[0]
     for base in kind.__mro__:
-        whole = _WHOLE_BY_NAME.get((base.__module__.partition(".")[0], base.__name__))
+        whole = whole_objects.BY_CLASS_NAME.get((base.__module__.partition(".")[0], base.__name__))
         if whole is not None:
             return whole
     if is_library_class(kind) and issubclass(kind, logging.Handler):

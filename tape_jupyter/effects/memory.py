@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.effects import kinds
+from tape_jupyter.effects import kinds, whole_objects
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
@@ -161,11 +161,13 @@ class Snapshot:
             kind = None if _is_cache(value, above) else _find_kind(value)
             node = nodes[id(value)] = ReachedObject(value, above, step, kind, placed=placed)
             self._register_aside(node)
-            if kind in (None, kinds.WRAPPER, kinds.MEMBER) or isinstance(kind, kinds.WholeKind):
+            if kind in (None, kinds.WRAPPER, kinds.MEMBER) or isinstance(
+                kind, whole_objects.WholeKind
+            ):
                 waiting += [
                     (inner, node, inner_step) for inner_step, inner in self._iterate_links(value)
                 ]
-            if isinstance(kind, kinds.WholeKind):
+            if isinstance(kind, whole_objects.WholeKind):
                 self._wholes.append(node)  # looked at once it is known whether code may write to it
             elif kind is not None:
                 self._open_node(node, kind)
@@ -179,7 +181,7 @@ class Snapshot:
             self._aside_of.append((node, _ANNOTATIONS))
         if node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._aside_of.append((node, _REGISTRY))
-        elif node.kind is kinds.CONNECTION:
+        elif node.kind is whole_objects.CONNECTION:
             self._aside_of += [(node, _DATABASE), (node, _CONNECTED)]
         elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
             self._aside_of.append((node, _FACTORY))
@@ -347,7 +349,7 @@ class Snapshot:
 
     def _look_at_node(self, node: ReachedObject) -> Any:
         if (
-            isinstance(node.kind, kinds.WholeKind)
+            isinstance(node.kind, whole_objects.WholeKind)
             and _count_bytes(node.value) > _LARGE_ARRAY
             and not self._may_write(node)
         ):
@@ -368,12 +370,12 @@ class Snapshot:
             getattr(sys.modules.get("numpy"), "memmap", OPEN_FILE),
         )
         found = (
-            kinds.file_of_value(node.value)
+            whole_objects.file_of_value(node.value)
             for node in self._wholes
             if isinstance(node.value, written)
         )
         engines = (
-            kinds.database_of(node.value)
+            whole_objects.database_of(node.value)
             for node in self._nodes.values()
             if node.kind is None and type(node.value).__name__ == "Engine"
         )
@@ -431,7 +433,7 @@ class Snapshot:
             if node is None or node.kind is None:
                 continue
             node.look = self._look_at_node(node)
-            if not isinstance(node.kind, kinds.WholeKind):
+            if not isinstance(node.kind, whole_objects.WholeKind):
                 self._waiting += [
                     (inner, node, step) for step, inner in self._list_inside(node, node.kind)
                 ]
@@ -453,9 +455,11 @@ class _Aside(NamedTuple):
 
 _REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered(value)))
 _DATABASE = _Aside(
-    "it gave the database {} a function, which is code", kinds.functions_in, kinds.SQL_CODE
+    "it gave the database {} a function, which is code",
+    whole_objects.functions_in,
+    whole_objects.SQL_CODE,
 )
-_CONNECTED = _Aside("it changed how the connection {} works", kinds.how_connected)
+_CONNECTED = _Aside("it changed how the connection {} works", whole_objects.how_connected)
 _FACTORY = _Aside(
     "it changed what {} makes of a missing key",
     lambda value: value.default_factory,
@@ -618,7 +622,7 @@ class _Writer:
         self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         kind = node.kind
-        if isinstance(kind, kinds.WholeKind):
+        if isinstance(kind, whole_objects.WholeKind):
             return self._write_whole(node, kind, at, path, found)
         if isinstance(kind, kinds.SequenceKind):
             return self._write_splice(node.look, now, at, path, found)
@@ -637,7 +641,7 @@ class _Writer:
         return done, structure
 
     def _write_whole(
-        self, node: ReachedObject, kind: kinds.WholeKind, at: At, path: str, found: Changes
+        self, node: ReachedObject, kind: whole_objects.WholeKind, at: At, path: str, found: Changes
     ) -> dict[str, Any]:
         if _count_bytes(node.value) > LARGEST:
             found.lost.append(

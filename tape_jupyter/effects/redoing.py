@@ -7,7 +7,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.effects import kinds
+from tape_jupyter.effects import kinds, whole_objects
 from tape_jupyter.effects.kinds import kind_of_type
 from tape_jupyter.effects.paths import follow_path, format_path
 from tape_jupyter.effects.scope import (
@@ -112,7 +112,7 @@ class Redo:
 
     def _replace_contents(self, live: Any, wanted: Any) -> None:
         kind = kind_of_type(type(live))
-        if not isinstance(kind, kinds.WholeKind):
+        if not isinstance(kind, whole_objects.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
         kind.put(live, wanted)
 
