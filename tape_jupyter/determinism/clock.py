@@ -32,6 +32,7 @@ from typing import Any, Literal
 
 from tape_jupyter.core.context import is_body
 from tape_jupyter.core.real_clock import monotonic, monotonic_ns, perf_counter_ns
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.determinism.clock_readings import Notes, Readings
 from tape_jupyter.determinism.idle_detection import Quiet, others_time
@@ -269,7 +270,7 @@ class TapeClock:
         )
         since = others_time() / 1e9
         return Deadline(
-            when, limit, _do_nothing, order, number=number, together=together, since=since
+            when, limit, do_nothing, order, number=number, together=together, since=since
         )
 
     def add_timer(
@@ -479,10 +480,6 @@ class TapeClock:
                 due.wake()
             else:
                 due.late(max(0.0, (due.when - now) / 1e9))
-
-
-def _do_nothing() -> None:
-    """Replaced by what wakes who waits."""
 
 
 def _resolve_future(future: asyncio.Future[None]) -> None:

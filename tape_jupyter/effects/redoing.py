@@ -7,6 +7,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tape_jupyter.core.open_file import OPEN_FILE
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.effects import kinds, whole_objects
 from tape_jupyter.effects.kinds import kind_of_type
 from tape_jupyter.effects.paths import follow_path, format_path
@@ -166,7 +167,7 @@ def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Calla
     if isinstance(live, (ReachedVariables, ClosureCells, Environment)):
         return live.set, live.delete
     if hasattr(live, "get") and type(live).__name__ == "ContextVar":
-        return (lambda _name, value: live.set(value)), _do_nothing
+        return (lambda _name, value: live.set(value)), do_nothing
     if isinstance(live, type):
         return (
             lambda name, value: type.__setattr__(live, _require_plain_name(name), value)
@@ -176,7 +177,7 @@ def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Calla
             name, None
         )
     if kinds.is_widget(type(live)):
-        return (lambda name, value: _set_trait(live, name, value)), _do_nothing
+        return (lambda name, value: _set_trait(live, name, value)), do_nothing
     return (
         lambda name, value: _set_attribute(live, name, value, at)
     ), lambda name: _remove_attribute(live, name)
@@ -219,10 +220,6 @@ def _remove_attribute(live: Any, name: str) -> None:
         slots[name].__delete__(live)
     else:
         dict_of(live).pop(name, None)
-
-
-def _do_nothing(_name: str) -> None:
-    """A context variable keeps a value."""
 
 
 def restore_own_objects(structure: Any, same: Mapping[str, str], redo: Redo | None) -> Any:

@@ -15,6 +15,7 @@ from typing import Unpack
 
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.core.notebook_text import CodeCell
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.causes import answer
 from tape_jupyter.experiments.causes.answer import Cause, CauseNode
@@ -24,7 +25,6 @@ from tape_jupyter.experiments.causes.search import Search, Tried, require_differ
 from tape_jupyter.experiments.causes.sides import Side, SideSources, side
 from tape_jupyter.experiments.causes.tool_call_ids import with_ids_of
 from tape_jupyter.experiments.check import Check
-from tape_jupyter.experiments.ddmin import Outcome
 from tape_jupyter.experiments.recorded_job import job_of, saved_cells
 from tape_jupyter.experiments.trials.runner import SECONDS, TrialRunner
 from tape_jupyter.reports import listing
@@ -68,7 +68,7 @@ def why(
     with TrialRunner(job) as runner:
         newest = ours.recorded[-1].id if ours.recorded else ""
         asker = Asker(runner, ours.cassette, newest, budget)
-        search = Search(found, asker if on_divergence == "live" else runner, tried or _do_nothing)
+        search = Search(found, asker if on_divergence == "live" else runner, tried or do_nothing)
         search.note((frozenset[int](),), runner.recording, "nothing")
         every = range(len(found.parts))
         require_difference(check, (bad, good), search.result([]), search.result(every))
@@ -145,7 +145,3 @@ def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[C
 def _describe_unswapped(found: Differences) -> Iterator[str]:
     for layer, said in found.unswapped.items():
         yield from (f"{layer}: {each}, and was not swapped" for each in said)
-
-
-def _do_nothing(_number: int, _what: str, _outcome: Outcome) -> None:
-    """Hears nothing."""

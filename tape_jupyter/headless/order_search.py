@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.headless import run
 from tape_jupyter.headless.run import CellRun
 from tape_jupyter.session.pins.clock import SHUFFLE
@@ -56,7 +57,7 @@ def search_orders(
     done: list[Try] = []
     for seed in range(first, first + tries):
         cells = run.replay_notebook(
-            path, _do_nothing, _do_nothing, timeout, {**env, SHUFFLE: str(seed)}
+            path, do_nothing, do_nothing, timeout, {**env, SHUFFLE: str(seed)}
         )
         done.append(Try(seed, tuple(cells)))
         told(done[-1])
@@ -87,7 +88,3 @@ def verdict(path: Path, done: list[Try]) -> str:
     unsaved = {cell.number for each in done for cell in each.cells if cell.said == (run.UNSAVED,)}
     apart = f"; {len(unsaved)} cells have no saved output to compare with" if unsaved else ""
     return f"{len(done)} orders tried, all as saved{apart}"
-
-
-def _do_nothing(*_: object) -> None:
-    """One line a try is enough."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.core.notebook_text import CodeCell, code_cells, parse_notebook
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.session.cell_words import asks_only
 
@@ -88,10 +89,6 @@ class CellEnd:
     lost: tuple[str, ...] = ()
 
 
-def _do_nothing(*_: Any) -> None:
-    """Hears nothing."""
-
-
 Parsed = TypeVar("Parsed")
 Told = Callable[[CellRun], None]
 Note = Callable[[str], None]
@@ -126,7 +123,7 @@ def replay_notebook(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _do_nothing,
+    note: Note = do_nothing,
 ) -> list[CellRun]:
     """Replay the notebook apart from its folder (headless/folders.py) and compare each cell with
     its saved outputs.
@@ -143,7 +140,7 @@ def replay_with_outputs(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _do_nothing,
+    note: Note = do_nothing,
 ) -> tuple[list[CellRun], NotebookNode]:
     """The same, and the notebook with the outputs that replay gave."""
     saved = read_notebook(path)
@@ -157,7 +154,7 @@ def replaying(
     """The same, run when the first cell is asked for."""
     saved = read_notebook(path)
     return _run_in_copy(
-        copy.deepcopy(saved), saved, path, _do_nothing, _do_nothing, timeout, env, _do_nothing
+        copy.deepcopy(saved), saved, path, do_nothing, do_nothing, timeout, env, do_nothing
     )
 
 
@@ -186,7 +183,7 @@ def record_notebook(
     told: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
-    note: Note = _do_nothing,
+    note: Note = do_nothing,
 ) -> tuple[list[CellRun], Path]:
     """Record every cell and write the outputs into the notebook, also when a cell raises or the run
     is interrupted.

@@ -26,6 +26,7 @@ from typing import Any
 from tape_jupyter.core import plugins
 from tape_jupyter.core.context import BODY
 from tape_jupyter.core.libraries import is_library_path
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.determinism import clock, entropy, timers
 from tape_jupyter.instrumentation.patching import sweep_patches
@@ -85,7 +86,7 @@ def _try_patch(name: str, module: ModuleType, patch: Patch) -> Undo:
             f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return _do_nothing
+        return do_nothing
 
 
 def _list_patches(name: str) -> list[Patch]:
@@ -109,10 +110,6 @@ def _patch_added(point: EntryPoint, module: ModuleType) -> Undo:
 def _list_watched() -> frozenset[str]:
     """Names of all modules that something taps."""
     return frozenset({*_TAPS, *plugins.entry_points_of(GROUP)})
-
-
-def _do_nothing() -> None:
-    """There is nothing to take off."""
 
 
 _TAPS = {

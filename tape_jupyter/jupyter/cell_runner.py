@@ -22,6 +22,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import MAIN, Ladder
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, running_cells
@@ -139,7 +140,7 @@ class CellRunner:
         self._has_cassette = False
         self._transformed = ""
         self.steps: StepHooks | None = None
-        self._undo_tracebacks: Callable[[], None] = _do_nothing
+        self._undo_tracebacks: Callable[[], None] = do_nothing
         self.taker = standby.taker if standby is not None else LineTaker(shell)
         self.gate = CellGate(self)
 
@@ -496,10 +497,6 @@ def _strip_tracebacks(report: CellReport) -> CellReport:
     return replace(
         report, misses=[type(miss)(*miss.args) for miss in report.misses], on_tape=lambda: None
     )
-
-
-def _do_nothing() -> None:
-    """Nothing is to be taken back."""
 
 
 def _plan_nothing() -> None:

@@ -37,6 +37,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tape_jupyter.core.stubs import do_nothing
+
 if TYPE_CHECKING:
     from tape_jupyter.cassette.paths import Ladder
     from tape_jupyter.jupyter.cell_runner import CellRunner
@@ -258,7 +260,7 @@ class Lab:
         self.loop = _find_running_loop()
         self.clients: dict[str, ConnectedPage] = {}  # the newest last
         self.dropped = 0
-        self.answered: Callable[[], None] = _do_nothing
+        self.answered: Callable[[], None] = do_nothing
         self._asked: dict[str, CellTask] = {}
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
@@ -438,10 +440,6 @@ def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
-
-
-def _do_nothing() -> None:
-    """Nobody waits for a page."""
 
 
 def _find_running_loop() -> asyncio.AbstractEventLoop | None:

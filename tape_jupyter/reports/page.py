@@ -34,6 +34,7 @@ from tape_jupyter.cassette.cassette import Cassette, Overridden
 from tape_jupyter.cassette.cell_sources import notebook_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.reports.static_assets import script
 from tape_jupyter.session import labels
@@ -165,12 +166,8 @@ _MADE = '<meta name="generator" content="tape-jupyter">'
 _ABLE = {"modes": False, "override": False, "rerun": False, "step": False, "cells": False}
 
 
-def _do_nothing(_done: int, _total: int) -> None:
-    pass
-
-
 def write_page(
-    cassette: Cassette, out: Path | None = None, tell: Tell = _do_nothing
+    cassette: Cassette, out: Path | None = None, tell: Tell = do_nothing
 ) -> tuple[Path, list[str]]:
     """Write the page of a cassette or take; gives the file, and what is not in it.
 
@@ -206,7 +203,7 @@ def default_page(cassette: Path) -> Path:
     return notebook.parent / f"{'.'.join(names)}.tape.html"
 
 
-def page_pieces(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
+def page_pieces(cassette: Cassette, notes: list[str], tell: Tell = do_nothing) -> Iterator[str]:
     """The page, in pieces. `notes` is filled with what is left out, before the first of them."""
     spans = Spans(cassette)
     spans.refresh()
@@ -215,7 +212,7 @@ def page_pieces(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) 
         yield from _build_page(cassette, spans, notes, _read_pieces(aside))
 
 
-def stream_page(cassette: Cassette, notes: list[str], tell: Tell = _do_nothing) -> Iterator[str]:
+def stream_page(cassette: Cassette, notes: list[str], tell: Tell = do_nothing) -> Iterator[str]:
     """The page, in pieces that are made while it is being read: its rows are drawn long before the
     last is there.
 

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from tape_jupyter.audit import environment as audit_environment
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.core.call import Request
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation import environment
 from tape_jupyter.isolation.network_guard import is_user_code
@@ -73,7 +74,7 @@ class Lending:
         self._secrets, self._busy = secrets, busy
         self._folder: Path | None = None
         self._cassettes: Callable[[], Iterable[Cassette]] = tuple
-        self._undo: Callable[[], None] = _do_nothing
+        self._undo: Callable[[], None] = do_nothing
         self._addresses: dict[str, str] = {}  # that were lent
         self._read: tuple[list[tuple[Path, int]], dict[str, str]] = (
             [],
@@ -131,7 +132,7 @@ class Lending:
     def stop(self) -> None:
         """The environment is as without us."""
         self._undo()
-        self._undo, self._folder, self._cassettes = _do_nothing, None, tuple
+        self._undo, self._folder, self._cassettes = do_nothing, None, tuple
 
     def _is_own_placeholder(self, name: str, value: str) -> bool:
         """Whether what a program sets is a placeholder, and that variable has one of its own."""
@@ -176,10 +177,6 @@ class Lending:
         if state != self._read[0]:
             self._read = state, _collect_recorded_values(cassettes)
         return self._read[1]
-
-
-def _do_nothing() -> None:
-    """Nothing is lent."""
 
 
 def open_cassettes(

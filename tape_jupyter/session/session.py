@@ -30,6 +30,7 @@ from tape_jupyter.comparison.outputs import REMARKS, Remark
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.core.context import ORIGIN, Origin
 from tape_jupyter.core.real_clock import perf_counter
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.dataflow.isolated.process import AWAY
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
@@ -98,7 +99,7 @@ class TapeSession:
             Path, Counter[tuple[str, str]]
         ] = {}  # of a cassette's cells, whichever take they play
         self._guard = Guard()
-        self._withdraw_keys: Callable[[], None] = _do_nothing
+        self._withdraw_keys: Callable[[], None] = do_nothing
         self._owed = False  # the session's mode was set, and what hangs on it is still to be done
         self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
         self._boundary = Interceptor(self)
@@ -145,7 +146,7 @@ class TapeSession:
             return
         self._owed = False
         self._withdraw_keys()
-        self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else _do_nothing
+        self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else do_nothing
         if self.session_mode == "off":
             self.unhook()
 
@@ -513,7 +514,7 @@ class TapeSession:
         """Collect the slow part of the kit beside the cell, once its first call is safe: no token
         waits for git.
         """
-        cell.recording.first_commit = _do_nothing
+        cell.recording.first_commit = do_nothing
         if cell.closed:  # what its end commits first: no token waits any more
             self._add_kit(cell)
             return
@@ -649,10 +650,6 @@ class TapeSession:
             cell.refuse(seen.refusal)
         else:
             cell.warn(str(seen), cold=True)
-
-
-def _do_nothing() -> None:
-    """Nothing is to be taken back."""
 
 
 def _find_running_origin(strand: Origin | None) -> Origin | None:

@@ -26,6 +26,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.user_classes import class_path, find_class
@@ -276,10 +277,6 @@ def _put_decimal(told: Mapping[str, Any]) -> None:
     decimal.setcontext(decimal.Context(**given))
 
 
-def _do_nothing(_told: Any) -> None:
-    """The working directory is set by `set_again`, which knows the notebook's folder."""
-
-
 def _write_zone_name(_before: Any, now: tuple[Any, ...]) -> str:
     return " ".join(now[0])
 
@@ -300,7 +297,7 @@ def _write_value(_before: Any, now: Any) -> Any:
 
 
 _PARTS: Mapping[str, _Part] = {
-    "cwd": _Part(_write_value, _do_nothing),
+    "cwd": _Part(_write_value, do_nothing),
     "path": _Part(_write_path, _put_path),
     "warnings": _Part(_write_warnings, _put_warnings),
     "pandas": _Part(_write_options, _put_options("pandas")),

@@ -27,6 +27,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.call import FunctionCall, Reply, Value
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.headless.run import CellRun
@@ -132,10 +133,6 @@ def told_of(run: CellRun) -> str:
     return "\n".join(
         [f"cell {run.number} ({run.title}): {run.status}", *(f"  {line}" for line in run.said)]
     )
-
-
-def _do_nothing(*_: Any) -> None:
-    """Hears nothing."""
 
 
 # ---------------------------------------------------------------- what is recorded
@@ -254,7 +251,7 @@ def run_notebook(
     timeout: float | None = None,
     pace: str = "",
     env: Mapping[str, str] = MappingProxyType({}),
-    told: Callable[[CellRun], None] = _do_nothing,
+    told: Callable[[CellRun], None] = do_nothing,
 ) -> Run:
     """Run a notebook in a fresh kernel, each code cell in turn until one raises; compare its
     outputs with those saved.
@@ -270,10 +267,10 @@ def run_notebook(
     options = " ".join(f"{name} {value}" for name, value in words.items() if value)
     whole = {**env, **({"TAPE_OPTIONS": options} if options else {})}
     if mode == "record":
-        ran, written = headless_run.record_notebook(place, _do_nothing, told, timeout, whole)
+        ran, written = headless_run.record_notebook(place, do_nothing, told, timeout, whole)
         made = headless_run.read_notebook(written)
     else:
-        ran, made = headless_run.replay_with_outputs(place, _do_nothing, told, timeout, whole)
+        ran, made = headless_run.replay_with_outputs(place, do_nothing, told, timeout, whole)
     shown = tuple(each.outputs for each in made.cells if headless_run.has_code(each))
     return Run(tuple(ran), tuple(_find_played_spans(place, made)), shown)
 

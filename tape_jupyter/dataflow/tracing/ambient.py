@@ -32,6 +32,7 @@ from contextlib import suppress
 from operator import is_
 from typing import Any, NamedTuple
 
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.user_code import bag, is_environment
 from tape_jupyter.dataflow.history import Change
 
@@ -344,10 +345,6 @@ def _put_csv(limit: int) -> None:
     csv.field_size_limit(limit)
 
 
-def _do_nothing(_value: Any) -> None:
-    """What cannot be put back (a figure, closed since)."""
-
-
 _OTHERS = frozenset({"?"})
 
 PARTS: dict[str, AmbientPart] = {
@@ -397,7 +394,7 @@ PARTS: dict[str, AmbientPart] = {
     "matplotlib": AmbientPart(
         "a setting of matplotlib", _take_matplotlib_settings, _put_matplotlib_settings, "matplotlib"
     ),
-    "figures": AmbientPart("the open figures", _take_figures, _do_nothing, "matplotlib.pyplot"),
+    "figures": AmbientPart("the open figures", _take_figures, do_nothing, "matplotlib.pyplot"),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.instrumentation.determinism.entropy import held_chance
 
 
@@ -16,8 +17,4 @@ def patch(module: ModuleType) -> Callable[[], None]:
     chance = held_chance()
     if chance is not None:
         chance.arrived(module.__name__)
-    return _do_nothing
-
-
-def _do_nothing() -> None:
-    """Nothing was patched."""
+    return do_nothing

@@ -30,6 +30,7 @@ from types import ModuleType
 from typing import Any
 
 from tape_jupyter.core.context import BODY
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.registry import CannotFreeze
 from tape_jupyter.instrumentation.concurrency.threads import let_act
@@ -163,11 +164,11 @@ def _put_tee(name: str, told: str) -> Undo:
     with _lock:
         stream = getattr(sys, name)
         if stream is None or type(stream).__module__ == "ipykernel.iostream":
-            return _do_nothing
+            return do_nothing
         if isinstance(stream, _Tee):
             tee, count = _tees.get(name, (stream, 0))
             if tee is not stream:
-                return _do_nothing
+                return do_nothing
             _tees[name] = tee, count + 1
         else:
             tee = _Tee(stream, told)
@@ -186,10 +187,6 @@ def _remove_tee(name: str, tee: _Tee) -> None:
             del _tees[name]
             if getattr(sys, name) is tee:
                 setattr(sys, name, tee._stream)  # noqa: SLF001 - its own
-
-
-def _do_nothing() -> None:
-    """Nothing was put there."""
 
 
 # Displays

@@ -17,6 +17,7 @@ from typing import Any, cast
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Capture, Play, Reply, Request
 from tape_jupyter.core.context import SENDING
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.instrumentation import stepping_hook
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http.replayed_response import await_cancel, thawed
@@ -131,13 +132,9 @@ async def _play_connection(play: Play, connect: Any, where: Any) -> Any:
     hear_sent(connection.protocol, transport.receive_frame, transport.pinged)
     connection.connection_made(transport)
     transport.give_up = connection.protocol.fail
-    connection.start_keepalive = _do_nothing
+    connection.start_keepalive = do_nothing
     connection.ping = pinging(connection.ping)
     connection.recv = transport.guard(connection.recv)
     connection.recv_streaming = transport.guard_pieces(connection.recv_streaming)
     connection.send = transport.refusing(connection.send)
     return connection
-
-
-def _do_nothing() -> None:
-    """A recorded server needs no pings to stay."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Capture, Play, Reply, Request
 from tape_jupyter.core.context import SENDING
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http.replayed_response import thawed
 from tape_jupyter.instrumentation.patching import sending, sending_live, swap
@@ -175,7 +176,7 @@ def _play_connection(play: Play, attempt: _Attempt) -> Any:
         hear_sent(protocol, socket.receive_frame, socket.pinged)
         connection = attempt.connection_factory(socket, protocol, **more)
         connection.ping = pinging(connection.ping)
-        connection.start_keepalive = _do_nothing
+        connection.start_keepalive = do_nothing
         socket.give_up = functools.partial(_fail_connection, connection)
         return connection
 
@@ -198,10 +199,6 @@ def _guard_connection(connection: Any, socket: PlayedSocket) -> Any:
     connection.recv_streaming = socket.guard_pieces(connection.recv_streaming)
     connection.send = socket.guard(connection.send, bounded=lambda *_, **__: True)
     return connection
-
-
-def _do_nothing() -> None:
-    """A recorded server needs no pings to stay."""
 
 
 def _fail_connection(connection: Any, code: int, reason: str) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.session.saved_output import MIME
 
 Output = dict[str, Any]
@@ -190,7 +191,7 @@ class Displayed:
         hook, pub = shell.displayhook, shell.display_pub
         self._wrap_method(hook, "write_format_data", self._record_result)
         for around in ("write_output_prompt", "finish_displayhook"):
-            self._wrap_method(hook, around, _do_nothing)
+            self._wrap_method(hook, around, do_nothing)
         self._wrap_method(pub, "publish", self._record_display)
         self._wrap_method(pub, "clear_output", self._record_clear)
         self._wrap_method(shell, "_showtraceback", self._record_error)
@@ -286,10 +287,6 @@ class Displayed:
 
     def _record_error(self, kind: Any, value: Any, lines: list[str]) -> None:
         self.last.error(str(kind.__name__), str(value), lines)
-
-
-def _do_nothing() -> None:
-    """What a terminal prints around a result is no output of the cell."""
 
 
 class _Both:

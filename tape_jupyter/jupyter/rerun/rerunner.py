@@ -21,6 +21,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
@@ -348,7 +349,7 @@ class Rerunner:
         history = self._require_history()
         self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
-        resync = tracker.resync if tracker is not None else _do_nothing
+        resync = tracker.resync if tracker is not None else do_nothing
         behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
         self._machine = Rerun(
             history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync
@@ -858,10 +859,6 @@ def _build_no_proof(machine: Rerun) -> RerunProof:
     if machine.stopped:
         return RerunProof("not provable", "the re-run stopped, so there is nothing whole to prove")
     return RerunProof("not provable", "a cell was skipped, so the take does not replay as a whole")
-
-
-def _do_nothing(_: Any) -> None:
-    """Nobody keeps fingerprints."""
 
 
 def _ignore_event(_about: str, _told: dict[str, Any]) -> None:

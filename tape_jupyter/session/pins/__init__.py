@@ -17,6 +17,7 @@ from typing import Any
 
 from tape_jupyter.cassette import adoption
 from tape_jupyter.core import plugins
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.options import PIN_GROUP
@@ -46,7 +47,7 @@ def _put_on_added(point: EntryPoint, cell: TapedCell, recorded: Mapping[str, Any
 def put_on_pins(cell: TapedCell) -> Undo:
     """Put on every pin that the cell did not switch off; gives what takes them off."""
     if cell.cassette is None or cell.mode == "live":
-        return _do_nothing
+        return do_nothing
     run = recorded_run(cell)
     off = cell.ask.options.get("no_pin", ())
     undo = [
@@ -104,7 +105,7 @@ def _put_on_pin(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | N
     except Exception as error:
         cell.recording.pins.pop(name, None)
         cell.warn(f"{name} is not held: {type(error).__name__}: {error}", cold=True)
-        return _do_nothing
+        return do_nothing
 
 
 def _take_off_pins(cell: TapedCell, undo: list[Undo]) -> None:
@@ -113,10 +114,6 @@ def _take_off_pins(cell: TapedCell, undo: list[Undo]) -> None:
             each()
         except Exception as error:  # the others come off all the same
             cell.warn(f"a pin did not come off cleanly: {type(error).__name__}: {error}")
-
-
-def _do_nothing() -> None:
-    """Nothing is to be taken off."""
 
 
 def _note_no_recording(cell: TapedCell) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.core.call import Gate, Reply, Value
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.determinism.clock import ClockBase, TapeClock
 from tape_jupyter.determinism.clock_readings import LIMIT, Notes, Readings
@@ -70,7 +71,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
             "monotonic": clock.base.monotonic,
             "perf": clock.base.perf,
         }
-    unhook = _hook_wall_clock(cell) if clock.is_active else _do_nothing
+    unhook = _hook_wall_clock(cell) if clock.is_active else do_nothing
     clock_tap.rebind([cell.ask.namespace])
 
     def undo_pin() -> None:
@@ -186,7 +187,7 @@ def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
             f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
             cold=True,
         )
-        return _do_nothing
+        return do_nothing
 
 
 def _record_readings(cell: TapedCell, notes: Notes) -> None:
@@ -297,7 +298,3 @@ def _read_duration(entry: Entry, reply: Reply | Value) -> float:
         return reply.waits[-1] if reply.waits else 0.0
     seconds = entry.head().get("seconds", 0.0)
     return float(seconds) if isinstance(seconds, int | float) else 0.0
-
-
-def _do_nothing() -> None:
-    """Nothing is to be taken back."""

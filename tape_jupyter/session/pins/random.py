@@ -26,6 +26,7 @@ from typing import Any
 
 from tape_jupyter.cassette.records import FAST
 from tape_jupyter.core.seeded_random import SEED, Chance
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.determinism import random_state
 from tape_jupyter.determinism.random_state import Generator, GeneratorState, Raw
 from tape_jupyter.errors import UnmatchedCall
@@ -64,7 +65,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
         else None
     )
     if cell.replaying and own is None:
-        return _do_nothing  # recorded without it
+        return do_nothing  # recorded without it
     held = _Held(cell, own, recorded or {})
     held.start()
     return held.end
@@ -222,10 +223,6 @@ class _Held:
 def _compute_hash_print() -> str:
     """What tells hash seeds apart: sets of texts come in the same order where it is the same."""
     return f"{hash('tape-jupyter') & 0xFFFFFFFF:08x}"
-
-
-def _do_nothing() -> None:
-    """Nothing is held."""
 
 
 OVERLAP = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.determinism import timezone
 from tape_jupyter.session.cell import TapedCell
 
@@ -16,7 +17,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     here = timezone.current_zone()
     cell.recording.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
     if not isinstance(own, str) or own == here:
-        return _do_nothing
+        return do_nothing
     if not timezone.HELD or not timezone.is_known_zone(own):
         why = (
             "this system knows no such zone"
@@ -26,9 +27,5 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
         cell.warn(
             f"timezone {own} of the recording is not held ({why}): local times differ", cold=True
         )
-        return _do_nothing
+        return do_nothing
     return timezone.hold_zone(own)
-
-
-def _do_nothing() -> None:
-    """The zone is the recorded one already."""
