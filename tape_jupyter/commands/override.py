@@ -167,8 +167,4 @@ def _build_answer(
     problems = edits.problems_of(entry, edit)
     if wrong := next((each for each in problems if each["level"] == "error"), None):
         raise TapeUsageError(_format_problem(wrong))
-    return edits.apply_edit(entry, edit), tuple(map(_format_problem, problems))
-
-
-def _format_problem(problem: Mapping[str, str]) -> str:
-    return ": ".join(part for part in (problem["path"], problem["text"]) if part)
+    return edits.apply_edit(entry, edit), tuple(map(edits.format_problem, problems))

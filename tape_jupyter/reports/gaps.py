@@ -24,6 +24,7 @@ from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
+from tape_jupyter.reports.cell_summary import count_phrase
 from tape_jupyter.reports.listing import list_cassettes
 
 BY_RUN = (5, 6, 8, 9)
@@ -270,13 +271,9 @@ def gaps_headline(made: Report) -> str:
     calls = sum(len(run.calls) for run in made.runs)
     files = f" in {len(made.cassettes)} cassettes" if len(made.cassettes) > 1 else ""
     return (
-        f"{_format_count(len(made.runs), 'run')}, {_format_count(calls, 'call')}{files}: "
-        f"{_format_count(len(made.cold), 'cold case')}"
+        f"{count_phrase(len(made.runs), 'run')}, {count_phrase(calls, 'call')}{files}: "
+        f"{count_phrase(len(made.cold), 'cold case')}"
     )
-
-
-def _format_count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def name_runs(runs: Sequence[str]) -> str:

@@ -189,7 +189,7 @@ def _require_size(text: str) -> None:
 def _require_no_error(problems: Iterable[Mapping[str, str]]) -> None:
     for problem in problems:
         if problem["level"] == "error":
-            raise TapeUsageError(_format_problem(problem))
+            raise TapeUsageError(format_problem(problem))
 
 
 # ---------------------------------------------------------------- messages
@@ -442,12 +442,13 @@ def accept_edit(entry: Entry, edit: Edit, *, accept: bool) -> EditedReply:
     _require_no_error(problems)
     if problems and not accept:
         raise TapeUsageError(
-            f"{_format_problem(problems[0])} (tick that it is meant so, to save it)"
+            f"{format_problem(problems[0])} (tick that it is meant so, to save it)"
         )
     return apply_edit(entry, edit)
 
 
-def _format_problem(problem: Mapping[str, str]) -> str:
+def format_problem(problem: Mapping[str, str]) -> str:
+    """Where something is wrong with an edit, and what."""
     return ": ".join(part for part in (problem["path"], problem["text"]) if part)
 
 
