@@ -163,8 +163,8 @@ def _build_answer(
         edit = {"form": "raw", "status": said.get("status"), "headers": None, "body": told}
     else:
         answer = edits.given_edit(entry, **{way: told})
-        return answer, tuple(_format_problem(each) for each in edits.warnings(entry, answer))
+        return answer, tuple(edits.format_problem(each) for each in edits.warnings(entry, answer))
     problems = edits.problems_of(entry, edit)
     if wrong := next((each for each in problems if each["level"] == "error"), None):
-        raise TapeUsageError(_format_problem(wrong))
+        raise TapeUsageError(edits.format_problem(wrong))
     return edits.apply_edit(entry, edit), tuple(map(edits.format_problem, problems))
