@@ -14,7 +14,6 @@ import platform
 import random
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.audit.installed_packages import distributions, not_installed
+from tape_jupyter.core.libraries import imported_module
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism import random_state, timezone
 from tape_jupyter.isolation import network_guard
@@ -92,7 +92,7 @@ def _digest_generators() -> dict[str, str]:
     told from a state.
     """
     found = {"random": _compute_digest(repr(random.getstate()).encode())}
-    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+    if (numpy_random := imported_module("numpy.random")) is not None:
         found["numpy"] = _digest_numpy(numpy_random)
     return found
 
@@ -104,7 +104,7 @@ def _digest_numpy(numpy_random: Any) -> str:
 
 def _digest_own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
     """States of generators that notebook variables hold (`rng = numpy.random.default_rng(7)`)."""
-    numpy_random = sys.modules.get("numpy.random")
+    numpy_random = imported_module("numpy.random")
     kinds = () if numpy_random is None else (numpy_random.Generator,)
     found: dict[str, str] = {}
     for name, value in list(namespace.items()):

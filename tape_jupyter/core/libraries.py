@@ -1,4 +1,6 @@
-"""Who wrote a class or a function: the user, or an installed library. Only looks."""
+"""Libraries: whether one is imported, and whether it or the user wrote a class or a function. Only
+looks.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,14 @@ import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
+
+
+def imported_module(name: str) -> Any:
+    """The module of that name; None where it is not imported, or another thread is at it."""
+    module = sys.modules.get(name)
+    if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+        return None
+    return module
 
 
 def is_library_class(cls: type) -> bool:

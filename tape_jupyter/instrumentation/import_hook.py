@@ -25,7 +25,7 @@ from typing import Any
 
 from tape_jupyter.core import plugins
 from tape_jupyter.core.context import BODY
-from tape_jupyter.core.libraries import is_library_path
+from tape_jupyter.core.libraries import imported_module, is_library_path
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.determinism import clock, entropy, timers
@@ -46,8 +46,7 @@ def watch_imports() -> None:
             if tap.__name__ not in _undo:  # one by one: an interrupt may have come between two
                 _undo[tap.__name__] = tap.patch()
         for name in _list_watched():
-            module = sys.modules.get(name)
-            if module is not None and not getattr(module.__spec__, "_initializing", False):
+            if (module := imported_module(name)) is not None:
                 _tap_module(name, module)
         if _arrivals not in sys.meta_path:
             sys.meta_path.insert(0, _arrivals)
