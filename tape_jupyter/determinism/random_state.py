@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tape_jupyter.core.libraries import imported_module
+
 BLOCK = 624
 """Words of 32 bits that a Mersenne Twister makes at a time."""
 
