@@ -19,17 +19,17 @@ from mcp_types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
 seen = []
-mcp.done = []  # a library's module keeps no state of a program's
+vars(mcp)["what ran"] = []  # no name leads there
 
 
 def __getattr__(name):
     if name != "done":
         raise AttributeError(name)
-    return mcp.done
+    return vars(mcp)["what ran"]
 
 
 def do(what):
-    mcp.done.append(what)
+    vars(mcp)["what ran"].append(what)
     seen.append(what)
     if log := os.environ.get("MCP_SERVER_LOG"):
         with open(log, "a") as file:
@@ -51,7 +51,7 @@ def make():
     @server.tool()
     def weather(city: str) -> Weather:
         do(f"weather {city}")
-        return Weather(city=city, nth=len(mcp.done))
+        return Weather(city=city, nth=len(vars(mcp)["what ran"]))
 
     @server.tool()
     async def slow(steps: int, ctx: Context) -> str:
@@ -78,7 +78,7 @@ def make():
         )
         answer = await ctx.session.create_message([message], max_tokens=9)
         do(f"judge {text}")
-        return f"{answer.content.text} #{len(mcp.done)}"
+        return f"{answer.content.text} #{len(vars(mcp)['what ran'])}"
 
     @server.tool()
     async def erase(path: str, ctx: Context) -> str:
@@ -93,12 +93,12 @@ def make():
     @server.resource("station://status")
     def status() -> str:
         do("status")
-        return f"fine {len(mcp.done)}"
+        return f"fine {len(vars(mcp)['what ran'])}"
 
     @server.prompt()
     def ask(city: str) -> str:
         do("ask")
-        return f"How is {city}, {len(mcp.done)}?"
+        return f"How is {city}, {len(vars(mcp)['what ran'])}?"
 
     return server
 

@@ -115,8 +115,9 @@ class Standby:
         WAKERS.append(self._wake_for_use)
         install_front_ends(self.shell, self.ladder, self.wake)
         info = find_running_info()
-        if not self._wake_for_cassette(info.raw_cell if info is not None else "") and info:
+        if info is not None:
             self._begin_midway(info)
+        self._wake_for_cassette(info.raw_cell if info is not None else "")
 
     @property
     def _ast_transformers(self) -> list[Any]:
@@ -229,17 +230,23 @@ class Standby:
 
     def _wake_for_cassette(self, raw: str) -> bool:
         """Whether the notebook, of which `raw` is a cell, has a cassette: then all is loaded."""
+        notebook = self.ladder.told or self._find_notebook(raw)
+        # each cell asks
+        if notebook is None or not os.path.isdir(paths.folder(notebook)):  # noqa: PTH112
+            return False
+        if not paths.cassette_names(notebook):
+            return False
+        self.wake()
+        return True
+
+    def _find_notebook(self, raw: str) -> Path | None:
+        """The notebook as far as it is known without a page that tells; sought a few times only."""
         if self._notebook is None and self._looks:
             try:
                 self._notebook = self.ladder.find_notebook(raw, self.shell.user_ns)
             except NotebookUnknown:
                 self._looks -= 1
-        if self._notebook is None or not os.path.isdir(paths.folder(self._notebook)):  # noqa: PTH112 - each cell asks
-            return False
-        if not paths.cassette_names(self._notebook):
-            return False
-        self.wake()
-        return True
+        return self._notebook
 
     # ------------------------------------------------------------ magics
     @no_var_expand

@@ -86,7 +86,13 @@ def test_a_notebook_with_a_cassette_is_ready_at_once(kernel, provider, tmp_path)
     for source in (LOAD, ASK.replace("URL", provider.url), "%%tape record\nask('hi')"):
         assert kernel.execute(source).ok
     kernel.restart()
-    assert kernel.execute(LOAD).ok and ours(kernel) > 60
+    assert kernel.execute(f"{LOAD}\nkept = [1]").ok and ours(kernel) > 60
+    assert kernel.execute("kept.append(2)").ok and kernel.execute("%tape status").ok
+    told = kernel.execute(
+        "from tape_jupyter.jupyter import magics\n"
+        "print([(entry.source[-9:], sorted(entry.changed)) for entry in magics.loaded(get_ipython()).history][:1])"
+    ).stdout
+    assert "['kept']" in told
 
 
 def test_unloading_leaves_nothing_whether_something_was_taped_or_not(kernel, provider):

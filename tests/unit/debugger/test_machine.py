@@ -78,9 +78,9 @@ def test_it_runs_to_the_next_call_of_a_kind():
 def test_going_on_stops_at_breakpoints_and_at_a_call_that_is_not_on_the_tape():
     program = Program(one("model", "tool", "tool", "model"), "nth=2")
     assert program.places == [":2"]
-    assert program.do("go_on") == []
+    assert program.do("release_all") == []
     missing = Program({"": [site(), site(would="refuse"), site()]})
-    assert missing.do("go_on") == [":2"]
+    assert missing.do("release_all") == [":2"]
 
 
 def test_stepping_one_strand_leaves_the_others_where_they_stand():
@@ -104,18 +104,18 @@ def test_back_is_the_call_before_and_the_others_stand_where_they_stood():
 
 def test_a_call_is_run_to_by_place_or_span_ahead_and_back():
     program = Program(one("model", "model", "tool", "model"))
-    assert program.do("to", span="r/3") == [":3"]
-    assert program.do("to", place=":1") == [":1"]
-    assert program.do("to", place=":4") == [":4"]
-    assert program.do("to", span="r/2") == [":2"]
-    assert program.do("to", span="r/2") == [":2"]
+    assert program.do("run_to_call", span="r/3") == [":3"]
+    assert program.do("run_to_call", place=":1") == [":1"]
+    assert program.do("run_to_call", place=":4") == [":4"]
+    assert program.do("run_to_call", span="r/2") == [":2"]
+    assert program.do("run_to_call", span="r/2") == [":2"]
     with pytest.raises(TapeUsageError):
         program.machine.run_to_call()
 
 
 def test_a_pass_that_ends_before_its_goal_says_so_and_the_next_one_is_free():
     program = Program(one("model", "model"))
-    assert program.do("to", place=":9") == []
+    assert program.do("run_to_call", place=":9") == []
     assert program.machine.missed() == ":9" and program.machine.missed() == ""
 
 
@@ -174,11 +174,11 @@ def test_any_commands_in_any_order_lead_to_places_of_the_program():
             if not program.machine.strands:
                 break
             strand = draw.choice(list(program.machine.strands))
-            word = draw.choice(["release", "back", "to"])
+            word = draw.choice(["release", "back", "run_to_call"])
             try:
-                if word == "to":
+                if word == "run_to_call":
                     place = f"{strand}:{draw.randrange(1, lengths[strand] + 1)}"
-                    assert place in program.do("to", place=place)
+                    assert place in program.do("run_to_call", place=place)
                 else:
                     program.do(word, strand)
             except TapeUsageError:
