@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.core.libraries import imported_module
-
 BLOCK = 624
 """Words of 32 bits that a Mersenne Twister makes at a time."""
 
@@ -71,16 +69,16 @@ Random: type[random.Random] = type(random._inst)  # noqa: SLF001
 def list_generators() -> list[Generator]:
     """The process's own generators: `random`, and those of numpy and torch where they are imported."""
     found = [Generator("random", random.getstate, random.setstate, random.seed)]
-    if (module := imported_module("numpy.random")) is not None and hasattr(module, "set_state"):
+    if (module := sys.modules.get("numpy.random")) is not None and hasattr(module, "set_state"):
         found.append(_build_numpy_generator("numpy", module))
-    if (torch := imported_module("torch")) is not None and hasattr(torch, "set_rng_state"):
+    if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "set_rng_state"):
         found += _list_torch_generators(torch)
     return found
 
 
 def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
     """Generators that variables of a notebook hold (`rng = numpy.random.default_rng()`), each once."""
-    numpy, torch = imported_module("numpy.random"), imported_module("torch")
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
     kinds: list[tuple[Any, Callable[[str, Any], Generator]]] = [
         (Random, _build_python_generator),
         (getattr(numpy, "RandomState", ()), _build_numpy_generator),

@@ -22,6 +22,7 @@ from types import (
 )
 from typing import Any
 
+from tape_jupyter.core.futures import FUTURES
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, iterators
 from tape_jupyter.effects.paths import Step
@@ -576,7 +577,7 @@ BY_TYPE: dict[type, WholeKind] = {
         (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE
     ),
     **dict.fromkeys(iterators.TYPES, _POSITION),
-    asyncio.Future: _FUTURE, concurrent.futures.Future: _FUTURE,
+    **dict.fromkeys(FUTURES, _FUTURE), concurrent.futures.Future: _FUTURE,
     threading.Event: _EVENT, asyncio.Event: _EVENT,
     **dict.fromkeys(
         (threading.Semaphore, threading.BoundedSemaphore, asyncio.Semaphore, asyncio.BoundedSemaphore), _SEMAPHORE

@@ -124,8 +124,8 @@ class _Said:
         for place in (value, dig(value, "session"), dig(value, "response"), dig(value, "setup")):
             self.model = self.model or as_text(dig(place, "model")).rpartition("/")[2]
             self.tools += tools(maps(dig(place, "tools")))
-            self.tools += view.read_request(place).tools
-        self.results += responses.read_request(value).results
+            self.tools += view.ask(place).tools
+        self.results += responses.ask(value).results
         if dig(value, "item.type") == "function_call_output":
             self.results.append(ToolResult(as_text(dig(value, "item.call_id")), ""))
         answers = dig(value, "toolResponse.functionResponses") or dig(

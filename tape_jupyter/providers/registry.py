@@ -203,7 +203,7 @@ def call_facts(
     if served is None:
         return Facts(provider=known.provider, **_read_headers(reply))
     view = served.view
-    ask = view.read_request(body)
+    ask = view.ask(body)
     model = ask.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
         return Facts(**_read_headers(reply))

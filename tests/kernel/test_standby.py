@@ -125,3 +125,15 @@ def test_the_cell_that_loads_it_is_noted_where_it_does_more(kernel):
         "json.dumps([entry.source for entry in magics.loaded(get_ipython()).history][:1])"
     ).result
     assert "after = 2" in json.loads(told.strip("'").replace("\\\\", "\\"))[0]
+
+
+def test_it_is_loaded_under_what_the_notebook_patched_before(kernel, provider):
+    for source in (
+        "import nest_asyncio; nest_asyncio.apply()",
+        LOAD,
+        "import time; real = time.time; time.time = lambda: real()",
+        ASK.replace("URL", provider.url),
+    ):
+        assert kernel.execute(source).ok
+    taped = kernel.execute("%%tape record\nask('hi')")
+    assert taped.ok and "recorded" in taped.summary

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tape_jupyter.core.abstract_classes import registered
+from tape_jupyter.core.futures import FUTURES
 from tape_jupyter.core.user_code import MACHINERY, bag, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.fingerprint.containers import PIECE, hash_plain
@@ -89,7 +90,7 @@ is the program's own.
 _FILES = frozenset(
     {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 )
-_OUTCOME = [asyncio.Future.__dict__[name].__get__ for name in ("_state", "_result", "_exception")]
+_OUTCOME = ("_state", "_result", "_exception")
 """What became of a future or a task; to ask for it by its methods would count as having heard of an error."""
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
@@ -104,7 +105,9 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
     dt.time: lambda value: dt.time.__reduce_ex__(value, 4)[1],
     dt.timedelta: lambda value: dt.timedelta.__reduce__(value)[1],
     BaseException: BaseException.__dict__["args"].__get__,
-    asyncio.Future: lambda value: [read(value) for read in _OUTCOME],
+    **dict.fromkeys(
+        FUTURES, lambda value: [object.__getattribute__(value, name) for name in _OUTCOME]
+    ),
 }
 
 
@@ -190,9 +193,7 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
             walk.hash_text(f"more {kind.__qualname__}")
             return
     of_class(walk, kind, depth)
-    beneath = not (foreign and issubclass(kind, asyncio.Future)) and _visit_beneath(
-        walk, value, depth
-    )
+    beneath = not (foreign and issubclass(kind, FUTURES)) and _visit_beneath(walk, value, depth)
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     own = users or root_module(kind) in _CARRIERS

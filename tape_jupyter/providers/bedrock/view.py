@@ -59,10 +59,10 @@ SAMPLING = {
 }
 
 
-def read_request(body: Any) -> RequestView:
+def ask(body: Any) -> RequestView:
     """The model and whether it streams stand in the path, not here."""
     if dig(body, "anthropic_version"):
-        return view.read_request(body)
+        return view.ask(body)
     return RequestView(
         sampling=sampling_settings(body, SAMPLING),
         tools=tools(maps(dig(body, "toolConfig.tools")), "toolSpec.name"),

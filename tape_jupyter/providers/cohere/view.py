@@ -33,7 +33,7 @@ SAMPLING = {
 USAGE = {"input": ("input_tokens",), "output": ("output_tokens",)}
 
 
-def read_request(body: Any) -> RequestView:
+def ask(body: Any) -> RequestView:
     declared = list(maps(dig(body, "tools")))
     return RequestView(
         model=as_text(dig(body, "model")),

@@ -36,7 +36,7 @@ USAGE = {
 }
 
 
-def read_request(body: Any) -> RequestView:
+def ask(body: Any) -> RequestView:
     """The model and whether it streams stand in the path, not here."""
     declared = (
         declaration

@@ -29,7 +29,7 @@ SAMPLING = {
 }
 
 
-def read_request(body: Any) -> RequestView:
+def ask(body: Any) -> RequestView:
     """It streams unless told not to."""
     return RequestView(
         model=as_text(dig(body, "model")),

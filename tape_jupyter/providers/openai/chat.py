@@ -54,7 +54,7 @@ USAGE = {
 }
 
 
-def read_request(body: Any) -> RequestView:
+def ask(body: Any) -> RequestView:
     return RequestView(
         model=as_text(dig(body, "model")),
         sampling=sampling_settings(body, SAMPLING),
@@ -149,4 +149,4 @@ def _add_call_delta(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) 
         call["function"]["arguments"] = given
 
 
-__all__ = ["WANTED", "answer", "assemble", "read_request"]
+__all__ = ["WANTED", "answer", "ask", "assemble"]

@@ -39,7 +39,7 @@ USAGE = {
 }
 
 
-def read_request(body: Any) -> RequestView:
+def ask(body: Any) -> RequestView:
     return RequestView(
         model=as_text(dig(body, "model")),
         sampling=sampling_settings(body, SAMPLING),
