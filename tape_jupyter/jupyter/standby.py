@@ -21,7 +21,7 @@ from IPython.core.magic import no_var_expand
 from tape_jupyter.cassette import paths
 from tape_jupyter.core.real_clock import genuine
 from tape_jupyter.dataflow.identity import is_shells
-from tape_jupyter.dataflow.tracing.noted_cells import NotedCells
+from tape_jupyter.dataflow.tracing.noted_cells import NotedCells, does_more_than_load
 from tape_jupyter.dataflow.tracing.running_cells import (
     count_running_cells,
     find_running_info,
@@ -216,15 +216,8 @@ class Standby:
                 hook(info)
 
     def _begin_midway(self, info: Any) -> None:
-        """The cell that loads us is noted, unless it does nothing else: most import beside
-        %load_ext.
-        """
-        transform: Any = self.shell.transform_cell
-        try:
-            statements = len(ast.parse(transform(info.raw_cell)).body)
-        except SyntaxError:
-            return
-        if statements > 1 and not asks_only(info.raw_cell):
+        """The cell that loads us is noted, unless it does nothing else."""
+        if does_more_than_load(self.shell, info.raw_cell) and not asks_only(info.raw_cell):
             self.noted.begin(info)
             self.noted.start()
 

@@ -219,13 +219,19 @@ class FileWatch:
         if not _installed:
             _installed.append(True)
             sys.addaudithook(_dispatch_event)
-        self.touched = Touched()
-        self._started.clear()
+        self.clear()
         if self not in _watching:
             self._lists = lists
             if lists:
                 self.firsts.begin()
             _watching.append(self)
+
+    def clear(self) -> None:
+        """A cell is about to begin: what the one before it touched is none of its doing, even where
+        its own code never runs.
+        """
+        self.touched = Touched()
+        self._started.clear()
 
     def written(self, path: str) -> None:
         """A file may be written to without being opened: through a database, or a file that is open

@@ -5,6 +5,7 @@ tells what they read and wrote from their text, once the first cell is taped.
 
 from __future__ import annotations
 
+import ast
 import threading
 import traceback
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,6 @@ from tape_jupyter.dataflow.identity import Bindings, is_shells
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.files import FileWatch, Touched
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells
-from tape_jupyter.files.first_contents import Span
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -32,10 +32,9 @@ class NotedCell:
     entry: Execution
     began: float
     thread: int = field(default_factory=thread_number)
-    runs: bool = False
-    """Its own code runs, or has run."""
     started: int = 0
-    """When that began, nanoseconds of the epoch."""
+    """When its own code began to run, nanoseconds of the epoch; 0: it never did."""
+    stopped: int = 0
     bound: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     touched: Touched = field(default_factory=Touched)
@@ -62,7 +61,6 @@ class NotedCells:
         self.there: frozenset[str] = frozenset()
         """The variables that stood there before the first cell."""
         self._bindings = Bindings(shell.user_ns)
-        self._spans: list[Span] = []
 
     def install(self) -> None:
         """What stands there now is from before the first cell."""
@@ -75,9 +73,10 @@ class NotedCells:
         """From now on cells are watched: those that were noted, and what they changed in the folder
         is known.
         """
-        if self._spans:
-            self.files.firsts.end(self._spans)
-        noted, self.ended, self._spans = self.ended, [], []
+        noted, self.ended = self.ended, []
+        spans = [(each.started, each.stopped) for each in noted if each.started]
+        if spans:
+            self.files.firsts.end(spans)
         return noted
 
     def begin(self, info: Any) -> None:
@@ -85,12 +84,13 @@ class NotedCells:
         number = self._shell.execution_count - 1 if info.store_history else None
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
         self.running = NotedCell(entry, perf_counter())
+        self.files.clear()
 
     def start(self) -> None:
         """The shell is done with its own work, the cell's code comes next."""
         noted = self.running
-        if noted is not None and not noted.runs and noted.thread == thread_number():
-            noted.runs, noted.began, noted.started = True, perf_counter(), epoch_ns()
+        if noted is not None and not noted.started and noted.thread == thread_number():
+            noted.began, noted.started = perf_counter(), epoch_ns()
             self.files.begin(lists=False)
 
     @property
@@ -117,14 +117,23 @@ class NotedCells:
             noted.bound, noted.gone = _filter_variable_names(bound), _filter_variable_names(gone)
             entry.files = noted.touched.changes()
             entry.notes = tuple(format_notes(noted.touched.processes, noted.touched.crowded))
+            noted.stopped = epoch_ns()
             self.ended.append(noted)
-            self._spans.append((noted.started, epoch_ns()))
         except Exception:
             told = traceback.format_exc()
             self.failures.append(told)
             mark_entry_unknown(entry, told.strip().splitlines()[-1])
             return None
         return noted
+
+
+def does_more_than_load(shell: InteractiveShell, source: str) -> bool:
+    """Whether the cell that loads the extension does anything else: most import beside %load_ext."""
+    transform: Any = shell.transform_cell
+    try:
+        return len(ast.parse(transform(source)).body) > 1
+    except SyntaxError:
+        return False
 
 
 def _filter_variable_names(found: Iterable[object]) -> frozenset[str]:

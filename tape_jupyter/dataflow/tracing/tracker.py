@@ -22,11 +22,7 @@ from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
-from tape_jupyter.dataflow.history import (
-    TOO_LARGE,
-    Change,
-    Execution,
-)
+from tape_jupyter.dataflow.history import TOO_LARGE, Change, Execution
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
@@ -35,6 +31,7 @@ from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
 from tape_jupyter.dataflow.tracing.files import file_times, permissions
 from tape_jupyter.dataflow.tracing.noted_cells import (
     NotedCells,
+    does_more_than_load,
     find_user_threads,
     format_notes,
     mark_entry_unknown,
@@ -330,6 +327,7 @@ class Tracker:
     # ---------------------------------------------------------------- before
     def _begin_cell(self, info: Any) -> None:
         self._keeper.begins()
+        self._files.clear()
         number = self.shell.execution_count - 1 if info.store_history else None
         entry = self.history.begin(info.cell_id or "", info.raw_cell, number)
         text = getattr(info, "transformed_cell", None) or transform(info.raw_cell)
@@ -346,12 +344,8 @@ class Tracker:
         self._open.began = perf_counter()
 
     def _begin_midway(self, info: Any) -> None:
-        """The cell that installs us is an entry, unless it does nothing else: most import beside
-        %load_ext.
-        """
-        if len(cell_names(transform(info.raw_cell)).statements) > 1 and not self._skips(
-            info.raw_cell
-        ):
+        """The cell that installs us is an entry, unless it does nothing else."""
+        if does_more_than_load(self.shell, info.raw_cell) and not self._skips(info.raw_cell):
             self.pre_run_cell(info)
             self._start_watches()
 

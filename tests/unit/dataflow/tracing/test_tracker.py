@@ -353,3 +353,26 @@ def test_a_cell_within_a_noted_cell_is_part_of_it(noting):
     noting("get_ipython().run_cell('x = 1')")
     noting("tape = 1")
     assert len(noting.tracker.history) == 2 and "x" in noting.tracker.history[0].changed
+
+
+def test_a_cell_that_never_runs_touches_no_file_watched_or_noted(run, tmp_path):
+    path = tmp_path / "a.txt"
+    write = f"with open({str(path)!r}, 'w') as f: f.write('a')"
+    assert run(write).files and not run("x = = 1").files
+    path.unlink()
+    run.tracker.uninstall()
+    run.tracker = Tracker(run.shell, tapes=lambda source: "tape" in source)
+    run.tracker.install()
+    assert run(write).files and not run("x = = 1").files
+
+
+def test_what_a_person_writes_before_a_cell_that_never_runs_is_theirs(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tape_jupyter.files.first_contents.CLOCKS", 0)
+    run.tracker.uninstall()
+    run.tracker = Tracker(run.shell, tapes=lambda source: "tape" in source)
+    run.tracker.install()
+    (tmp_path / "a_persons.csv").write_text("a")
+    for source in ("x = = 1", "tape = 1"):
+        run(source)
+    assert list(run.tracker.firsts.changed(str(tmp_path))) == []
