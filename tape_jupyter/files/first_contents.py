@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.core.user_code import bag
 
 KEPT = 1 << 20
@@ -28,8 +27,6 @@ MANY = 200
 """Files and folders that are looked at before and after a cell; where there are more, none is from
 then on.
 """
-AT_ONCE = 0.05
-"""Seconds between two cells in which nobody else is taken to have changed a file."""
 CLOCKS = 50_000_000
 """Nanoseconds by which the time of a file may differ from the clock that cells are timed by: systems
 write down that of their last tick.
@@ -72,8 +69,6 @@ class Firsts:
         self._kept = 0
         self._home = os.getcwd()  # noqa: PTH109 - plain texts throughout, as audit hooks have them
         self._lay: dict[str, tuple[int, int]] | None = None
-        self._left: tuple[float, dict[str, tuple[int, int]]] | None = None
-        """When the last cell ended, and how it left the files."""
         self._crowded = False
 
     def note(self, path: str) -> None:
@@ -97,14 +92,8 @@ class Firsts:
         )
 
     def begin(self) -> None:
-        """A cell begins. Where it follows at once on another, the files lie as that one left them."""
-        left, self._left = self._left, None
-        if not self.wanted or self._crowded:
-            self._lay = None
-        elif left is not None and monotonic() - left[0] < AT_ONCE:
-            self._lay = left[1]
-        else:
-            self._lay = self._list_files()
+        """A cell begins."""
+        self._lay = self._list_files() if self.wanted and not self._crowded else None
 
     def end(self, spans: Sequence[Span] = ()) -> None:
         """It ended. `spans`: not one cell ran since `begin` but several, at these times; what was
@@ -114,7 +103,6 @@ class Firsts:
         now = self._list_files() if was is not None else None
         if was is None or now is None:
             return
-        self._left = monotonic(), now
         for path, (_, size) in now.items():
             if was.get(path) == now[path] or not self._watched(path):
                 continue

@@ -34,10 +34,7 @@ def test_a_database_is_known_from_the_moment_it_is_connected_to(firsts, tmp_path
     assert changed(firsts, tmp_path) == {"a.sqlite": First(there=False)}
 
 
-def test_what_a_library_writes_without_python_is_seen_by_its_name_and_time(
-    firsts, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(first_contents, "AT_ONCE", 0)
+def test_what_a_library_writes_without_python_is_seen_by_its_name_and_time(firsts, tmp_path):
     (tmp_path / "old.bin").write_bytes(b"12")
     firsts.begin()
     (tmp_path / "new.bin").write_bytes(b"1")
