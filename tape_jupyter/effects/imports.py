@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tape_jupyter.core.libraries import is_library_class
 from tape_jupyter.core.user_code import is_users
@@ -28,13 +28,20 @@ _SHOWN = frozenset({"print", "display"})
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def is_importable(module: ModuleType) -> bool:
-    """Whether a replay may import it: it only defines things, and shows nothing."""
+class ImportEffects(NamedTuple):
+    """What importing a module does: `acts` to others, or it cannot be read; `shows` something."""
+
+    acts: bool
+    shows: bool
+
+
+def read_import_effects(module: ModuleType) -> ImportEffects:
+    """What importing it does. A replay may import one that neither acts nor shows anything."""
     tree = _read_tree(module)
-    return tree is not None and not (
-        acts_on_others(module)
-        or any(_find_root(each.value) in _SHOWN for each in _iterate_calls(tree))
-    )
+    if tree is None:
+        return ImportEffects(acts=True, shows=False)
+    shows = any(_find_root(each.value) in _SHOWN for each in _iterate_calls(tree))
+    return ImportEffects(_acts_on_others(tree, module), shows)
 
 
 def import_again(names: Iterable[str], scope: Scope) -> Iterator[str]:
@@ -82,11 +89,7 @@ def _read_tree(module: ModuleType) -> ast.Module | None:
         return None
 
 
-def acts_on_others(module: ModuleType) -> bool:
-    """Whether it does something to others when it is imported, or cannot be read."""
-    tree = _read_tree(module)
-    if tree is None:
-        return True
+def _acts_on_others(tree: ast.Module, module: ModuleType) -> bool:
     imported = _find_imported_names(tree, module)
     return any(
         _acts(statement, imported) for statement in _iterate_statements(tree)

@@ -32,7 +32,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
-from tape_jupyter.effects.imports import acts_on_others, import_again, is_importable
+from tape_jupyter.effects.imports import import_again, read_import_effects
 from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
 from tape_jupyter.effects.redoing import Redo, restore_own_objects
 from tape_jupyter.effects.scope import Scope
@@ -202,6 +202,18 @@ class ObservedBody:
     def _count_handovers(self) -> int:
         return 0 if self._clock_order is None else self._clock_order.count
 
+    def _end_imports(self) -> tuple[list[str], list[str]]:
+        """The modules that a replay may import again; in words, those that it may not."""
+        effects = [(module.__name__, read_import_effects(module)) for module in self._imported]
+        self._imported = []
+        lost = [
+            f"it imported {name}, which does more than define things"
+            for name, effect in effects
+            if effect.acts
+        ]
+        again = [name for name, effect in effects if not (effect.acts or effect.shows)]
+        return list(dict.fromkeys(again)), lost
+
     def end(self) -> dict[str, Any]:
         """What the body did since it began; {} where that is nothing. What could not be written is
         said.
@@ -216,10 +228,8 @@ class ObservedBody:
             lost += self._changes.lost
             did["memory"] = self._changes.written
             did["beside"] = list(self._beside) if self._changes.written else []
-        acting = [module.__name__ for module in self._imported if acts_on_others(module)]
-        lost += [f"it imported {name}, which does more than define things" for name in acting]
-        names = [module.__name__ for module in self._imported if is_importable(module)]
-        did["imports"], self._imported = list(dict.fromkeys(names)), []
+        did["imports"], unimportable = self._end_imports()
+        lost += unimportable
         if self._settings is not None:
             did["settings"], unset = self._settings.end(self._changes.place_of)
             self._settings = None
