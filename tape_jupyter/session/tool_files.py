@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Change
@@ -26,6 +26,10 @@ ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
 
 _OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
 """What is recorded inside of a body is written by us."""
+
+
+Metadata = TypeVar("Metadata")
+"""Permissions, or times, of a file."""
 
 
 class ToolFiles:
@@ -57,7 +61,8 @@ class ToolFiles:
             for path in sorted(touched.marked)
             if path and os.path.lexists(path)
         ]
-        modes, times = _find_changed_modes(touched), _find_changed_times(touched)
+        modes = _find_changed(touched.modes, permissions)
+        times = _find_changed(touched.times, file_times)
         found = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
         for path, change in found.items():
             if _OURS.search(path) or path in touched.links:
@@ -94,22 +99,12 @@ class ToolFiles:
             return None
 
 
-def _find_changed_modes(touched: Touched) -> dict[str, int]:
-    """The permissions of files that have others than before."""
-    now = {path: permissions(path) for path in touched.modes}
-    return {
-        path: mode for path, mode in now.items() if mode is not None and mode != touched.modes[path]
-    }
-
-
-def _find_changed_times(touched: Touched) -> dict[str, tuple[int, int]]:
-    """When files whose times were set were read and written, ns."""
-    now = {path: file_times(path) for path in touched.times}
-    return {
-        path: times
-        for path, times in now.items()
-        if times is not None and times != touched.times[path]
-    }
+def _find_changed(
+    before: Mapping[str, Metadata], read: Callable[[str], Metadata | None]
+) -> dict[str, Metadata]:
+    """What is otherwise now of the files of which it was set."""
+    now = {path: read(path) for path in before}
+    return {path: each for path, each in now.items() if each is not None and each != before[path]}
 
 
 def _is_removed(path: str, found: Mapping[str, Change], touched: Touched) -> bool:

@@ -23,7 +23,7 @@ import logging
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -197,13 +197,19 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
     def publish_taped(
         publisher: Any, data: Any, metadata: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        event: dict[str, Any] = {"display": dict(data), "metadata": dict(metadata or {})}
-        event |= {"transient": dict(kwargs["transient"])} if kwargs.get("transient") else {}
-        event |= {"update": True} if kwargs.get("update") else {}
+        taped = BODY.get() is not None
+        event = _build_display_event(data, metadata, kwargs) if taped else {}
         with _shown_next(event, muted=True):  # at a terminal it prints
             return original(publisher, data, metadata, *args, **kwargs)
 
     return publish_taped
+
+
+def _build_display_event(data: Any, metadata: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    event: dict[str, Any] = {"display": dict(data), "metadata": dict(metadata or {})}
+    event |= {"transient": dict(more["transient"])} if more.get("transient") else {}
+    event |= {"update": True} if more.get("update") else {}
+    return event
 
 
 def _wrap_clear_output(original: Callable[..., Any]) -> Callable[..., Any]:
