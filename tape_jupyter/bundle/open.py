@@ -158,7 +158,7 @@ class Pages:
         self.cassette, self.notes, self.sent = cassette, list[str](), threading.Event()
         self.wrong: CassetteError | None = None
         self.host = ""
-        self._tell, self._path = (
+        self._on_step, self._path = (
             tell,
             f"/{secrets.token_urlsafe(24)}/{page.default_page(cassette.path).name}",
         )
@@ -211,7 +211,7 @@ class Pages:
         notes: list[str] = []
         cassette = Cassette.open(self.cassette.path, check="marks")
         for piece in page.stream_page(
-            cassette, notes, lambda done, total: self._tell("making the page", done, total)
+            cassette, notes, lambda done, total: self._on_step("making the page", done, total)
         ):
             yield piece.encode("utf-8", "replace")
         self.notes = notes

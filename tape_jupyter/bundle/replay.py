@@ -377,14 +377,14 @@ class _Judge:
         self._expected = {each.number: each for each in bundle.manifest.cells}
         self._known = {each.cell for each in bundle.manifest.differences}
         self._where = places(notebook.parent, home)
-        self._told = told
+        self._verified = told
         self.cells: list[BundleCell] = []
 
     def judge_output(self, out: Out) -> None:
         saved = self._notebook.cells[out.index]
         wanted = self._expected.get(out.number) or _build_expected(out, saved)
         self.cells.append(self._judge_cell(out, saved, wanted))
-        self._told(self.cells[-1])
+        self._verified(self.cells[-1])
 
     def _judge_cell(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
         never_ran = not out.ran and process.never_run(saved, self._notebook)

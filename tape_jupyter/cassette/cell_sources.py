@@ -81,7 +81,7 @@ class Sources:
     notebook: Path
     known: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
-    _held: dict[str, str] = field(default_factory=dict)
+    _by_digest: dict[str, str] = field(default_factory=dict)
     _ids: dict[str, str] = field(default_factory=dict)
     _seen: tuple[int, int] = (0, 0)
 
@@ -91,7 +91,7 @@ class Sources:
         if digest in self.known:
             return self.known[digest]
         self._refresh_sources()
-        return self._held.get(digest)
+        return self._by_digest.get(digest)
 
     def of_cell(self, cell: str) -> str | None:
         """The source of a cell by what its spans name it by: as it stands in the notebook now."""
@@ -115,7 +115,7 @@ class Sources:
 
     def _read_sources(self) -> Mapping[str, str]:
         self._refresh_sources()
-        return self._held
+        return self._by_digest
 
     def _refresh_sources(self) -> None:
         try:
@@ -125,7 +125,7 @@ class Sources:
                 return
             self._seen = seen
             cells = json.loads(self.notebook.read_bytes())["cells"]
-            self._held = {
+            self._by_digest = {
                 digest: source
                 for source in map(_extract_source, cells)
                 for digest in digests(source)

@@ -79,7 +79,7 @@ class Journal:
             1,
         )  # a byte whose line is known, and its line: a list asks for them one after another
         self._written = _UNSURE  # the file as our last append left it
-        self._held: int | None = None  # the open file, where it stays so over many appends
+        self._appending_file: int | None = None  # the open file, where it stays so over many appends
 
     # ------------------------------------------------------------ reading
 
@@ -282,7 +282,7 @@ class Journal:
         """
         if len(data) > RECORD_CAP:
             raise CassetteError("a record larger than 64 MiB cannot be kept", path=str(self.path))
-        if self._held is None:
+        if self._appending_file is None:
             self.exists()
         try:
             with self._hold_lock() as (file, found):
@@ -313,19 +313,19 @@ class Journal:
                 file, _ = stack.enter_context(self._hold_lock())
             except (OSError, portalocker.LockException) as error:
                 raise self._build_io_error("written", error) from error
-            self._held = file
+            self._appending_file = file
             try:
                 yield
             finally:
-                self._held = None
+                self._appending_file = None
 
     @contextmanager
     def _hold_lock(self) -> Iterator[tuple[int, _Seen]]:
         """The file, open, with its lock held, and how it looks; opened anew where it was replaced
         meanwhile.
         """
-        if self._held is not None:
-            yield self._held, _Seen.from_stat(os.fstat(self._held))
+        if self._appending_file is not None:
+            yield self._appending_file, _Seen.from_stat(os.fstat(self._appending_file))
             return
         while True:
             file = self._open_for_append()

@@ -116,9 +116,9 @@ class Book(CassetteIndex):
     ) -> None:
         super().__init__(path, of=of, journal=journal, depth=depth)
         self._histories = Histories(self.place, self.folded_body)
-        self._ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._read_replies)
+        self._read_ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._read_replies)
         self._kept: dict[int, tuple[Reply, bool]] = {}  # by the offset of the call's record
-        self._room = _KEPT
+        self._bytes_left = _KEPT
 
     @classmethod
     def open(cls, path: str | Path, check: Literal["auto", "whole", "marks"] = "auto") -> Self:
@@ -140,8 +140,8 @@ class Book(CassetteIndex):
 
     def _drop_caches(self) -> None:
         self._histories.clear()
-        self._ahead.forget()
-        self._kept, self._room = {}, _KEPT
+        self._read_ahead.forget()
+        self._kept, self._bytes_left = {}, _KEPT
 
     def _clear_index(self) -> None:
         super()._clear_index()
@@ -187,7 +187,7 @@ class Book(CassetteIndex):
         """The reply, byte for byte, and whether it was edited by hand."""
         if self.base is None:
             kept = None if entry.more else self._kept.get(entry.offset)
-            return self._ahead.get(entry, self.calls) if kept is None else kept
+            return self._read_ahead.get(entry, self.calls) if kept is None else kept
         if entry.book is not self:
             return self.base.reply(entry)
         return self._read_replies([entry])[
@@ -243,8 +243,8 @@ class Book(CassetteIndex):
             return
         if isinstance(reply, Reply) and reply.error is None:
             size = reply.size + 100 * len(reply.chunks) + 500  # with what Python adds to each
-            if size <= self._room:
-                self._kept[entry.offset], self._room = (reply, edited), self._room - size
+            if size <= self._bytes_left:
+                self._kept[entry.offset], self._bytes_left = (reply, edited), self._bytes_left - size
 
     def section(self, entry: Entry, name: str) -> dict[str, Any]:
         """`request:` or `response:` of a call of this very file as it stands there, its long texts

@@ -448,10 +448,10 @@ class Histories:
 
     def __init__(self, place: Callable[[Key], int | None], folded: Callable[[Key], Any]) -> None:
         self._place, self._folded = place, folded
-        self._whole: OrderedDict[Key, Any] = OrderedDict()
+        self._expanded: OrderedDict[Key, Any] = OrderedDict()
 
     def clear(self) -> None:
-        self._whole.clear()
+        self._expanded.clear()
 
     def body(self, key: Key, folded: Any) -> Any:
         """The body of a call with every reference replaced. Raises CassetteError naming both calls."""
@@ -478,17 +478,17 @@ class Histories:
             owner = waiting.pop()
             for other in targets(owner, bodies[owner]):
                 require_earlier(owner, other, self._place)
-                if other in self._whole:
-                    whole[other] = self._whole[other]
+                if other in self._expanded:
+                    whole[other] = self._expanded[other]
                 elif other not in bodies:
                     bodies[other] = self._folded(other)
                     waiting.append(other)
         return bodies, whole
 
     def _cache_body(self, key: Key, body: Any) -> Any:
-        self._whole[key] = body
-        while len(self._whole) > _KEPT:
-            self._whole.popitem(last=False)
+        self._expanded[key] = body
+        while len(self._expanded) > _KEPT:
+            self._expanded.popitem(last=False)
         return body
 
 

@@ -15,7 +15,7 @@ class Listener:
     """
 
     def __init__(self, told: Callable[[str, tuple[Any, ...]], None]) -> None:
-        self._told = told
+        self._on_event = told
         self._inside: set[int] = set()
         """Threads in which somebody is being told."""
 
@@ -25,7 +25,7 @@ class Listener:
             return
         self._inside.add(thread)
         try:
-            self._told(event, args)
+            self._on_event(event, args)
         except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
             pass
         finally:

@@ -74,7 +74,7 @@ class Machine:
     """By strand, how it runs: "each" call, a kind of call, or "breaks"."""
     _default: str = ""
     _counts: dict[str, int] = field(default_factory=dict)
-    _arrived: int = 0
+    _arrivals: int = 0
     _goal: _Goal | None = None
     _since: dict[str, int] = field(default_factory=dict)
     """By strand that is parked, the revision at which it came."""
@@ -97,8 +97,8 @@ class Machine:
         """A strand is about to make a call. The caller asks `stays` next: whether it parks there."""
         strand = self._choose_strand_name(lineage)
         self._counts[strand] = self._counts.get(strand, 0) + 1
-        self._arrived += 1
-        return ParkedStrand(strand, f"{strand}:{self._counts[strand]}", self._arrived, site, name)
+        self._arrivals += 1
+        return ParkedStrand(strand, f"{strand}:{self._counts[strand]}", self._arrivals, site, name)
 
     def stays(self, at: ParkedStrand) -> bool:
         """Whether it parks; else it has gone past, and `revision` grows where the pass came to its
@@ -262,7 +262,7 @@ class Machine:
         self.passed.clear()
         self._until.clear()
         self._counts.clear()
-        self._arrived = 0
+        self._arrivals = 0
         self._note_change()
 
     def missed(self) -> str:

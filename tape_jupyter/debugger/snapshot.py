@@ -44,14 +44,14 @@ class NamespaceSnapshot:
         self._shell = shell
         self._names = dict(shell.user_ns)
         self._out = dict(shell.user_ns.get("_oh", {}))
-        self._held: dict[str, Memento] = {}
+        self._mementos: dict[str, Memento] = {}
         self._modules: dict[str, dict[str, Any]] = {}
         for name in reach:
             value = variables.value(name)
             if isinstance(value, types.ModuleType):
                 self._modules[value.__name__] = dict(vars(value))
             elif ":" in name or name in self._names:
-                self._held[name] = remember_value(value)
+                self._mementos[name] = remember_value(value)
         self._ambient = ambient.take_ambient()
         self._watch = FileWatch()
         self._watch.begin()
@@ -59,7 +59,7 @@ class NamespaceSnapshot:
     @property
     def lost(self) -> list[str]:
         """The names whose values cannot be put back."""
-        return sorted(name for name, memento in self._held.items() if not memento.is_complete)
+        return sorted(name for name, memento in self._mementos.items() if not memento.is_complete)
 
     def restore(self) -> list[str]:
         """Make everything as it was; the files that could not be put back. Called while no code of
@@ -67,7 +67,7 @@ class NamespaceSnapshot:
         """
         files = self._put_files()
         self._put_names()
-        for memento in self._held.values():
+        for memento in self._mementos.values():
             if memento.possible():
                 memento.restore()
         for name, was in self._modules.items():

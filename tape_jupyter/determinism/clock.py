@@ -108,7 +108,7 @@ class TapeClock:
         self.files: dict[int, int] = {}
         self._readings, self._watch = readings, watch
         self._schedule = Schedule()
-        self._held: list[tuple[Deadline, float]] = []
+        self._held_deadlines: list[tuple[Deadline, float]] = []
         # Re-entrant: the collector may run a program's code in here, which reads the clock.
         self._mutex = threading.RLock()
         self._lock = threading.Condition(self._mutex)
@@ -451,12 +451,12 @@ class TapeClock:
         What is put on the heap meanwhile is not held: somebody else's strand may go on.
         """
         with self._lock:
-            self._held += [(due, monotonic()) for due in self._schedule.drain()]
+            self._held_deadlines += [(due, monotonic()) for due in self._schedule.drain()]
 
     def resume_deadlines(self) -> None:
         """Nobody waits for a person any more. Real limits are later by the time that passed."""
         with self._lock:
-            held, self._held = self._held, []
+            held, self._held_deadlines = self._held_deadlines, []
             for due, since in held:
                 due.limit += monotonic() - since
                 if not self.closed:
@@ -470,10 +470,10 @@ class TapeClock:
             if self.order is not None:
                 self.order.close()
             left, now = (
-                [*self._schedule.drain(), *(due for due, _ in self._held)],
+                [*self._schedule.drain(), *(due for due, _ in self._held_deadlines)],
                 self._schedule.now,
             )
-            self._held = []
+            self._held_deadlines = []
             self._lock.notify_all()
         for due in left:
             if due.late is None:

@@ -123,7 +123,7 @@ class Snapshot:
         self._waiting: list[tuple[Any, ReachedObject | None, Step]] = []
         self._functions: set[int] = set()
         self._wholes: list[ReachedObject] = []
-        self._whole: set[int] = set()  # namespaces of which code may reach any variable
+        self._open_namespaces: set[int] = set()  # namespaces of which code may reach any variable
         self._written: set[str] = set()  # names of variables that code uses which writes into some
         self._libraries = LibraryState()
         self._aside_of: list[tuple[ReachedObject, _Aside]] = []
@@ -294,14 +294,14 @@ class Snapshot:
                 self.reach_module(module)
         variables, named = self._names.variables_of(code, namespace)
         if code_names(code).whole:
-            self._whole.add(id(variables))
+            self._open_namespaces.add(id(variables))
             self._written |= named
         self._reach_variables(variables, namespace, named)
 
     def reach_module(self, module: ModuleType) -> None:
         """What a module of the user's keeps is within reach from now on."""
         variables, named = self._names.all_of(vars(module))
-        self._whole.add(id(variables))
+        self._open_namespaces.add(id(variables))
         self._reach_variables(variables, vars(module), named)
 
     def _reach_variables(
@@ -357,7 +357,7 @@ class Snapshot:
         assert node.kind is not None
         if isinstance(node.value, ReachedVariables):
             now = node.value.copy_state()
-            if id(node.value) in self._whole:
+            if id(node.value) in self._open_namespaces:
                 return now
             return {name: now[name] for name in node.look}
         return node.kind.copy_state(node.value)

@@ -28,7 +28,7 @@ class Redo:
 
     def __init__(self, changes: Sequence[Mapping[str, Any]], scope: Scope) -> None:
         self._changes, self._scope = changes, scope
-        self._found: dict[str, Any] = {}
+        self._by_path: dict[str, Any] = {}
         self._walk = EffectReader(self._require_standing)
         self.problems: list[str] = []
         """What could not be done, in words."""
@@ -46,21 +46,21 @@ class Redo:
             ):
                 found = self._follow_path(path)
                 if found is not None:
-                    self._found[path] = found
+                    self._by_path[path] = found
             for each in structure.values():
                 self._find_paths(each)
 
     def _require_standing(self, path: str) -> Any:
-        if path not in self._found:
+        if path not in self._by_path:
             raise CassetteError(f"there is no {format_path(path)} here")
-        return self._found[path]
+        return self._by_path[path]
 
     def place(self, place: str) -> Any:
         """What stands at a path, or was put where `$...` says; None where nothing does."""
         return (
             self._walk.places().get(place)
             if place.startswith("$")
-            else self._found.get(place) or self._follow_path(place)
+            else self._by_path.get(place) or self._follow_path(place)
         )
 
     def _follow_path(self, path: str) -> Any:
@@ -73,7 +73,7 @@ class Redo:
         """What the program wrote into files that are open is in the files, before those are
         compared.
         """
-        for found in self._found.values():
+        for found in self._by_path.values():
             if isinstance(found, OPEN_FILE) and not found.closed:
                 found.flush()
 
@@ -90,8 +90,8 @@ class Redo:
         """Of the changes only those of which handlers loggers have: records go to them meanwhile."""
         for number, change in enumerate(self._changes):
             path = str(change.get("at"))
-            if path.endswith(".handlers") and path in self._found:
-                self._apply_change(self._found[path], change, (None, number))
+            if path.endswith(".handlers") and path in self._by_path:
+                self._apply_change(self._by_path[path], change, (None, number))
 
     def _apply_change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         if "whole" in change:

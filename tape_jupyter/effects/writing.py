@@ -29,7 +29,7 @@ class Writing(Freezer):
 
     def __init__(self, standing: Callable[[Any], str | None]) -> None:
         super().__init__(registry.state_codec)
-        self._standing = standing
+        self._unchanged = standing
         self._itself: Any = None
 
     def attempt_contents(self, value: Any, at: At) -> tuple[bool, Any]:
@@ -40,7 +40,7 @@ class Writing(Freezer):
     def freeze(self, value: Any, at: At) -> Any:
         if type(value) not in _LEAVES and value is not self._itself:
             try:
-                path = self._standing(value)
+                path = self._unchanged(value)
             except LookupError as why:
                 raise CannotFreeze(at, value, str(why)) from None
             if path is not None:
@@ -92,7 +92,7 @@ class Given(Thawer):
 
     def __init__(self, same: Mapping[str, str], standing: Callable[[str], Any]) -> None:
         super().__init__(registry.state_codec_named)
-        self._same_as, self._standing = same, standing
+        self._same_as, self._unchanged = same, standing
 
     def thaw(self, structure: Any, at: At) -> Any:
         place = (
@@ -101,7 +101,7 @@ class Given(Thawer):
             else None
         )
         if place is not None:
-            live = self._standing(place)
+            live = self._unchanged(place)
             if live is not None and (
                 _is_reference(structure) or _freeze_or_none(live) == structure
             ):

@@ -237,7 +237,7 @@ class _Assembly:
     """One import: collects what is read, then writes it."""
 
     def __init__(self, goal: Path, tell: Tell) -> None:
-        self.goal, self._tell = goal, tell
+        self.goal, self._on_progress = goal, tell
         self.files: list[FileReport] = []
         self.line = 0
         self._traces: dict[str, _Trace] = {}
@@ -312,7 +312,7 @@ class _Assembly:
         trace: _Trace | None = None
         for number, item in enumerate(items, 1):
             if number % _TOLD == 0:
-                self._tell(f"reading {Path(report.file).name}: record", number, 0)
+                self._on_progress(f"reading {Path(report.file).name}: record", number, 0)
             if isinstance(item, Skipped):
                 report.reasons[item.reason] += item.count
                 if item.text:
@@ -407,7 +407,7 @@ class _Assembly:
                 for _ in self._write_run(cassette, trace, header):
                     done += 1
                     if done % _TOLD == 0:
-                        self._tell("writing calls", done, total)
+                        self._on_progress("writing calls", done, total)
         cassette.sync()
         _publish_draft(self._draft, self.goal)
         self._draft = None

@@ -57,13 +57,13 @@ class _Lending(dict[Any, Any]):
 
     def __init__(self, own: dict[Any, Any], ask: Ask, is_lent: IsLent) -> None:
         super().__init__(own)
-        self._ask, self._is_lent = ask, is_lent
+        self._read_lent, self._is_lent = ask, is_lent
 
     def __missing__(self, key: Any) -> Any:
         # inspect.stack() reads source files for every frame
         looker = _find_looker(sys._getframe(1))  # noqa: SLF001
         environ: Any = os.environ
-        value = None if looker is None else self._ask(environ.decodekey(key), looker)
+        value = None if looker is None else self._read_lent(environ.decodekey(key), looker)
         if value is None:
             raise KeyError(key)
         return environ.encodevalue(value)

@@ -175,19 +175,19 @@ class _Arrivals(MetaPathFinder):
     """
 
     def __init__(self) -> None:
-        self._asking = threading.local()
+        self._state = threading.local()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         watched = fullname in _list_watched()
-        if not (watched or BODY.get() is not None) or getattr(self._asking, "now", False):
+        if not (watched or BODY.get() is not None) or getattr(self._state, "now", False):
             return None
-        self._asking.now = True
+        self._state.now = True
         try:
             spec = _ask_others(fullname, path, target)
         finally:
-            self._asking.now = False
+            self._state.now = False
         if spec is None or spec.loader is None:
             return spec
         users = target is None and spec.has_location and not is_library_path(spec.origin or "")

@@ -136,7 +136,7 @@ class CellRunner:
         self._open: Open | None = None
         self._said_replay_wins = False
         # for a notebook with a cassette; where it is unknown each look reads the folder's notebooks
-        self._looks = 3
+        self._searches_left = 3
         self._has_cassette = False
         self._transformed = ""
         self.steps: StepHooks | None = None
@@ -170,11 +170,11 @@ class CellRunner:
         """Once it is known which notebook runs, and it has a cassette: keys that are not set have
         placeholders.
         """
-        if self._looks:
+        if self._searches_left:
             notebook = self.notebook_or_none(raw)
-            self._looks -= notebook is None
+            self._searches_left -= notebook is None
             if notebook is not None and self.deck.lend_keys(notebook):
-                self._looks, self._has_cassette = 0, True
+                self._searches_left, self._has_cassette = 0, True
 
     def uninstall(self) -> None:
         if self._open is not None:
@@ -274,7 +274,7 @@ class CellRunner:
         self.deck.set_session(word.mode, word.options)
         self.session, self.broken = word, None
         self.mode_typed = not self._is_silent()
-        self._looks = 0 if word.mode == "off" else self._looks
+        self._searches_left = 0 if word.mode == "off" else self._searches_left
         if word.mode != "off":
             self.begin_here()
         elif (cell := self.deck.active) is not None:

@@ -62,7 +62,7 @@ class Beside:
         self._manager, self._target = manager, target
         self._before = {kind: self._handlers.get(kind) for kind in KINDS}
         self._ours: set[str] = set()
-        self._said: queue.SimpleQueue[tuple[str, Any, Any] | None] = queue.SimpleQueue()
+        self._outgoing: queue.SimpleQueue[tuple[str, Any, Any] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._taken = {kind: self._make_handler(kind) for kind in KINDS}
         self._handlers.update(self._taken)
@@ -79,7 +79,7 @@ class Beside:
                 del self._handlers[kind]
             else:
                 self._handlers[kind] = before
-        self._said.put(None)
+        self._outgoing.put(None)
 
     def _make_handler(self, kind: str) -> Callable[[Any, Any, Any], Any]:
         def handle_message(stream: Any, ident: Any, message: Any) -> Any:
@@ -100,7 +100,7 @@ class Beside:
         return handle_message
 
     def _queue_message(self, kind: str, ident: Any, message: Any) -> None:
-        self._said.put((kind, ident, message))
+        self._outgoing.put((kind, ident, message))
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._handle_queued_messages, name="tape pages", daemon=True
@@ -110,7 +110,7 @@ class Beside:
             )  # a thread of ours takes no number among the program's
 
     def _handle_queued_messages(self) -> None:
-        while (said := self._said.get()) is not None:
+        while (said := self._outgoing.get()) is not None:
             kind, ident, message = said
             try:
                 getattr(self._manager, kind)(None, ident, message)
@@ -261,36 +261,36 @@ class Lab:
         self.clients: dict[str, ConnectedPage] = {}  # the newest last
         self.dropped = 0
         self.answered: Callable[[], None] = do_nothing
-        self._asked: dict[str, CellTask] = {}
+        self._cell_tasks: dict[str, CellTask] = {}
         self._lock = threading.Lock()
         self._manager = get_comm_manager()
         self._manager.register_target(TARGET, self._connect_page)
-        self._beside = listen_on_control(shell, self._manager, TARGET)
-        self._tell = create_comm(
-            TARGET, comm_id=TELL + (BESIDE if self._beside else "") + entropy.token_hex(8)
+        self._control_channel = listen_on_control(shell, self._manager, TARGET)
+        self._comm = create_comm(
+            TARGET, comm_id=TELL + (BESIDE if self._control_channel else "") + entropy.token_hex(8)
         )
         # A front end without the labextension closes what it does not know; a page that comes later
         # must find it.
-        self._tell.on_close(lambda _: self._reregister_comm())
+        self._comm.on_close(lambda _: self._reregister_comm())
 
     def close(self) -> None:
-        if self._beside is not None:
-            self._beside.close()
+        if self._control_channel is not None:
+            self._control_channel.close()
         with contextlib.suppress(KeyError):
             self._manager.unregister_target(TARGET, self._connect_page)
-        self._tell.on_close(None)
-        self._tell.close()
+        self._comm.on_close(None)
+        self._comm.close()
         for client in list(self.clients):
             self._forget_page(client)
 
     def adopt_comm(self, comm: str) -> bool:
         """Take a comm of another target on the control channel, if we listen there."""
-        if self._beside is not None:
-            self._beside.adopt_comm(comm)
-        return self._beside is not None
+        if self._control_channel is not None:
+            self._control_channel.adopt_comm(comm)
+        return self._control_channel is not None
 
     def _reregister_comm(self) -> None:
-        self._manager.register_comm(self._tell)
+        self._manager.register_comm(self._comm)
 
     # ------------------------------------------------------------ pages
 
@@ -310,7 +310,7 @@ class Lab:
         client = self.clients.pop(name, None)
         for viewer in client.views.values() if client else ():
             viewer.close()
-        for asked in [each for each in list(self._asked.values()) if each.client == name]:
+        for asked in [each for each in list(self._cell_tasks.values()) if each.client == name]:
             with contextlib.suppress(KeyError):  # it ended just now
                 self._settle_task(asked.id, name, "gone", "the page was closed")
 
@@ -339,7 +339,7 @@ class Lab:
 
     def _send_message(self, client: str, message: dict[str, Any]) -> None:
         if client in self.clients:
-            self._tell.send({**message, "client": client})
+            self._comm.send({**message, "client": client})
 
     def _handle_path(self, _: ConnectedPage, data: dict[str, Any]) -> None:
         """The notebook's path as the server names it, and the server's root.
@@ -395,16 +395,16 @@ class Lab:
             ACKNOWLEDGED_SECONDS, lambda: self._settle_unanswered_task(name, client)
         )
         watch.daemon = True
-        self._asked[name] = CellTask(name, cell, client, done, watch)
+        self._cell_tasks[name] = CellTask(name, cell, client, done, watch)
         watch.start()
         self._send_message(client, {"type": "run", "id": name, "cell": cell})
 
     def cancel(self) -> None:
-        for asked in list(self._asked.values())[::-1]:  # what waits first: else it would begin
+        for asked in list(self._cell_tasks.values())[::-1]:  # what waits first: else it would begin
             self._send_message(asked.client, {"type": "cancel", "id": asked.id})
 
     def _handle_running(self, client: ConnectedPage, data: dict[str, Any]) -> None:
-        asked = self._asked[_require_text(data["id"])]
+        asked = self._cell_tasks[_require_text(data["id"])]
         if asked.client == client.id:
             asked.watch.cancel()
 
@@ -423,10 +423,10 @@ class Lab:
 
     def _settle_task(self, name: str, client: str, state: State, text: str) -> None:
         with self._lock:  # the answer and the watch may come at once
-            asked = self._asked.get(name)
+            asked = self._cell_tasks.get(name)
             if asked is None or asked.client != client:
                 raise KeyError(name)
-            del self._asked[name]
+            del self._cell_tasks[name]
         asked.watch.cancel()
         asked.done(CellOutcome(asked.cell, state, text))
 

@@ -99,7 +99,7 @@ class Standby:
         self._loads = False
         self._process = os.getpid()
         self._notebook: Path | None = None
-        self._looks = LOOKS
+        self._searches_left = LOOKS
         self._lock = threading.RLock()
 
     def install(self) -> None:
@@ -234,11 +234,11 @@ class Standby:
 
     def _find_notebook(self, raw: str) -> Path | None:
         """The notebook as far as it is known without a page that tells; sought a few times only."""
-        if self._notebook is None and self._looks:
+        if self._notebook is None and self._searches_left:
             try:
                 self._notebook = self.ladder.find_notebook(raw, self.shell.user_ns)
             except NotebookUnknown:
-                self._looks -= 1
+                self._searches_left -= 1
         return self._notebook
 
     # ------------------------------------------------------------ magics

@@ -53,7 +53,7 @@ class Taped:
         self._block = block
         self._cell: TapedCell | None = None
         self._error: BaseException | None = None
-        self._told = 0
+        self._reported = 0
         self.undo: Callable[[], None] = lambda: None
 
     def __repr__(self) -> str:
@@ -155,8 +155,8 @@ class Taped:
 
     def _find_new_refusals(self) -> list[TapeRefusal]:
         """What was refused and has not been told."""
-        found = self._require_cell().findings.refusals[self._told :]
-        self._told += len(found)
+        found = self._require_cell().findings.refusals[self._reported :]
+        self._reported += len(found)
         return list(dict.fromkeys(found))
 
 

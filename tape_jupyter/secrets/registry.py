@@ -231,7 +231,7 @@ class Secrets:
         self._patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
         self._learned = 1
         self._stand_ins: dict[str, str] = {}  # value -> what it stands for, as people are told
-        self._standing = spellings.finder({})
+        self._stand_in_finder = spellings.finder({})
 
     @property
     def version(self) -> int:
@@ -278,7 +278,7 @@ class Secrets:
         with self._lock:
             if value not in self._stand_ins:
                 self._stand_ins = {**self._stand_ins, value: told or name}
-                self._standing = spellings.finder(self._stand_ins)
+                self._stand_in_finder = spellings.finder(self._stand_ins)
         return value
 
     @property
@@ -296,10 +296,10 @@ class Secrets:
         """
         for part in parts if self._stand_ins else ():
             data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-            if self._standing.hits(data):
+            if self._stand_in_finder.hits(data):
                 text = part if isinstance(part, str) else part.decode("latin-1")
-                for _, _, which in self._standing.find_spans(text):
-                    return tuple(self._standing.values.values())[which]
+                for _, _, which in self._stand_in_finder.find_spans(text):
+                    return tuple(self._stand_in_finder.values.values())[which]
         return ""
 
     def learn_environment(self, environ: Mapping[str, str]) -> None:

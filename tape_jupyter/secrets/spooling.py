@@ -222,7 +222,7 @@ class Arrived:
     def __init__(self, begin: Begin | None) -> None:
         self._begin = begin
         self.limit = LIMIT
-        self._held: list[bytes] = []
+        self._in_memory: list[bytes] = []
         self._size = 0
         self._spool: Spool | None = None
         self._sizes = array("Q")
@@ -239,14 +239,14 @@ class Arrived:
 
     def drop(self) -> None:
         """Forget it, and what follows."""
-        self._held, self._spool, self._begin, self.limit, self._dropped = [], None, None, 0, True
+        self._in_memory, self._spool, self._begin, self.limit, self._dropped = [], None, None, 0, True
 
     def append(self, data: bytes) -> None:
         self._count += 1
         if self._dropped:
             return
         if self._spool is None:
-            self._held.append(data)
+            self._in_memory.append(data)
             self._size += len(data)
             if self._size > self.limit and self._begin is not None:
                 self._begin_spool()
@@ -260,17 +260,17 @@ class Arrived:
         if self._spool is None:
             self._begin = None
             return
-        self._sizes = array("Q", map(len, self._held))
-        for data in self._held:
+        self._sizes = array("Q", map(len, self._in_memory))
+        for data in self._in_memory:
             self._spool.write(data)
-        self._held = []
+        self._in_memory = []
 
     def since(self, start: int) -> Sequence[bytes]:
         """Those from number `start` on. What comes later is kept apart from them."""
         if self._from < self._count:
-            run: Sequence[bytes] = tuple(self._held)
+            run: Sequence[bytes] = tuple(self._in_memory)
             if self._spool is not None:
                 run = LargeChunks(self._spool.finish(), self._sizes)
             self._sealed.append((self._from, run))
-            self._held, self._spool, self._size, self._from = [], None, 0, self._count
+            self._in_memory, self._spool, self._size, self._from = [], None, 0, self._count
         return join_chunks(*(run for at, run in self._sealed if at >= start))

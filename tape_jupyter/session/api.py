@@ -50,7 +50,7 @@ class Block:
     """
 
     def __init__(self, ask: CellRequest) -> None:
-        self._ask = ask
+        self._request = ask
         self._cell: TapedCell | None = None
         self.report: CellReport | None = None
 
@@ -60,15 +60,15 @@ class Block:
 
         `namespace` holds the functions that a request's tools may name.
         """
-        self._ask = replace(self._ask, source=source, cell_id=name, namespace=namespace)
+        self._request = replace(self._request, source=source, cell_id=name, namespace=namespace)
         return self
 
     def begin(self) -> TapedCell:
         """Start the block here and now; `end` ends it, in whatever context."""
         here = (
-            self._ask.path and self._ask.path.absolute()
+            self._request.path and self._request.path.absolute()
         )  # the block's own code may change directory
-        self._cell = session.get().begin(replace(self._ask, path=here))
+        self._cell = session.get().begin(replace(self._request, path=here))
         return self._cell
 
     def end(self, error: BaseException | None = None) -> None:
@@ -149,7 +149,7 @@ class Block:
     def _wrap_function(self, function: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(function)
         def taped(*args: Any, **kwargs: Any) -> R:
-            with Block(self._ask):
+            with Block(self._request):
                 return self._done(function, function(*args, **kwargs))
 
         return taped
@@ -159,7 +159,7 @@ class Block:
     ) -> Callable[..., Coroutine[Any, Any, R]]:
         @functools.wraps(function)
         async def taped(*args: Any, **kwargs: Any) -> R:
-            async with Block(self._ask):
+            async with Block(self._request):
                 return self._done(function, await function(*args, **kwargs))
 
         return taped
@@ -169,7 +169,7 @@ class Block:
     ) -> Callable[..., Generator[Any, Any, R]]:
         @functools.wraps(function)
         def taped(*args: Any, **kwargs: Any) -> Generator[Any, Any, R]:
-            block = Block(self._ask)
+            block = Block(self._request)
             with ExitStack() as leaving:
                 leaving.push(block)  # its first step begins it
                 return cast("R", (yield from relay(_Steps(block, function(*args, **kwargs)))))
@@ -181,7 +181,7 @@ class Block:
     ) -> Callable[..., AsyncGenerator[Any, Any]]:
         @functools.wraps(function)
         async def taped(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-            block = Block(self._ask)
+            block = Block(self._request)
             with ExitStack() as leaving:
                 leaving.push(block)
                 steps = _AsyncSteps(block, function(*args, **kwargs))
@@ -233,7 +233,7 @@ class Block:
         )
 
     def _format_api_name(self) -> str:
-        return "tape.recording(...)" if self._ask.mode == "record" else "tape.replaying(...)"
+        return "tape.recording(...)" if self._request.mode == "record" else "tape.replaying(...)"
 
 
 def _build_loss_error(report: CellReport) -> CassetteError:

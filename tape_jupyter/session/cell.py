@@ -125,16 +125,16 @@ class Later(Sequence[T]):
     """
 
     def __init__(self, told: Iterable[T], make: Callable[[], Iterable[T]]) -> None:
-        self._told = list(told)
+        self._items = list(told)
         self._make: Callable[[], Iterable[T]] | None = make
 
     def extend(self, more: Iterable[T]) -> None:
-        self._told.extend(more)
+        self._items.extend(more)
 
     def _collect_items(self) -> list[T]:
         if self._make is not None:
-            self._told, self._make = [*self._told, *self._make()], None
-        return self._told
+            self._items, self._make = [*self._items, *self._make()], None
+        return self._items
 
     def __len__(self) -> int:
         return len(self._collect_items())

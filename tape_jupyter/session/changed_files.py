@@ -26,7 +26,7 @@ class ChangedFiles:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._writers: dict[str, str] = {}
 
     def extend_end_mark(
         self,
@@ -47,7 +47,7 @@ class ChangedFiles:
         found = [
             each
             for each in self._find_changed_files(cell, firsts)
-            if self._told.get(each[0], own) == own
+            if self._writers.get(each[0], own) == own
         ]
         if not found:
             return
@@ -63,7 +63,7 @@ class ChangedFiles:
         except (CassetteError, OSError) as problem:
             cell.warn(f"what files were before this cell is not on the tape: {problem}")
             return
-        self._told |= dict.fromkeys((path for path, _ in found), own)
+        self._writers |= dict.fromkeys((path for path, _ in found), own)
         if len(found) > MOST:
             cell.warn(
                 f"{len(found)} files were changed; what {len(found) - MOST} of them were before is not on the tape"

@@ -95,7 +95,7 @@ class RecorderBase:
         where: Where,
     ) -> None:
         self.cell, self.secrets, self.kind, self.where = cell, secrets, kind, where
-        self._asking = MatchedRequest(asked) if isinstance(asked, str) else asked
+        self._matched = MatchedRequest(asked) if isinstance(asked, str) else asked
         self._named: tuple[MatchedRequest, str] | None = None
         self.at = datetime.now(UTC)
         self.started = perf_counter()
@@ -113,7 +113,7 @@ class RecorderBase:
         self._order = (
             cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
         )
-        if isinstance(self._asking, MatchedRequest):
+        if isinstance(self._matched, MatchedRequest):
             self._name_call()
         cell.recording.going[self] = None
         cell.changed()
@@ -142,7 +142,7 @@ class RecorderBase:
             if self._named is None:
                 try:
                     asked = (
-                        self._asking if isinstance(self._asking, MatchedRequest) else self._asking()
+                        self._matched if isinstance(self._matched, MatchedRequest) else self._matched()
                     )
                 except Exception as error:
                     self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")

@@ -66,27 +66,27 @@ class CellTags:
     def __init__(
         self, told: Mapping[str, Any] | None = None, redacted: list[str] | None = None
     ) -> None:
-        self._told, self._redacted = dict(told or {}), list(redacted or ())
-        self._found = baggage()
+        self._given, self._redacted = dict(told or {}), list(redacted or ())
+        self._baggage = baggage()
         self.flags: dict[str, Any] = {}
 
     def run(self) -> dict[str, Any]:
         """For the run's kit: what was found, what was told (which wins), and the flags evaluated so
         far.
         """
-        flags = {**self.flags, **self._told.get("flags", {})}
-        found = {**self._found, **self._told, **({"flags": flags} if flags else {})}
+        flags = {**self.flags, **self._given.get("flags", {})}
+        found = {**self._baggage, **self._given, **({"flags": flags} if flags else {})}
         return {**found, **({"redact": self._redacted} if self._redacted else {})}
 
     def of_call(self) -> dict[str, Any]:
         """What this very call's baggage says, and the cell's did not. Asked where the call is made."""
         if _BAGGAGE not in sys.modules:
             return {}
-        return {name: value for name, value in baggage().items() if self._found.get(name) != value}
+        return {name: value for name, value in baggage().items() if self._baggage.get(name) != value}
 
     def with_user(self, own: Mapping[str, Any], user: str) -> dict[str, Any]:
         """A call's own tags, with the user that its request names, where the run has another."""
-        if not user or "user_id" in own or user == {**self._found, **self._told}.get("user_id"):
+        if not user or "user_id" in own or user == {**self._baggage, **self._given}.get("user_id"):
             return dict(own)
         return {**own, "user_id": user}
 

@@ -52,7 +52,7 @@ class ProcessSettings:
     """How they are when a body begins. `words` are all names that code within reach looks up."""
 
     def __init__(self, words: AbstractSet[str]) -> None:
-        self._words = words
+        self._names = words
         self._before, self._modules = _read_settings(words), len(sys.modules)
         self._environment = _read_environment()
 
@@ -61,7 +61,7 @@ class ProcessSettings:
         told: dict[str, Any] = {}
         lost: list[str] = []
         imported = len(sys.modules) != self._modules
-        for name, now in _read_settings(self._words).items():
+        for name, now in _read_settings(self._names).items():
             setting = _SETTINGS[name]
             if name not in self._before or now == self._before[name]:
                 continue

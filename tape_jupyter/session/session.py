@@ -77,7 +77,7 @@ class TapeSession:
     def __init__(self) -> None:
         self.secrets = Secrets()
         self._learned = 0  # what was looked for in what is recorded
-        self._made: set[str] = (
+        self._recorded_runs: set[str] = (
             set()
         )  # the runs that were recorded here: at a terminal each has a session of its own
         self.session = entropy.token_hex(4)
@@ -100,7 +100,7 @@ class TapeSession:
         ] = {}  # of a cassette's cells, whichever take they play
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = do_nothing
-        self._owed = False  # the session's mode was set, and what hangs on it is still to be done
+        self._mode_pending = False  # the session's mode was set, and what hangs on it is still to be done
         self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
         self._boundary = Interceptor(self)
         self._remarks: list[tuple[Remark, str]] = []
@@ -126,7 +126,7 @@ class TapeSession:
         if mode != "off" and mode not in MODES:
             raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
         self.session_options, self._fresh = options or {}, {}
-        self.session_mode, self._owed = mode, True
+        self.session_mode, self._mode_pending = mode, True
         if self.tracker is not None:
             self.tracker.firsts.wanted = mode != "replay"
         if mode != "off":
@@ -142,9 +142,9 @@ class TapeSession:
         A replayed cell that says `%tape off` stays guarded to its end, and a recorded one on the
         tape.
         """
-        if self._cells or not self._owed:
+        if self._cells or not self._mode_pending:
             return
-        self._owed = False
+        self._mode_pending = False
         self._withdraw_keys()
         self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else do_nothing
         if self.session_mode == "off":
@@ -459,7 +459,7 @@ class TapeSession:
             cell.warn_of_removed_calls()
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
-                for line in late_secrets.told_before(cell.cassette, self._made, self.secrets):
+                for line in late_secrets.told_before(cell.cassette, self._recorded_runs, self.secrets):
                     cell.warn(line)
         except (CassetteError, OSError) as problem:
             cell.lose(f"the end of the run is not on the tape: {problem}")
@@ -477,7 +477,7 @@ class TapeSession:
         cell.run = cell.cassette.start_run(
             record, {k: v for k, v in header.items() if v}, self.secrets
         )
-        self._made.add(cell.run)
+        self._recorded_runs.add(cell.run)
         cell.recording.first_commit = lambda: self._collect_kit(cell)
         if not cell.replaying:
             self._note_cell_recording(cell.run)

@@ -124,7 +124,7 @@ class _Hearing(NullRecorder):
     """A live call of which the answer is heard."""
 
     def __init__(self, heard: dict[str, dict[str, Any]], name: str) -> None:
-        self._heard, self._name = heard, name
+        self._replies, self._name = heard, name
         self._head: tuple[int, Headers] | None = None
         self._body = b""
 
@@ -150,7 +150,7 @@ class _Hearing(NullRecorder):
             else b""
         )
         kept = tuple(each for each in headers if each[0].lower() not in _FRAMING)
-        self._heard.setdefault(
+        self._replies.setdefault(
             self._name, {"status": status, "headers": kept, "body": plain or b""}
         )
 

@@ -92,7 +92,7 @@ class ObservedBody:
         """By event, the group with which it came; 0 is what is shown at once."""
         self._began: tuple[int, int | None] = (0, None)
         """Hand-overs, and the round of its event loop, when the body began."""
-        self._beside: dict[str, None] = {}
+        self._overlapping: dict[str, None] = {}
         self._imported: list[ModuleType] = []
         self.begin()
 
@@ -114,8 +114,8 @@ class ObservedBody:
         """Bodies that run beside each other note it: whose of them changed what is not seen."""
         for other in self._running.open:
             if other._outermost is not self._outermost:  # noqa: SLF001 - its own kind
-                self._beside[other._capture.id] = None  # noqa: SLF001
-                other._beside[self._capture.id] = None  # noqa: SLF001
+                self._overlapping[other._capture.id] = None  # noqa: SLF001
+                other._overlapping[self._capture.id] = None  # noqa: SLF001
 
     def _collect_outer_snapshots(self) -> list[Snapshot]:
         found, capture = [], self._around
@@ -227,7 +227,7 @@ class ObservedBody:
             )
             lost += self._changes.lost
             did["memory"] = self._changes.written
-            did["beside"] = list(self._beside) if self._changes.written else []
+            did["beside"] = list(self._overlapping) if self._changes.written else []
         did["imports"], unimportable = self._end_imports()
         lost += unimportable
         if self._settings is not None:
@@ -248,7 +248,7 @@ class ObservedBody:
         did["amid"] = self._describe_interleaving()
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
-        self._events, self._groups, self._shown_at, self._beside = [], [], None, {}
+        self._events, self._groups, self._shown_at, self._overlapping = [], [], None, {}
         for each in did["lost"]:
             self._cell.warn(
                 f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
@@ -321,22 +321,22 @@ class RecordedEffects:
         self._left_out = frozenset(cell.ask.options.get("no_effects", ()))
         self._redo: Redo | None = None
         self.groups: Sequence[int] = value.groups
-        self._shown: int | None = None
+        self._replayed_outputs: int | None = None
         """How much of what it showed is shown; None where that waits for the result."""
 
     def show_group(self, group: int) -> None:
         """Show what came together before the result; a log record whose handler the body itself
         added waits for that, and what follows with it.
         """
-        self._shown = self._shown or 0
+        self._replayed_outputs = self._replayed_outputs or 0
         end = sum(self.groups[: group + 1])
         if "output" in self._left_out:
             return
-        for event in self._did.get("shown", ())[self._shown : end]:
+        for event in self._did.get("shown", ())[self._replayed_outputs : end]:
             if "log" in event and not _has_same_handlers(event["log"]):
                 return
             self._show_event(event)
-            self._shown += 1
+            self._replayed_outputs += 1
 
     def happen(self, step: int | None = None) -> None:
         """Do it again. What cannot be done is said."""
@@ -414,9 +414,9 @@ class RecordedEffects:
         self._cell.warn(told)
 
     def _show_events(self, did: Mapping[str, Any]) -> None:
-        for event in did.get("shown", ())[self._shown or 0 :]:
+        for event in did.get("shown", ())[self._replayed_outputs or 0 :]:
             self._show_event(event)
-        if did.get("amid") and self._shown is None:
+        if did.get("amid") and self._replayed_outputs is None:
             told = f"{self._call.kind} {self._call.name}"
             self._cell.warn(f"{told} showed things while others went on: here it shows all at once")
 

@@ -36,7 +36,7 @@ class Tools:
 
     def __init__(self) -> None:
         self._moments = itertools.count()
-        self._asked: dict[str, tuple[str, int]] = {}
+        self._requested: dict[str, tuple[str, int]] = {}
         self._taped: dict[str, int] = {}
 
     def moment(self) -> int:
@@ -54,13 +54,13 @@ class Tools:
 
     def note_requests(self, told: Facts, moment: int) -> None:
         """The reply to the request made at `moment` asks for these tools."""
-        self._asked.update({call.id or call.name: (call.name, moment) for call in told.calls})
+        self._requested.update({call.id or call.name: (call.name, moment) for call in told.calls})
 
     def untaped(self, told: Facts, namespace: Mapping[str, Any]) -> list[str]:
         """The tools whose results this request is the first to hand back, and whose calls are not
         on the tape.
         """
-        answered = [self._asked.pop(result.id or result.name, ("", 0)) for result in told.results]
+        answered = [self._requested.pop(result.id or result.name, ("", 0)) for result in told.results]
         return [
             name
             for name, moment in answered

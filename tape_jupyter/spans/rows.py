@@ -158,7 +158,7 @@ class Spans:
         """By file: a record's offset and line, from which others are counted on (details.py)."""
         self._heads = Heads.from_book(book)
         self._places: dict[str, int] | None = None
-        self._told: dict[int, tuple[CallHeader, int, Happened]] = {}
+        self._by_place: dict[int, tuple[CallHeader, int, Happened]] = {}
         self._pending = NOTHING_RUNS
         self._marks: list[tuple[Any, ...]] = []
         self._lock = threading.RLock()
@@ -257,10 +257,10 @@ class Spans:
         entry = told.entry
         if entry is None:
             return happened(told)
-        known = self._told.get(entry.place)
+        known = self._by_place.get(entry.place)
         if known is None or known[0] is not told or known[1] != len(entry.more):
             known = (told, len(entry.more), happened(told))
-            self._told[entry.place] = known
+            self._by_place[entry.place] = known
         return known[2]
 
     def row(self, node: Node) -> SpanRow:

@@ -447,13 +447,13 @@ class _Count:
     """Tells how many packages are under way, by the lines that an installer says."""
 
     def __init__(self, tell: Tell, total: int) -> None:
-        self._tell, self._total, self._done = tell, total, 0
+        self._on_progress, self._total, self._done = tell, total, 0
         tell("making the environment", 0, total)
 
     def __call__(self, line: str) -> None:
         if line.startswith(("Collecting ", " + ", "Processing ")):
             self._done = min(self._done + 1, self._total)
-            self._tell(
+            self._on_progress(
                 f"installing {line.split()[1].partition('==')[0].rpartition('/')[2]}",
                 self._done,
                 self._total,

@@ -86,7 +86,7 @@ class InputWatch:
         self.crowded: set[str] = set()
         """Folders that were listed and have more in them than is taken."""
         self._read: dict[str, InputFile] = {}
-        self._made: set[str] = set()
+        self._created: set[str] = set()
         self._there: dict[str, int] = {}
         self._listener = audit_listener.Listener(self._handle_event)
 
@@ -106,7 +106,7 @@ class InputWatch:
         """All that was read and that the run did not make itself, sorted by path."""
         with self._listener.deaf():
             for path, mark in self._there.items():
-                if path not in self._made and _is_read_since(path, mark):
+                if path not in self._created and _is_read_since(path, mark):
                     self._note_file(path)
             for path in _list_mapped():
                 self._note_file(path)
@@ -142,7 +142,7 @@ class InputWatch:
         if not emptied:
             self._note_file(full)
         if writes and full not in self._read:
-            self._made.add(full)
+            self._created.add(full)
 
     def _handle_connect(self, path: str) -> None:
         """A database that is not there is made by whoever connects to it, with what SQLite keeps
@@ -150,7 +150,7 @@ class InputWatch:
         """
         self._note_file(path)
         if path not in self._read and not os.path.exists(path):  # noqa: PTH110
-            self._made |= {path, *(f"{path}{end}" for end in BESIDE)}
+            self._created |= {path, *(f"{path}{end}" for end in BESIDE)}
 
     def _handle_move(self, event: str, args: tuple[Any, ...]) -> None:
         """What is moved somewhere was made there; what it was made of counts where it was."""
@@ -158,7 +158,7 @@ class InputWatch:
             source, goal = _to_absolute(args[0]), _to_absolute(args[1])
             self._note_file(source)
             if goal not in self._read:
-                self._made.add(goal)
+                self._created.add(goal)
 
     def _handle_listing(self, folder: Any) -> None:
         """Whoever lists a folder of his own may count what is there: its files are part of what was
@@ -179,7 +179,7 @@ class InputWatch:
                 self._note_file(each.path)
 
     def _note_file(self, path: str) -> None:
-        if path in self._read or path in self._made:
+        if path in self._read or path in self._created:
             return
         own = path.startswith(self.top + os.sep)
         if path.endswith(".pyc"):  # Python's own copy: whoever reads it reads the source
@@ -187,7 +187,7 @@ class InputWatch:
         if not (own or self._watched(path)) or not os.path.isfile(path):  # noqa: PTH113
             return
         if self._there and own and path not in self._there:
-            self._made.add(path)  # by whomsoever: it was not there when the run began
+            self._created.add(path)  # by whomsoever: it was not there when the run began
             return
         try:
             size = os.stat(path).st_size  # noqa: PTH116

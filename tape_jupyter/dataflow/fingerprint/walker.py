@@ -97,7 +97,7 @@ class Walk:
         self.kinds: set[str] = set()
         self.opaque = False
         self.weight = 0
-        self.namespace, self._deadline, self._look = namespace, deadline, look
+        self.namespace, self._deadline, self._inspector = namespace, deadline, look
         self.seen: dict[int, int] = {}
         self.held: list[Any] = []
         """What lives as long as the walk, so that no two things have one address."""
@@ -148,7 +148,7 @@ class Walk:
         if kind is not tuple and kind is not frozenset:
             self.seen[address] = len(self.seen)
         self.held.append(value)
-        self._look(self, value, kind, depth + 1, foreign=foreign)
+        self._inspector(self, value, kind, depth + 1, foreign=foreign)
 
     def _hash_atom(self, value: Any, kind: type) -> None:
         if kind is not bytes and (kind is not str or len(value) <= MEGABYTE):

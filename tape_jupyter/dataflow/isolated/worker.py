@@ -134,13 +134,13 @@ class _Shown:
 
     def __init__(self, streams: Mapping[str, io.StringIO]) -> None:
         self.outputs: list[dict[str, Any]] = []
-        self._streams, self._told, self._clear = streams, dict.fromkeys(streams, 0), False
+        self._streams, self._sent_lengths, self._clear = streams, dict.fromkeys(streams, 0), False
 
     def printed(self) -> None:
         """Take in what was printed since."""
-        for name, at in self._told.items():
+        for name, at in self._sent_lengths.items():
             text = self._streams[name].getvalue()
-            self._told[name] = len(text)
+            self._sent_lengths[name] = len(text)
             if len(text) > at:
                 self._add_output({"output_type": "stream", "name": name, "text": text[at:]})
 
@@ -187,7 +187,7 @@ class _Publisher(DisplayPublisher):
 
     def __init__(self, shown: _Shown) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._shown = shown
+        self._outputs = shown
 
     def publish(
         self,
@@ -201,12 +201,12 @@ class _Publisher(DisplayPublisher):
     ) -> None:
         named = (transient or {}).get("display_id")
         if update:
-            self._shown.update(data, named)
+            self._outputs.update(data, named)
         else:
-            self._shown.data(data, metadata, named=named)
+            self._outputs.data(data, metadata, named=named)
 
     def clear_output(self, wait: bool = False) -> None:
-        self._shown.clear(wait=wait)
+        self._outputs.clear(wait=wait)
 
 
 class _Results(CapturingDisplayHook):
@@ -214,13 +214,13 @@ class _Results(CapturingDisplayHook):
 
     def __init__(self, shell: InteractiveShell, shown: _Shown) -> None:
         super().__init__(shell)  # type: ignore[no-untyped-call]
-        self._shown = shown
+        self._outputs = shown
 
     def __call__(self, result: Any = None) -> None:
         if result is not None:
             data, metadata = self.shell.display_formatter.format(result)
             if data:
-                self._shown.data(data, metadata, count=self.shell.execution_count)
+                self._outputs.data(data, metadata, count=self.shell.execution_count)
 
 
 def _to_json_types(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Rerun:
         self._forced = self._find_makers() | set(behind)
         self._broken: set[str] = set()
         """What a run that was broken off changed."""
-        self._anew: dict[int, str] = {}
+        self._maker_reasons: dict[int, str] = {}
         """Entries that run again since one that came after them was broken off, with the reason."""
 
     @property
@@ -142,7 +142,7 @@ class Rerun:
         if due and index in self.ticked:
             return True
         if due and index not in self._roles:
-            said = "; ".join(reasons) or self._anew.get(index, "")
+            said = "; ".join(reasons) or self._maker_reasons.get(index, "")
             self.found[index] = said or f"changes `{touches[0]}`, which is made anew"
             return True
         if index in self._roles:
@@ -221,7 +221,7 @@ class Rerun:
         for index in again:
             self.history.entries[index] = self._was[index]
         self.ran = [index for index in self.ran if index < begin]
-        self._anew |= makers
+        self._maker_reasons |= makers
         self._forced |= {*again, *makers, entry.index}
         self._cursor = begin
         return True

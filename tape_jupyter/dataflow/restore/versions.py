@@ -267,7 +267,7 @@ class Keeper:
     def __init__(self, history: History, budget: int = BUDGET) -> None:
         self._history, self.budget = history, budget
         self._reset_counts()
-        self._moved = self._replaced = self._apart = False
+        self._moved = self._replaced = self._was_moved = False
 
     def _reset_counts(self) -> None:
         self._done = 0
@@ -276,7 +276,7 @@ class Keeper:
         """By entry and name, what is kept and not small."""
         self.total = 0
         self._changers: dict[str, list[int]] = {}
-        self._asked: dict[str, int] = {}
+        self._last_read: dict[str, int] = {}
         """By name, the last entry that asked for its value; EVERYTHING is the name of those that
         may ask for any.
         """
@@ -294,11 +294,11 @@ class Keeper:
             self._reset_counts()
             self._add_new_entries()
             self._replaced = False
-        self._moved, self._apart = False, self._moved
+        self._moved, self._was_moved = False, self._moved
 
     def ended(self) -> None:
         """It ended, and its entry knows all that it will."""
-        if not self._apart:
+        if not self._was_moved:
             self._add_new_entries()
 
     def _add_new_entries(self) -> None:
@@ -310,9 +310,9 @@ class Keeper:
             self._release_value(self._history[index], name, LET_GO)
 
     def _add_entry(self, entry: Execution) -> None:
-        self._asked.update(dict.fromkeys(list_inputs(entry), entry.index))
+        self._last_read.update(dict.fromkeys(list_inputs(entry), entry.index))
         if EVERYTHING in entry.reads:
-            self._asked[EVERYTHING] = entry.index
+            self._last_read[EVERYTHING] = entry.index
         self._called = self._called or entry.calls
         for name in entry.changed:
             changers = self._changers.setdefault(name, [])
@@ -328,7 +328,7 @@ class Keeper:
             return
         value, memento = last.kept[name], last.held[name]
         large = memento.size + memento.weight >= SMALL
-        if large and max(self._asked.get(name, -1), self._asked.get(EVERYTHING, -1)) <= last.index:
+        if large and max(self._last_read.get(name, -1), self._last_read.get(EVERYTHING, -1)) <= last.index:
             self._release_value(last, name, UNREAD)
         elif large and not self._called:
             self._release_value(last, name, UNCALLED)

@@ -41,13 +41,13 @@ class WatchedFolder:
         self.path, self._is_watched = path, is_watched
         self.crowded = False
         self._was: dict[str, tuple[int, int]] = {}
-        self._held: dict[str, tuple[tuple[int, int], bytes]] = {}
+        self._small_files: dict[str, tuple[tuple[int, int], bytes]] = {}
         """Bytes from an earlier look, good for as long as size and time are the same."""
 
     def note_contents(self) -> None:
         """Note how it lies now."""
         self._was = self._scan_folder()
-        self._held = {} if self.crowded else dict(self._read_small_files())
+        self._small_files = {} if self.crowded else dict(self._read_small_files())
 
     def differing(self) -> Iterator[tuple[str, Any]]:
         """(path, its bytes when it was looked at: None where there was nothing, UNKNOWN where they
@@ -65,7 +65,7 @@ class WatchedFolder:
             return None
         if self._was[path] == _FOLDER:
             return DIRECTORY
-        return self._held[path][1] if path in self._held else self.UNKNOWN
+        return self._small_files[path][1] if path in self._small_files else self.UNKNOWN
 
     def _scan_folder(self) -> dict[str, tuple[int, int]]:
         """By path, (size, time in nanoseconds)."""
@@ -101,7 +101,7 @@ class WatchedFolder:
             if told == _FOLDER or told[0] > KEPT or told[0] > room:
                 continue
             room -= told[0]
-            held = self._held.get(path)
+            held = self._small_files.get(path)
             if held is not None and held[0] == told:
                 yield path, held
                 continue

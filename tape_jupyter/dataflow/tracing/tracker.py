@@ -108,7 +108,7 @@ class Tracker:
         self._open: _Open | None = None
         self._watches = False
         """A cell was taped, or may have been: from then on all are watched."""
-        self._looked: Mapping[str, int] = {}
+        self._last_examined: Mapping[str, int] = {}
         self._between: dict[str, Any] | None = None
         """The ambient state after the last cell, which is that before the next one; None where it
         has to be taken.
@@ -477,7 +477,7 @@ class Tracker:
         reach |= variables.sharing(reach)
         variables.now = entry.index
         look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
-        self._looked = look.looked
+        self._last_examined = look.looked
         new = {
             each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
         }
@@ -499,7 +499,7 @@ class Tracker:
             now = self.variables.prints.get(name)
             if was is None or now is None or was.digest == now.digest:
                 continue
-            for entry in self.history.entries[self._looked.get(name, index) + 1 : index]:
+            for entry in self.history.entries[self._last_examined.get(name, index) + 1 : index]:
                 entry.steps = tuple(
                     replace(s, weak=s.weak | {name}) if name not in s.strong else s
                     for s in entry.steps

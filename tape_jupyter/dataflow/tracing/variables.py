@@ -71,7 +71,7 @@ class Variables:
         """Variables whose value may change, first the one that was not looked at for longest."""
         self._purse = LEAST
         """Seconds left for these."""
-        self._looked: dict[str, int] = {}
+        self._last_examined: dict[str, int] = {}
         self._modules: set[str] = set()
         self._count = 0
 
@@ -234,7 +234,7 @@ class Variables:
         if resource in look.before:
             return
         look.before[resource] = self.prints.get(resource)
-        look.looked[resource] = self._looked.get(resource, self.now)
+        look.looked[resource] = self._last_examined.get(resource, self.now)
         anew = self._ids.get(resource) != identity(value)
         if anew:
             look.rebound.add(resource)
@@ -276,7 +276,7 @@ class Variables:
             )  # dataflow/static/effects.py says whether it may have changed
             return
         self._drop_variable(resource)
-        self._looked[resource] = self.now
+        self._last_examined[resource] = self.now
         if not _is_unchangeable(value):
             self._changeable[resource] = None
         if ":" in resource:

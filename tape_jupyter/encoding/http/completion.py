@@ -59,14 +59,14 @@ class TerminalWatch:
     events (OpenAI's `response.completed`, then `[DONE]` from some hosts): each is told.
     """
 
-    __slots__ = ("_declared", "_decoder", "_first", "_look", "_received")
+    __slots__ = ("_declared", "_decoder", "_first", "_detector", "_received")
 
     def __init__(
         self, content_type: str = "", content_encoding: str = "", declared_length: int | None = None
     ) -> None:
         self._declared, self._received = declared_length, 0
         self._decoder = Decoder(content_encoding) if codings(content_encoding) else None
-        self._look: Callable[[bytes], bool] | None = _choose_detector(content_type)
+        self._detector: Callable[[bytes], bool] | None = _choose_detector(content_type)
         self._first = b""
 
     def feed(self, chunk: bytes) -> bool:
@@ -75,7 +75,7 @@ class TerminalWatch:
         """
         self._received += len(chunk)
         data = chunk if self._decoder is None else self._decoder.feed(chunk)
-        look = self._look or self._sniff_kind
+        look = self._detector or self._sniff_kind
         return look(data) or (self._declared is not None and self._received >= self._declared)
 
     def _sniff_kind(self, data: bytes) -> bool:
@@ -84,14 +84,14 @@ class TerminalWatch:
         if len(self._first) < PRELUDE:
             return False
         first, self._first = self._first, b""
-        self._look = (
+        self._detector = (
             _Frames().scan_data
             if is_prelude(first)
             else _Events().scan_data
             if _SSE.match(first)
             else _detect_nothing
         )
-        return self._look(first)
+        return self._detector(first)
 
 
 def _choose_detector(content_type: str) -> Callable[[bytes], bool] | None:

@@ -36,10 +36,10 @@ class Decoder:
     `failure` is then the reason (a TooLarge, or a ValueError), else None.
     """
 
-    __slots__ = ("_room", "_stages", "failure")
+    __slots__ = ("_bytes_left", "_stages", "failure")
 
     def __init__(self, content_encoding: str = "", cap: int = CAP) -> None:
-        self._room = cap
+        self._bytes_left = cap
         self._stages: list[_Stage] = []
         self.failure: ValueError | None = None
         try:
@@ -54,11 +54,11 @@ class Decoder:
             return data
         try:
             for stage in self._stages:
-                data = stage.feed(data, self._room)
+                data = stage.feed(data, self._bytes_left)
         except Exception as error:  # brotli and zstandard raise classes of their own
             self.failure = error if isinstance(error, ValueError) else ValueError(str(error))
             return b""
-        self._room -= len(data)
+        self._bytes_left -= len(data)
         return data
 
 

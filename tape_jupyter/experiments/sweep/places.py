@@ -90,14 +90,14 @@ class _Folders:
     """
 
     def __init__(self, apart: frozenset[Path]) -> None:
-        self._apart = apart
-        self._beside: dict[Path, bytes] = {}
+        self._excluded = apart
+        self._folder_digests: dict[Path, bytes] = {}
 
     def digest(self, notebook: Path) -> str:
         folder = notebook.resolve().parent
-        if folder not in self._beside:
-            self._beside[folder] = self._digest_folder(folder)
-        digest = hashlib.sha256(self._beside[folder] + notebook.read_bytes())
+        if folder not in self._folder_digests:
+            self._folder_digests[folder] = self._digest_folder(folder)
+        digest = hashlib.sha256(self._folder_digests[folder] + notebook.read_bytes())
         for file in sorted(paths.folder(notebook).rglob("*")):
             if file.is_file() and file.suffix != ".lock":
                 digest.update(file.name.encode() + file.read_bytes())
@@ -122,7 +122,7 @@ class _Folders:
 
     def _is_counted(self, path: Path) -> bool:
         other = path.name.startswith(".") or path.name.endswith((".tapes", locations.SUFFIX))
-        if other or path.name == "__pycache__" or path in self._apart:
+        if other or path.name == "__pycache__" or path in self._excluded:
             return False
         return path.suffix not in _REPORTS or not _is_report(path)
 

@@ -83,7 +83,7 @@ class JoinedFiles:
         self._source, self._scope = Source(Path()), ""
         self._waiting: dict[tuple[str, str], tuple[Source, Traced]] = {}
         self._logs: dict[tuple[str, str], tuple[Source, list[SpanEvent]]] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._joined: set[tuple[str, str]] = set()
 
     def read(self, source: Source) -> Iterator[Item]:
         """The items of one file, but for those that wait."""
@@ -112,7 +112,7 @@ class JoinedFiles:
             if not span.id or not conventions.wants_content(span):
                 made = conventions.item_of_span(span, self._source.name)
                 if isinstance(made, Call):
-                    self._told.add((span.trace, span.id))
+                    self._joined.add((span.trace, span.id))
                 yield made
                 continue
             if (span.trace, span.id) in self._waiting:
@@ -137,7 +137,7 @@ class JoinedFiles:
             for made in each(partial(self._read_waiting_span, span, source, events), span.line):
                 yield source, made
         for (trace, own), (source, events) in self._logs.items():
-            if (trace, own) in self._told:
+            if (trace, own) in self._joined:
                 yield source, Skipped("a log record that repeats what its span says", len(events))
                 continue
             alone = _build_span(trace, own, events)

@@ -156,7 +156,7 @@ class Ear:
 
     def __init__(self, protocol: Any, capture: Capture, *, packed: bool) -> None:
         self._protocol, self._capture, self._packed = protocol, capture, packed
-        self._heard = 0
+        self._received = 0
         self._untold: deque[tuple[int, bytes]] = deque()
         self._told_to = 0
         self._cancelled: BaseException | None = None
@@ -170,8 +170,8 @@ class Ear:
         """Bytes of body that the reader is about to be fed."""
         if body:
             # Where reading is held back, the parser has bytes that the reader was not fed yet.
-            self._untold.append((reader.total_bytes if self._packed else self._heard, body))
-            self._heard += len(body)
+            self._untold.append((reader.total_bytes if self._packed else self._received, body))
+            self._received += len(body)
 
     def allowed(self, reader: Any, count: int) -> int:
         """How many of `count` bytes (-1: all there are) one read may take; they are told now."""
@@ -190,7 +190,7 @@ class Ear:
             self._cancelled = None
             self._record_chunk(b"".join(pieces))
             self._told_to = (
-                untold[0][0] if untold else reader.total_bytes if self._packed else self._heard
+                untold[0][0] if untold else reader.total_bytes if self._packed else self._received
             )
         if self.eof and not untold:
             self._capture.finish()

@@ -367,7 +367,7 @@ class _Wire(io.RawIOBase):
     """Recorded network reads, then the end of file or what `ending` makes."""
 
     def __init__(self, pieces: Iterator[bytes], ending: Callable[[], BaseException] | None) -> None:
-        self._pieces, self._ending, self._held = pieces, ending, b""
+        self._pieces, self._ending, self._buffer = pieces, ending, b""
         self._sock = _Silent()
 
     def readable(self) -> bool:
@@ -375,14 +375,14 @@ class _Wire(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        while not self._held:  # a piece may be empty
+        while not self._buffer:  # a piece may be empty
             piece = next(self._pieces, None)
             if piece is None:
                 if self._ending is not None:
                     raise self._ending()
                 return 0
-            self._held = piece
-        data, self._held = self._held[: len(view)], self._held[len(view) :]
+            self._buffer = piece
+        data, self._buffer = self._buffer[: len(view)], self._buffer[len(view) :]
         view[: len(data)] = data
         return len(data)
 

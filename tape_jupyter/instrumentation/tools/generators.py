@@ -236,20 +236,20 @@ class LiveGenerator(Through):
 
     def __init__(self, body: Generator[Any, Any, Any], capture: Capture, name: str) -> None:
         super().__init__(body)
-        self._telling = _Telling(capture, name, is_async=False)
+        self._inputs = _Telling(capture, name, is_async=False)
 
     def send(self, value: Any) -> Found:
-        self._telling.record_input(value)
+        self._inputs.record_input(value)
         return super().send(value)
 
     def throw(self, error: BaseException) -> Found:
-        self._telling.record_input(None, error)
+        self._inputs.record_input(None, error)
         return super().throw(error)
 
     def _take_step(self, go: Callable[[], Any]) -> Found:
-        with self._telling.stepping():
+        with self._inputs.stepping():
             found = super()._take_step(go)
-        return self._telling.record_step(found, self.returned)
+        return self._inputs.record_step(found, self.returned)
 
 
 class AsyncLive(AsyncThrough):
@@ -257,20 +257,20 @@ class AsyncLive(AsyncThrough):
 
     def __init__(self, body: AsyncGenerator[Any, Any], capture: Capture, name: str) -> None:
         super().__init__(body)
-        self._telling = _Telling(capture, name, is_async=True)
+        self._inputs = _Telling(capture, name, is_async=True)
 
     async def send(self, value: Any) -> Found:
-        self._telling.record_input(value)
+        self._inputs.record_input(value)
         return await super().send(value)
 
     async def throw(self, error: BaseException) -> Found:
-        self._telling.record_input(None, error)
+        self._inputs.record_input(None, error)
         return await super().throw(error)
 
     async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
-        with self._telling.stepping():
+        with self._inputs.stepping():
             found = await super()._take_step(go)
-        return self._telling.record_step(found)
+        return self._inputs.record_step(found)
 
 
 # Which of them

@@ -59,20 +59,20 @@ class PlayedWebSocket:
 class _Transport(PlayedTransport):
     """Takes aiohttp's own close after the server's, as a connection does that is not lost."""
 
-    _gone = False
+    _closed = False
 
     def is_closing(self) -> bool:
-        return self._gone
+        return self._closed
 
     def close(self) -> None:
-        self._gone = True
+        self._closed = True
         super().close()
 
     abort = close
 
     def _deliver_frame(self, frame: WebSocketFrame) -> None:
         lost = frame.kind == "lost" and not class_name(self.reply.error).endswith(":WebSocketError")
-        self._gone = self._gone or lost
+        self._closed = self._closed or lost
         super()._deliver_frame(frame)
 
 

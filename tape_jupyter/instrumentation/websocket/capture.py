@@ -172,7 +172,7 @@ class Sent:
     def __init__(
         self, tell: Tell, pinged: Callable[[bytes], object], answers: Callable[[], bool]
     ) -> None:
-        self._tell, self._pinged, self._answers = tell, pinged, answers
+        self._on_frame, self._pinged, self._answers = tell, pinged, answers
         self._parts = Assembler("sent")
         self._failing: list[bool] = []
 
@@ -180,7 +180,7 @@ class Sent:
         """Raises what `tell` raises."""
         told = self._parts.feed(opcode, data, fin)
         if told is not None and not (opcode == CLOSE and self._answers()):
-            self._tell(replace(told, kind="failed") if opcode == CLOSE and self._failing else told)
+            self._on_frame(replace(told, kind="failed") if opcode == CLOSE and self._failing else told)
         if opcode == PING:
             self._pinged(bytes(data))
 

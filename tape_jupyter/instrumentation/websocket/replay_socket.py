@@ -33,7 +33,7 @@ class PlayedSocket(Peer):
         self.remind: Callable[[], object] = bool
         self._turn = threading.Condition()
         self._answers: deque[bytes] = deque()
-        self._held, self._shut, self._over = b"", False, False
+        self._buffer, self._shut, self._over = b"", False, False
         self._readers, self._since, self._answered = 0, 0.0, False
 
     # what the program does
@@ -97,11 +97,11 @@ class PlayedSocket(Peer):
     # what the library does
 
     def recv(self, size: int) -> bytes:
-        while not self._held:
+        while not self._buffer:
             if self._shut or self._over:
                 return b""
-            self._held = self._read_next()
-        data, self._held = self._held[:size], self._held[size:]
+            self._buffer = self._read_next()
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
         return data
 
     def sendall(self, data: bytes) -> None:

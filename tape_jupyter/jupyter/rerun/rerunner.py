@@ -171,10 +171,10 @@ class Rerunner:
         self._freshest: FreshRun | None = None
         self.learned: set[int] = set()
         self._machine: Rerun | None = None
-        self._ask: RerunRequest | None = None
+        self._request: RerunRequest | None = None
         self._planned: RunningCell | None = None
         self._route: CellRoute | None = None
-        self._tell: Tell = _ignore_event
+        self._notify: Tell = _ignore_event
         self._before = BeforeRerun()
         self._spans: list[SpanChange] = []
         self._unsure: list[str] = []
@@ -264,7 +264,7 @@ class Rerunner:
     @property
     def teller(self) -> Tell:
         """Who hears of the newest re-run."""
-        return self._tell
+        return self._notify
 
     @property
     def planned(self) -> RunningCell | None:
@@ -347,7 +347,7 @@ class Rerunner:
             self._start_fresh(ask, tell)
             return
         history = self._require_history()
-        self._ask, self._tell, self._route = ask, tell, best_route(self.parents, browser=browser)
+        self._request, self._notify, self._route = ask, tell, best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else do_nothing
         behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
@@ -366,7 +366,7 @@ class Rerunner:
         self._queue_step(self._run_next_cell)
 
     def _start_fresh(self, ask: RerunRequest, tell: Tell) -> None:
-        self._tell = tell
+        self._notify = tell
         history, why = self._require_history(), (ask.plan.hermetic or "") if not ask.fresh else ""
         was = History(list(history))
         notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
@@ -374,10 +374,10 @@ class Rerunner:
         def handle_end(compared: Comparison | None) -> None:
             self.fresh = None
             if compared is None:
-                self._tell("cancelled", {})
+                self._notify("cancelled", {})
             else:
                 self.compared = compared
-                self._tell("done", compared.record())
+                self._notify("done", compared.record())
 
         def handle_question(entry: Execution, question: rerun_divergence.Question) -> None:
             self.parked = ParkedRerun(entry, question)
@@ -430,14 +430,14 @@ class Rerunner:
             self._run_cell(entry)
 
     def _run_cell(self, entry: Execution) -> None:
-        assert self._ask is not None
+        assert self._request is not None
         assert self._route is not None
         self._tell_progress(entry, "running")
         self._current_machine.prepare(entry)
         decided = self._decided.get(entry.index, {})
-        anew = self._find_live_tools(entry) if self._ask.on_divergence == "live" else ()
+        anew = self._find_live_tools(entry) if self._request.on_divergence == "live" else ()
         self._planned = RunningCell(
-            entry, self._ask, decided, self._current_machine.differing, anew
+            entry, self._request, decided, self._current_machine.differing, anew
         )
         self._level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
@@ -451,8 +451,8 @@ class Rerunner:
         """The tools of a cell that read variables or files which are not as the recorded calls
         found them.
         """
-        assert self._ask is not None
-        tracker, take = self.cells.deck.tracker, self._ask.take
+        assert self._request is not None
+        tracker, take = self.cells.deck.tracker, self._request.take
         found: dict[str, None] = {}
         for call in take.calls:
             name = str(call.head().get("name", "")) if call.run == entry.run else ""
@@ -538,7 +538,7 @@ class Rerunner:
 
     def _ask_person(self, parked: ParkedRerun) -> None:
         entry = parked.entry
-        self._tell(
+        self._notify(
             "diverged", parked_divergence(parked, self.parents.cell_id(entry.index) or entry.cell)
         )
 
@@ -550,18 +550,18 @@ class Rerunner:
         """
         parked = self.check(divergence, choice, reply)
         if self.fresh is not None:
-            self.parked, self._tell = None, tell or self._tell
-            self.fresh.resume_run(parked.question, choice, reply, tell=self._tell)
+            self.parked, self._notify = None, tell or self._notify
+            self.fresh.resume_run(parked.question, choice, reply, tell=self._notify)
             return
-        assert self._ask is not None
+        assert self._request is not None
         assert parked.divergence is not None
         if choice == "write" and reply is not None:
             rerun_divergence.commit_reply(
-                self._ask.take, parked.entry.cell, parked.divergence, reply
+                self._request.take, parked.entry.cell, parked.divergence, reply
             )
         elif choice in ("live", "stale"):
             self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
-        self.parked, self._tell = None, tell or self._tell
+        self.parked, self._notify = None, tell or self._notify
         self._queue_step(
             lambda: (
                 self._skip_cell(parked.entry)
@@ -601,8 +601,8 @@ class Rerunner:
             raise TapeUsageError("no re-run waits at a divergence")
         if policy != "skip" and self.fresh is not None:
             self.fresh.policy = policy
-        elif policy != "skip" and self._ask is not None:
-            self._ask.on_divergence = policy
+        elif policy != "skip" and self._request is not None:
+            self._request.on_divergence = policy
         choice: Choice = "skip" if policy == "skip" else "live" if policy == "live" else "stale"
         self.resolve(self.parked.question.id, choice, tell=tell)
 
@@ -623,10 +623,10 @@ class Rerunner:
         if not self.running:
             raise TapeUsageError("no re-run is on")
         if self.fresh is not None:
-            self._tell, self.parked = tell or self._tell, None
+            self._notify, self.parked = tell or self._notify, None
             self.fresh.cancel()
             return
-        self._cancelling, self._tell = True, tell or self._tell
+        self._cancelling, self._notify = True, tell or self._notify
         if self.parked is not None:
             self._queue_step(self._finish_cancel)
         elif self._planned is not None and self._route is not None:
@@ -640,7 +640,7 @@ class Rerunner:
             self.parents.replace_outputs(index, shown)
             self.displayed.keep_outputs(index, CellOutputs.from_outputs(shown))
         self._reset_state()
-        self._tell("cancelled", {})
+        self._notify("cancelled", {})
 
     def _finish_rerun(self) -> None:
         machine = self._current_machine
@@ -652,7 +652,7 @@ class Rerunner:
             self._build_comparison(machine),
             proof=RerunProof("running") if case else _build_no_proof(machine),
         )
-        compared, tell = self.compared, self._tell
+        compared, tell = self.compared, self._notify
         self._reset_state()
         tell("done", compared.record())
         if case is not None:
@@ -662,14 +662,14 @@ class Rerunner:
 
     def _remember_excluded_cells(self, machine: Rerun) -> None:
         """What the person left out stays so in the take; a cell that ran is asked about no more."""
-        assert self._ask is not None
-        history, planned = self._require_history(), self._ask.plan.cells
+        assert self._request is not None
+        history, planned = self._require_history(), self._request.plan.cells
         out = {cell.entry for cell in planned if cell.entry not in machine.ticked} | set(
             self._left_out
         )
         all_of_it = sorted({cell.entry for cell in planned} | out)
         excluded_cells.remember_excluded(
-            self._ask.take, [history[i] for i in all_of_it], [history[i] for i in out]
+            self._request.take, [history[i] for i in all_of_it], [history[i] for i in out]
         )
 
     def _report_proof(self, compared: Comparison, told: RerunProof, tell: Tell) -> None:
@@ -680,7 +680,7 @@ class Rerunner:
 
     def _build_proof_case(self, machine: Rerun) -> ProofCase | None:
         """What is to be proved; None where there is nothing to prove."""
-        if machine.stopped or self._left_out or self._ask is None or not machine.plan.take:
+        if machine.stopped or self._left_out or self._request is None or not machine.plan.take:
             return None
         history, shown = History(list(self._require_history())), self.displayed
         before = History([self._before.entries.get(entry.index, entry) for entry in history])
@@ -688,7 +688,7 @@ class Rerunner:
         was = {
             i: isolated.shown_text(told) for i, told in self._before.outputs.items() if i in texts
         }
-        root = self._ask.take.root
+        root = self._request.take.root
         notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
         live = machine.end()
         shown_before = {**texts, **was}
@@ -703,7 +703,7 @@ class Rerunner:
             paths.stem(root),
             live,
             unsure,
-            isolated.turns_of(history, self._ask.take),
+            isolated.turns_of(history, self._request.take),
         )
 
     def _abandon_rerun(self) -> None:
@@ -755,7 +755,7 @@ class Rerunner:
         cell = (self.parents.cell_id(entry.index) or entry.cell) if entry is not None else ""
         told = title_of(entry.source) if entry is not None else ""
         done = {"done": machine.done, "total": machine.total}
-        self._tell("progress", {**done, "cell": cell, "title": told, "state": state})
+        self._notify("progress", {**done, "cell": cell, "title": told, "state": state})
 
     @property
     def _current_machine(self) -> Rerun:

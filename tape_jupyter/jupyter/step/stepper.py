@@ -168,7 +168,7 @@ class Stepper:
         self.stopping = False
         self.interrupted = False
         self._waiters: dict[str, Waiter] = {}
-        self._tell = tell
+        self._notify = tell
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------ calls
@@ -484,7 +484,7 @@ class Stepper:
         cell's end by another.
         """
         with self._lock:
-            self._tell(self.state())
+            self._notify(self.state())
 
     def state(self) -> Record:
         """protocol.ts' StepState."""

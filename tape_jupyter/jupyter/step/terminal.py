@@ -74,7 +74,7 @@ class Prompt(Reach):
         self._why = (
             f"tape step: {why}" if why and getattr(shell, "kernel", None) is not None else ""
         )
-        self._ask = ask or _make_asker(shell)
+        self._read_command = ask or _make_asker(shell)
         self._stepper: Stepper | None = None
 
     def attach(self, stepper: Stepper) -> None:
@@ -112,7 +112,7 @@ class Prompt(Reach):
         _print_text(_format_stop(stepper.state(), waiter))
         while not is_gone():
             try:
-                line = self._ask(PROMPT)
+                line = self._read_command(PROMPT)
             except EOFError:
                 stepper.stop()
                 return

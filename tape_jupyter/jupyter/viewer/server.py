@@ -98,7 +98,7 @@ class Viewer:
         self._follows = True
         self._spans: Spans | None = None
         self._takes = Takes()
-        self._asked = False
+        self._was_read = False
         self._had = 0  # rows that the view has, from the first on
         self._last: Message = {}
         self._knows: Spans | None = None
@@ -314,7 +314,7 @@ class Viewer:
     def page(self, start: int, limit: int) -> Message:
         """A page of rows, in answer to the view: it has them now. Raises TapeError."""
         with self._lock:
-            spans, self._asked = self.fresh(), True
+            spans, self._was_read = self.fresh(), True
             if spans is None:
                 return {**_EMPTY, "from": start}
             page = spans.page(start, min(limit, LIMIT))
@@ -361,7 +361,7 @@ class Viewer:
         with the first.
         """
         total = len(spans.nodes)
-        if not self._asked or (self._had == total == self._last.get("total")):
+        if not self._was_read or (self._had == total == self._last.get("total")):
             return None
         if total - self._had > PUSHED:
             spans.revision, self._had = next(_revisions), 0
