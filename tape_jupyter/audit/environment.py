@@ -99,7 +99,7 @@ def _digest_generators() -> dict[str, str]:
 
 def _digest_numpy(numpy_random: Any) -> str:
     state = random_state.write_state(numpy_random.get_state(legacy=False))
-    return _compute_digest(repr((state.words, sorted(state.at.items()))).encode())
+    return _compute_digest(repr((state.encoded, sorted(state.at.items()))).encode())
 
 
 def _digest_own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:

@@ -196,7 +196,7 @@ def environment_findings(call: CallSeen) -> list[AuditFinding]:
                 "record", "missing", call.problem, "mend the file, or record it again", call=call.id
             )
         ]
-    asked = [] if isinstance(call.asked, FunctionCall) else _audit_request(call)
+    asked = [] if isinstance(call.request, FunctionCall) else _audit_request(call)
     found = [
         *asked,
         *_audit_model(call),

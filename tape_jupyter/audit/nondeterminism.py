@@ -151,7 +151,7 @@ def tool_names(runs: Iterable[RunSeen]) -> frozenset[str]:
     name as well.
     """
     names = {
-        call.name for run in runs for call in run.calls if isinstance(call.asked, FunctionCall)
+        call.name for run in runs for call in run.calls if isinstance(call.request, FunctionCall)
     }
     return frozenset(names | {name.rpartition(".")[2] for name in names})
 
@@ -330,7 +330,7 @@ def overlapping(calls: Iterable[CallSeen]) -> int:
 
 def tool_result(call: CallSeen) -> AuditFinding | None:
     if call.kind != "tool" and not (
-        isinstance(call.asked, FunctionCall) and call.asked.kind == "tool"
+        isinstance(call.request, FunctionCall) and call.request.kind == "tool"
     ):
         return None
     if isinstance(call.reply, Value) and call.reply.unkept:
@@ -369,7 +369,7 @@ def _find_untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
     without a call.
     """
     yield from (found[1] for told in run.cold if (found := _UNTAPED.match(told)))
-    if any(isinstance(call.asked, FunctionCall) for call in run.calls):
+    if any(isinstance(call.request, FunctionCall) for call in run.calls):
         # a function may go by another name than its tool: what was named while recording is all
         return
     asked = {each.id or each.name: each.name for call in run.calls for each in call.facts.calls}
@@ -461,7 +461,7 @@ def _read_chunk(told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find_index(call: CallSeen) -> str:
-    arguments = call.asked.arguments if isinstance(call.asked, FunctionCall) else {}
+    arguments = call.request.arguments if isinstance(call.request, FunctionCall) else {}
     found = (
         arguments.get(name)
         for name in ("index", "index_name", "collection", "namespace", "collection_name")

@@ -26,13 +26,13 @@ NO_FACTS, NO_PARTICULARS = Facts(), Particulars()
 
 @dataclass(frozen=True, slots=True)
 class CallSeen:
-    """One call. `reply` and `asked` are None where they cannot be read; `problem` then says why."""
+    """One call. `reply` and `request` are None where they cannot be read; `problem` then says why."""
 
     id: str
     head: Mapping[str, Any]
     facts: Facts = NO_FACTS
     more: Particulars = NO_PARTICULARS
-    asked: Request | FunctionCall | None = None
+    request: Request | FunctionCall | None = None
     reply: Reply | Value | None = None
     match: str = ""
     lineage: str = ""
@@ -45,8 +45,8 @@ class CallSeen:
     @property
     def name(self) -> str:
         """The tool's name, or the model's."""
-        if isinstance(self.asked, FunctionCall):
-            return self.asked.name
+        if isinstance(self.request, FunctionCall):
+            return self.request.name
         return self.facts.model or self.host
 
     @property
@@ -60,7 +60,7 @@ class CallSeen:
 
     @property
     def url(self) -> str:
-        return self.asked.url if isinstance(self.asked, Request) else ""
+        return self.request.url if isinstance(self.request, Request) else ""
 
     @property
     def host(self) -> str:

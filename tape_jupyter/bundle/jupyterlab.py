@@ -82,7 +82,7 @@ def unpack_bundle(
     """
     want, hear = wanted or Wanted(), heard or BundleListener()
     _require_lab()
-    with opened(place, hear.tell) as bundle:
+    with opened(place, hear.on_step) as bundle:
         replay.runnable(bundle, want)
         notes = [trust.ask_trust(bundle, lab_facts(bundle, want), yes=want.yes, answer=hear.answer)]
         where, sockets = (
@@ -90,7 +90,7 @@ def unpack_bundle(
             None,
         )
         try:
-            python = replay.interpreter(bundle, want, hear.tell, where, notes)
+            python = replay.interpreter(bundle, want, hear.on_step, where, notes)
             notebook, odd = replay.laid_out(bundle, where / "session")
             sockets = socket_bridge.runtime(where / "run") if namespaces.can_cut() else None
             environment = _build_environment(where, python, notebook, want, sockets)

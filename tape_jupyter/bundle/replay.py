@@ -185,13 +185,13 @@ class BundleRun:
 
 @dataclass(frozen=True)
 class BundleListener:
-    """Who is told how it gets on: `tell` of the steps, `starting` and `told` of the cells; `answer`
+    """Who is told how it gets on: `on_step` of the steps, `starting` and `on_cell` of the cells; `answer`
     puts a question to the person (None: there is nobody to ask).
     """
 
-    tell: Tell = ignore_progress
+    on_step: Tell = ignore_progress
     starting: Starting = lambda _number, _count, _title: None
-    told: Callable[[BundleCell], None] = lambda _cell: None
+    on_cell: Callable[[BundleCell], None] = lambda _cell: None
     answer: Callable[[str], str] | None = None
 
 
@@ -217,7 +217,7 @@ def replay_bundle(
 ) -> BundleRun:
     """Replay a bundle. Raises BundleError where it cannot be used, or may not run."""
     want, hear = wanted or Wanted(), heard or BundleListener()
-    with opened(place, hear.tell) as bundle:
+    with opened(place, hear.on_step) as bundle:
         runnable(bundle, want)
         notes = [
             trust.ask_trust(
@@ -226,9 +226,9 @@ def replay_bundle(
         ]
         with scratch("replay") as folder:
             session, odd = laid_out(bundle, folder / "bundle")
-            python = interpreter(bundle, want, hear.tell, folder, notes)
-            hear.tell("starting a kernel", 0, 0)
-            judge = _Judge(bundle, session, folder / "home", hear.told)
+            python = interpreter(bundle, want, hear.on_step, folder, notes)
+            hear.on_step("starting a kernel", 0, 0)
+            judge = _Judge(bundle, session, folder / "home", hear.on_cell)
             job = process.ProofJob(
                 str(session), str(folder / "home"), python=python, take=want.take, timeout=want.timeout,
                 pace=chosen_pace(bundle.manifest, want), variables=caches.cache_variables(),

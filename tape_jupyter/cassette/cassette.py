@@ -143,7 +143,7 @@ class Cassette(Derived):
             head = records.Head(
                 name if number == 1 else f"{name}-{number}", again, entry.match, str(told.get("kind", "host")),
                 Where(again, entry.lineage), at, float(told.get("seconds", 0.0)), told.get("kit", {}),
-                str(told.get("name", "")), apart=entry.apart,
+                str(told.get("name", "")), discriminator=entry.apart,
             )  # fmt: skip
             self.append_call(head, request, reply, secrets)
         self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)
@@ -280,7 +280,7 @@ class Cassette(Derived):
             )
         self._prime_request_folder(head.run)
         if beginning is None or not beginning.is_current(self._folder):
-            asked = MatchedRequest(head.match, head.exact, head.asked, head.clean)
+            asked = MatchedRequest(head.match, head.exact, head.request_json, head.clean)
             beginning = begin_record(head.run, call, asked, secrets, self._folder)
         text = self._record_text(head, beginning, reply, secrets)
         remember = beginning.remember
@@ -289,7 +289,7 @@ class Cassette(Derived):
             text = self._prove_text(record, emitter.emit(record))
         place = self._append_record(text)
         entry = Entry(
-            self, place, (head.call, head.run, head.match, head.where.lineage), head.apart
+            self, place, (head.call, head.run, head.match, head.where.lineage), head.discriminator
         )
         self._add_call(entry, head.exact, call.name if isinstance(call, FunctionCall) else "")
         remember(head.call)
@@ -300,7 +300,7 @@ class Cassette(Derived):
     ) -> str:
         """The text of a call's record, proven; "" where it holds secrets."""
         told = head.record()
-        answer = {"response": records.response_section(reply, secrets, head.said)}
+        answer = {"response": records.response_section(reply, secrets, head.reply_json)}
         parts = (emitter.part_lines(told), beginning.text, emitter.part_lines(answer))
         looked_at = parts[::2] if beginning.clean and beginning.clean == secrets.version else parts
         if secrets.suspicious("".join(looked_at)):
@@ -321,9 +321,13 @@ class Cassette(Derived):
     ) -> tuple[dict[str, Any], Callable[[str], None]]:
         """The record of a call without known secrets, and what to do once it is committed."""
         head = replace(head, exact="")  # a digest of what is masked would be a way to guess it
-        request = records.scrubbed(records.request_section(call, secrets, head.asked), secrets)
+        request = records.scrubbed(
+            records.request_section(call, secrets, head.request_json), secrets
+        )
         records.require_address(request)
-        response = records.scrubbed(records.response_section(reply, secrets, head.said), secrets)
+        response = records.scrubbed(
+            records.response_section(reply, secrets, head.reply_json), secrets
+        )
         folded, remember = self._folder.fold(head.run, request.get("body"))
         if "body" in request:
             request["body"] = folded

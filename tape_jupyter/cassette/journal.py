@@ -79,7 +79,9 @@ class Journal:
             1,
         )  # a byte whose line is known, and its line: a list asks for them one after another
         self._written = _UNSURE  # the file as our last append left it
-        self._appending_file: int | None = None  # the open file, where it stays so over many appends
+        self._appending_file: int | None = (
+            None  # the open file, where it stays so over many appends
+        )
 
     # ------------------------------------------------------------ reading
 

@@ -143,7 +143,7 @@ class MatchedRequest(NamedTuple):
     `match` and `exact` are its digests, `json` its parsed body where that was needed, `clean` the
     Secrets.version that had nothing to hold back in its body (0: not known).
 
-    `apart` tells calls with the same match key apart, "" where they are the same; `by_value` names
+    `discriminator` tells calls with the same match key apart, "" where they are the same; `by_value` names
     what it is made of, a credential's name and a method's object aside. What takes no part in it is
     named: `by_type` what counts by its type or in samples, `masked` weak values that were masked,
     `given` what a replay gave the program a marker for. `plain` is what tells calls apart that are
@@ -154,7 +154,7 @@ class MatchedRequest(NamedTuple):
     exact: str = ""
     json: Any = None
     clean: int = 0
-    apart: str = ""
+    discriminator: str = ""
     by_type: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class MatchedRequest(NamedTuple):
     @property
     def hidden(self) -> bool:
         """Whether there is more to the call than its match key."""
-        return bool(self.apart or self.given or self.untold)
+        return bool(self.discriminator or self.given or self.untold)
 
     @property
     def untold(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ def _add_masked_values(told: MatchedRequest, masked: MaskedValues) -> MatchedReq
     if not (masked.parts or masked.weak or masked.given or masked.asking):
         return told
     return told._replace(
-        apart=_digest_parts(masked.parts),
+        discriminator=_digest_parts(masked.parts),
         masked=tuple(masked.weak),
         given=tuple(masked.given),
         by_value=tuple(masked.keyed),
@@ -490,7 +490,7 @@ def compared_fields(
     With `secrets` they are scrubbed: a diff is shown, and saved with the notebook.
     """
     if isinstance(call, FunctionCall):
-        given = {**call.arguments, **({} if call.own is None else {"self": call.own})}
+        given = {**call.arguments, **({} if call.instance is None else {"self": call.instance})}
         arguments = {
             name: _expand_opaque_fields(value if recorded else frozen_or_type(value))
             for name, value in given.items()

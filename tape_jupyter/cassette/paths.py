@@ -153,11 +153,11 @@ class Ladder:
         the parent process. Of papermill's two notebooks the first is run, the other written.
         """
         command = self.command()
-        if command is None or not _is_executor(command.words):
+        if command is None or not _is_executor(command.argv):
             return None
         named = [
             (command.folder or self.start) / word
-            for option, word in pairwise(command.words)
+            for option, word in pairwise(command.argv)
             if word.endswith(".ipynb")
             and not word.startswith("-")
             and option not in _OUTPUT_OPTIONS
@@ -167,7 +167,7 @@ class Ladder:
                 path.resolve() for path in named if _has_cell(_read_notebook(path), source)
             )
         )
-        first = _PAPERMILL in map(_extract_program, command.words[:_PROGRAM_WORDS])
+        first = _PAPERMILL in map(_extract_program, command.argv[:_PROGRAM_WORDS])
         return found[0] if len(found) == 1 or (found and first) else None
 
 

@@ -116,7 +116,9 @@ class Book(CassetteIndex):
     ) -> None:
         super().__init__(path, of=of, journal=journal, depth=depth)
         self._histories = Histories(self.place, self.folded_body)
-        self._read_ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(self._read_replies)
+        self._read_ahead: ReadAhead[Entry, tuple[Reply | Value, bool]] = ReadAhead(
+            self._read_replies
+        )
         self._kept: dict[int, tuple[Reply, bool]] = {}  # by the offset of the call's record
         self._bytes_left = _KEPT
 
@@ -244,7 +246,10 @@ class Book(CassetteIndex):
         if isinstance(reply, Reply) and reply.error is None:
             size = reply.size + 100 * len(reply.chunks) + 500  # with what Python adds to each
             if size <= self._bytes_left:
-                self._kept[entry.offset], self._bytes_left = (reply, edited), self._bytes_left - size
+                self._kept[entry.offset], self._bytes_left = (
+                    (reply, edited),
+                    self._bytes_left - size,
+                )
 
     def section(self, entry: Entry, name: str) -> dict[str, Any]:
         """`request:` or `response:` of a call of this very file as it stands there, its long texts

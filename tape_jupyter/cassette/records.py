@@ -47,7 +47,7 @@ class Head:
     """What a record says of a call besides its request and its reply.
 
     `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked);
-    nor are `asked` and `said`, the JSON of the two bodies where they were read on the way. `frozen`
+    nor are `request_json` and `reply_json`, the JSON of the two bodies where they were read on the way. `frozen`
     says that the call did not go out: "stub", or the recorded call that answered it ("RUN/ID").
     `diverged` says what became of a replayed call that was not recorded: "live", "stale" (`frozen`
     names what answered it), "hand" (a person's reply).
@@ -67,16 +67,16 @@ class Head:
     clean: int = 0
     frozen: str = ""
     diverged: str = ""
-    asked: Any = None
-    said: Any = None
-    apart: str = ""
+    request_json: Any = None
+    reply_json: Any = None
+    discriminator: str = ""
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)
         optional = {
             "exact": self.exact,
             "lineage": self.where.lineage,
-            "apart": self.apart,
+            "apart": self.discriminator,
             "kind": self.kind,
             "name": self.name,
             "parent": self.where.parent,
@@ -176,7 +176,7 @@ def request_section(
     `digest`: with the sha256 of its body.
     """
     if isinstance(call, FunctionCall):
-        own = {} if call.own is None else {"self": frozen_or_type(call.own)}
+        own = {} if call.instance is None else {"self": frozen_or_type(call.instance)}
         return {
             call.kind: call.name,
             "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()},
@@ -347,7 +347,7 @@ def section_request(
                 str(section[kind]),
                 arguments,
                 kind,
-                own=None if own is None else _require_mapping(own, "self"),
+                instance=None if own is None else _require_mapping(own, "self"),
             )
     method, url = _read_method_and_url(section)
     if "large" in section:

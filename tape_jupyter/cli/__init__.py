@@ -394,7 +394,7 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
     else:
         for each in found:
             colour, word = GRADES[each.grade]
-            click.echo(f"{click.style(f'{word:5}', fg=colour)} {each.about}: {each.said}")
+            click.echo(f"{click.style(f'{word:5}', fg=colour)} {each.about}: {each.text}")
     return 1 if any(each.grade == "wrong" for each in found) else 0
 
 

@@ -38,7 +38,7 @@ class OverriddenReply:
     warnings: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        name, told = files.take_name(self.take.path), dict(self.answer.told)
+        name, told = files.take_name(self.take.path), dict(self.answer.details)
         notes = [*self.answer.notes, *self.warnings]
         call = f"{self.entry.run}/{self.entry.id}"
         return {"take": name, "path": str(self.take.path), "call": call, **told, "notes": notes}

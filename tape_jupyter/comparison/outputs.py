@@ -318,7 +318,7 @@ class Rule:
     and how.
     """
 
-    words: str
+    description: str
     kinds: tuple[str, ...]
     apply: Callable[[str], str]
 
@@ -402,7 +402,7 @@ PLACES = "the notebook's folder and the home folder, where an output names them"
 
 def forgiven_words() -> list[str]:
     """All that is forgiven, a line each."""
-    return [*STRUCTURE, *(rule.words for rule in RULES), PLACES]
+    return [*STRUCTURE, *(rule.description for rule in RULES), PLACES]
 
 
 def places(

@@ -50,7 +50,7 @@ class FunctionCall:
     parameter name).
 
     `discreet`: whether what it gives is a secret and is not kept (`maybe`: what was asked and
-    answered tells). `own` is a method's own object, None where it has none. `scope` is what its
+    answered tells). `instance` is a method's own object, None where it has none. `scope` is what its
     body can reach (effects.scope.Scope); it is no part of what is asked.
     """
 
@@ -58,7 +58,7 @@ class FunctionCall:
     arguments: Mapping[str, Any]
     kind: Literal["tool", "retrieval"] = "tool"
     discreet: Literal["no", "maybe", "yes"] = "no"
-    own: Any = None
+    instance: Any = None
     scope: Any = field(default=None, compare=False, repr=False)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 class ParentCommand(NamedTuple):
     """The words of the parent process's command line, and the folder it runs in (None: unknown)."""
 
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     folder: Path | None
 
 

@@ -24,7 +24,7 @@ class WebSocketFrame:
     `by` says whose: 'got' from the server, 'sent' by the program. `data` is the payload with
     compression off, of a close its reason in UTF-8. A 'failed' close is one that the client's own
     library sent: a message too long, a ping without an answer. 'lost' is an end without a close.
-    `parts` are the lengths of a message's fragments, where it came in several; `whole` is False for
+    `parts` are the lengths of a message's fragments, where it came in several; `complete` is False for
     a message that the end of the connection broke off.
     """
 
@@ -33,7 +33,7 @@ class WebSocketFrame:
     data: bytes = b""
     code: int = NO_CODE
     parts: tuple[int, ...] = ()
-    whole: bool = True
+    complete: bool = True
 
     @property
     def is_message(self) -> bool:

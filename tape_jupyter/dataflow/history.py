@@ -158,7 +158,7 @@ class Execution:
     """The values of `changed` names after it, by reference: those that can be put back, as long as
     keeping.py says.
     """
-    held: dict[str, Any] = field(default_factory=dict, repr=False)
+    mementos: dict[str, Any] = field(default_factory=dict, repr=False)
     """Mementos of the kept values (mementos.py): what they held after it, since objects change. Of
     a value that cannot be put back, only why.
     """
@@ -204,7 +204,7 @@ class Execution:
     def let_go(self, name: str, why: str) -> None:
         """Keep the value of a name no longer."""
         self.kept.pop(name, None)
-        self.held.pop(name, None)
+        self.mementos.pop(name, None)
         self.unkept[name] = why
 
     def summary(self) -> dict[str, Any]:

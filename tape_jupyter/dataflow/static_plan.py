@@ -125,12 +125,14 @@ class _Known:
             reads.add(EVERYTHING)
         for magic in used.magics:
             reads |= find_identifiers(f"{magic.line} {magic.body}")
-        if _FILE_WORDS & code.words or any(magic.name in _FILE_MAGICS for magic in used.magics):
+        if _FILE_WORDS & code.identifiers or any(
+            magic.name in _FILE_MAGICS for magic in used.magics
+        ):
             reads.add(FILES)
             weak.add(FILES)
         if _SHOWN & code.reads:
             reads.add(OUTPUTS)
-        if statement.shown:
+        if statement.displayed:
             weak.add(f"output:{number}")
         self._learn_names(statement, reads)
         return Step(

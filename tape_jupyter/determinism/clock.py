@@ -288,7 +288,7 @@ class TapeClock:
         due = self._build_deadline(
             when, limit + (GRACE if number is not None else 0.0), None, number
         )
-        due.wake, due.dead, due.late = (
+        due.wake, due.dead, due.on_early_end = (
             partial(self._wake_deadline, due, wake),
             dead,
             partial(_call_threadsafe, loop, late),
@@ -476,10 +476,10 @@ class TapeClock:
             self._held_deadlines = []
             self._lock.notify_all()
         for due in left:
-            if due.late is None:
+            if due.on_early_end is None:
                 due.wake()
             else:
-                due.late(max(0.0, (due.when - now) / 1e9))
+                due.on_early_end(max(0.0, (due.when - now) / 1e9))
 
 
 def _resolve_future(future: asyncio.Future[None]) -> None:

@@ -93,7 +93,7 @@ class _Loop:
 
     loop: Any
     busy: set[str] = field(default_factory=set)
-    held: deque[Callable[[bool], bool]] = field(default_factory=deque)
+    waiting: deque[Callable[[bool], bool]] = field(default_factory=deque)
     rounds: int = 0
     """How often it went round."""
     spins: int = 0
@@ -104,8 +104,8 @@ class _Loop:
 
     def let_go(self, *, rested: bool = True) -> bool:
         """Let the next go on that anybody wants; false where nobody waits."""
-        while self.held:
-            if self.held.popleft()(rested):
+        while self.waiting:
+            if self.waiting.popleft()(rested):
                 return True
         return False
 
@@ -323,7 +323,7 @@ class Handovers:
         idle.
         """
         state = self._find_running_loop()
-        return state is not None and bool(state.held or state.busy - {strand})
+        return state is not None and bool(state.waiting or state.busy - {strand})
 
     def others_act(self, strand: str) -> bool:
         """The same, of those that act, without those that wait for their turn."""
@@ -347,9 +347,9 @@ class Handovers:
         """
         state = self._find_running_loop()
         if state is not None:
-            if not state.held:
+            if not state.waiting:
                 state.spins, state.since = 0, time.thread_time()
-            state.held.append(go)
+            state.waiting.append(go)
 
     def spins(self, selector: Any) -> None:
         """A loop goes round with something to run: what has waited for long enough goes on."""
@@ -357,7 +357,7 @@ class Handovers:
         if state is None:
             return
         state.rounds += 1
-        if not state.held:
+        if not state.waiting:
             return
         state.spins += 1
         if state.spins >= SPINS and time.thread_time() - state.since > HOLD:
@@ -387,7 +387,7 @@ class Handovers:
     def close(self) -> None:
         """The cell is over: nothing is held any more."""
         for state in self._loops.values():
-            if state is not None and state.held:
+            if state is not None and state.waiting:
                 with suppress(RuntimeError):  # the loop is closed
                     state.loop.call_soon_threadsafe(state.let_all_go)
 

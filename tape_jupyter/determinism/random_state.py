@@ -37,7 +37,7 @@ and to compare.
 class GeneratorState:
     """Where a generator stands, to be written on a tape."""
 
-    words: str
+    encoded: str
     at: Mapping[str, int | float] = field(default_factory=dict)
 
 
@@ -251,14 +251,14 @@ def mersenne(raw: Raw) -> tuple[list[int], int, float | None]:
 
 def _read_state(state: GeneratorState, now: Raw) -> Raw:
     """The raw state, of the same kind as the generator has now."""
-    if len(state.words) > _TEXT:
+    if len(state.encoded) > _TEXT:
         raise ValueError("longer than any generator's state")
     if isinstance(now, bytes):
-        return zlib.decompressobj().decompress(_decode_base64(state.words), _BYTES)
+        return zlib.decompressobj().decompress(_decode_base64(state.encoded), _BYTES)
     if isinstance(now, dict) and now["bit_generator"] != "MT19937":
-        return _shape_like(now, json.loads(state.words))
+        return _shape_like(now, json.loads(state.encoded))
     return like_mersenne(
-        now, _unpack_words(state.words), state.at.get("index"), state.at.get("gauss")
+        now, _unpack_words(state.encoded), state.at.get("index"), state.at.get("gauss")
     )
 
 

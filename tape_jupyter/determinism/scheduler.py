@@ -50,7 +50,7 @@ Order = tuple[float, float, int]
 class Deadline:
     """Something that waits for its time. `when`: tape nanoseconds; `limit`: the real second after
     which it waits no longer, whatever the others do; `dead()`: nobody waits for it any more;
-    `late(seconds)` instead of `wake()` where the cell ends before. `number`: of its hand-over;
+    `on_early_end(seconds)` instead of `wake()` where the cell ends before. `number`: of its hand-over;
     `together`: it went while others still acted on what was before it (determinism/order.py), so
     that it waits for those as long as it did, `since` they had computed so long. `quiet`: how it
     was released.
@@ -61,7 +61,7 @@ class Deadline:
     wake: Callable[[], None]
     order: Order | None = None
     dead: Callable[[], bool] = bool
-    late: Callable[[float], None] | None = None
+    on_early_end: Callable[[float], None] | None = None
     gone: bool = False
     number: int | None = None
     together: bool = False

@@ -67,7 +67,7 @@ _LARGE_ARRAY = 1 << 20
 
 @dataclass(slots=True)
 class ReachedObject:
-    """An object within reach, how it is reached, and how it looked. `look` is None for what keeps
+    """An object within reach, how it is reached, and how it looked. `state` is None for what keeps
     no state.
     """
 
@@ -75,7 +75,7 @@ class ReachedObject:
     above: ReachedObject | None
     step: Step
     kind: Kind | None
-    look: Any = None
+    state: Any = None
     placed: bool = True
     """Whether it can be named; what a set holds cannot, unless something else leads to it, too."""
 
@@ -191,7 +191,7 @@ class Snapshot:
     def _open_node(self, node: ReachedObject, kind: Kind) -> None:
         try:
             known = self._find_known_state(node.value)
-            node.look = kind.copy_state(node.value) if known is None else known
+            node.state = kind.copy_state(node.value) if known is None else known
         except Exception as error:  # the object's own code
             node.kind = None
             self._unseen.append(_explain_unseen(node, error))
@@ -203,11 +203,11 @@ class Snapshot:
         for other in self._others:
             node = other._nodes.get(id(value))  # noqa: SLF001 - its own kind
             if node is not None and node.kind is not None:
-                return node.look
+                return node.state
         return None
 
     def _list_inside(self, node: ReachedObject, kind: Kind) -> list[tuple[Step, Any]]:
-        value, inside = node.value, list(kind.inside(node.look))
+        value, inside = node.value, list(kind.inside(node.state))
         if kind is kinds.NAMES_KIND:
             return [(("name", name), inner) for (_, name), inner in inside]
         if kind is kinds.FUNCTION:
@@ -286,14 +286,14 @@ class Snapshot:
                 *code.co_varnames[: code.co_argcount],
             }
         self._libraries.attributes |= code_names(code).attributes
-        self._libraries.words |= code_names(code).words
+        self._libraries.words |= code_names(code).identifiers
         self._libraries.import_modules(code_names(code).imports)
         for name in code_names(code).imports:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and _is_users_module(module):
                 self.reach_module(module)
         variables, named = self._names.variables_of(code, namespace)
-        if code_names(code).whole:
+        if code_names(code).reaches_unnamed:
             self._open_namespaces.add(id(variables))
             self._written |= named
         self._reach_variables(variables, namespace, named)
@@ -314,8 +314,8 @@ class Snapshot:
             )
             self._nodes[id(variables)] = node
         known, now = self._find_known_state(variables) or {}, variables.copy_state()
-        for name in sorted(named - node.look.keys(), reverse=True):
-            value = node.look[name] = known.get(name, now[name])
+        for name in sorted(named - node.state.keys(), reverse=True):
+            value = node.state[name] = known.get(name, now[name])
             if type(value) not in SCALARS:
                 self._waiting.append((value, node, ("name", name)))
 
@@ -323,10 +323,10 @@ class Snapshot:
         """What cannot be put back, by what is said where it is otherwise afterwards."""
         found = self._libraries.copy_state()
         for node, aside in self._aside_of:
-            if aside.alone and (self._others or others):
+            if aside.exclusive and (self._others or others):
                 continue
-            if aside.words is None or self.words & aside.words:
-                found[aside.said.format(_describe_node(node))] = aside.look(node.value)
+            if aside.names is None or self.words & aside.names:
+                found[aside.description.format(_describe_node(node))] = aside.read_state(node.value)
         return found
 
     @property
@@ -342,7 +342,7 @@ class Snapshot:
 
     def _set_first_look(self, node: ReachedObject) -> None:
         try:
-            node.look = self._look_at_node(node)
+            node.state = self._look_at_node(node)
         except Exception as error:
             node.kind = None
             self._unseen.append(_explain_unseen(node, error))
@@ -359,7 +359,7 @@ class Snapshot:
             now = node.value.copy_state()
             if id(node.value) in self._open_namespaces:
                 return now
-            return {name: now[name] for name in node.look}
+            return {name: now[name] for name in node.state}
         return node.kind.copy_state(node.value)
 
     def files(self) -> list[str]:
@@ -402,7 +402,7 @@ class Snapshot:
                 continue
             try:
                 now = self._look_at_node(node)
-                if not node.kind.same(node.look, now):
+                if not node.kind.same(node.state, now):
                     changed.append((node, now))
             except Exception as error:
                 found.lost.append(
@@ -432,7 +432,7 @@ class Snapshot:
             node = self._nodes.get(id(theirs.value))
             if node is None or node.kind is None:
                 continue
-            node.look = self._look_at_node(node)
+            node.state = self._look_at_node(node)
             if not isinstance(node.kind, whole_objects.WholeKind):
                 self._waiting += [
                     (inner, node, step) for step, inner in self._list_inside(node, node.kind)
@@ -442,15 +442,15 @@ class Snapshot:
 
 class _Aside(NamedTuple):
     """Of an object within reach, what a recording does not set, and how it is said that a body
-    changed it. It is looked at where code within reach has one of the `words`, None: always.
+    changed it. It is looked at where code within reach has one of the `names`, None: always.
 
-    `alone`: only where no other body runs beside, which may change it for a moment.
+    `exclusive`: only where no other body runs beside, which may change it for a moment.
     """
 
-    said: str
-    look: Callable[[Any], Any]
-    words: frozenset[str] | None = None
-    alone: bool = False
+    description: str
+    read_state: Callable[[Any], Any]
+    names: frozenset[str] | None = None
+    exclusive: bool = False
 
 
 _REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered(value)))
@@ -471,7 +471,7 @@ _ANNOTATIONS = _Aside(
     frozenset({"__annotations__", "update_wrapper"}),
 )
 _LOCK_HELD = _Aside(
-    "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), alone=True
+    "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), exclusive=True
 )
 
 
@@ -625,11 +625,11 @@ class _Writer:
         if isinstance(kind, whole_objects.WholeKind):
             return self._write_whole(node, kind, at, path, found)
         if isinstance(kind, kinds.SequenceKind):
-            return self._write_splice(node.look, now, at, path, found)
+            return self._write_splice(node.state, now, at, path, found)
         if isinstance(kind, kinds.SetKind):
-            return self._write_members(node.look, now, at, path, found)
+            return self._write_members(node.state, now, at, path, found)
         if isinstance(kind, kinds.MappingKind):
-            return self._write_keys(node.look, now, at, path, found)
+            return self._write_keys(node.state, now, at, path, found)
         return self._write_attributes(node, now, at, path, found)
 
     def _attempt_value(
@@ -719,7 +719,7 @@ class _Writer:
     def _write_attributes(
         self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
     ) -> dict[str, Any]:
-        before: dict[str, Any] = node.look
+        before: dict[str, Any] = node.state
         told: dict[str, Any] = {}
         set_: dict[str, Any] = {}
         for name, value in now.items():

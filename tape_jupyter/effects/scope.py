@@ -87,9 +87,9 @@ class CodeNames(NamedTuple):
 
     variables: frozenset[str]
     writes: bool
-    whole: bool
+    reaches_unnamed: bool
     attributes: frozenset[str]
-    words: frozenset[str]
+    identifiers: frozenset[str]
     imports: frozenset[str]
 
 
@@ -121,9 +121,9 @@ def code_names(code: CodeType) -> CodeNames:
             inner = code_names(constant)
             variables |= inner.variables
             attributes |= inner.attributes
-            words |= inner.words
+            words |= inner.identifiers
             imports |= inner.imports
-            writes, whole = writes or inner.writes, whole or inner.whole
+            writes, whole = writes or inner.writes, whole or inner.reaches_unnamed
         elif isinstance(constant, tuple):
             writes = writes or not _WRITERS.isdisjoint(
                 each for each in constant if isinstance(each, str)
@@ -300,7 +300,7 @@ class NamesInUse:
         found = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
         told = code_names(code)
         names = set(told.variables)
-        if told.whole:
+        if told.reaches_unnamed:
             found.whole = True
             names |= found.users()
         found.names |= names

@@ -113,7 +113,7 @@ class CheckedRun:
 class ShownCell:
     """A code cell of a run: what it showed, and what it had saved. `ran`: it was executed."""
 
-    shown: Sequence[Any]
+    outputs: Sequence[Any]
     saved: Sequence[Any]
     ran: bool = True
 
@@ -179,7 +179,7 @@ def _judge_output(
     one = cells[check.number - 1]
     if not one.ran:
         return "fails", f"cell {ended} raised before it"
-    if not outputs.same_outputs(one.saved, one.shown, where):
+    if not outputs.same_outputs(one.saved, one.outputs, where):
         return "fails", f"output {check.number} is another"
     return "passes", ""
 
@@ -191,7 +191,7 @@ _Ended = tuple[int, str, str]
 def _find_failure(cells: Sequence[ShownCell]) -> _Ended:
     """One that raised and had cells run after it did not end the run."""
     for number, cell in enumerate(cells, 1):
-        name, value = outputs.failure_of(cell.shown)
+        name, value = outputs.failure_of(cell.outputs)
         if name and (number == len(cells) or not cells[number].ran):
             return number, name, value.splitlines()[0] if value else ""
     return 0, "", ""

@@ -30,20 +30,20 @@ _STOPS = {
 
 @dataclass(slots=True)
 class ExportedConversation:
-    """What was asked and answered. `settings` by GenAI's names; `asked_json` and `said_json` are
+    """What was asked and answered. `settings` by GenAI's names; `request_json` and `reply_json` are
     the bodies.
     """
 
     facts: Facts
-    asked: list[Message] = field(default_factory=list)
-    said: list[Message] = field(default_factory=list)
+    input_messages: list[Message] = field(default_factory=list)
+    output_messages: list[Message] = field(default_factory=list)
     system: str = ""
     tools: list[Mapping[str, Any]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     id: str = ""
     stop: str = ""
-    asked_json: Any = None
-    said_json: Any = None
+    request_json: Any = None
+    reply_json: Any = None
 
 
 def export_conversation(request: Request, reply: Reply) -> ExportedConversation:
@@ -51,16 +51,16 @@ def export_conversation(request: Request, reply: Reply) -> ExportedConversation:
     facts = registry.call_facts(request, reply)
     body, answer = parse_body(request.headers, request.body), _read_answer(request, reply)
     told = ExportedConversation(
-        facts, asked_json=body, said_json=answer, stop=_STOPS.get(facts.stop, facts.stop)
+        facts, request_json=body, reply_json=answer, stop=_STOPS.get(facts.stop, facts.stop)
     )
     if isinstance(answer, Mapping):
         told.id = str(answer.get("id") or answer.get("responseId") or "")
     if isinstance(body, Mapping):
-        told.asked, told.system = list(_read_request_messages(body)), _read_system(body)
+        told.input_messages, told.system = list(_read_request_messages(body)), _read_system(body)
         told.tools = neutral.functions(list(_read_tools(body)))
         told.settings = _read_settings(body)
     if (reply.status or 0) < 400:
-        told.said = _read_reply_messages(reply, answer)
+        told.output_messages = _read_reply_messages(reply, answer)
     return told
 
 

@@ -161,8 +161,8 @@ def input_of(entry: Entry) -> Any:
         return dict(asked.arguments)
     if entry.head().get("kind") == "model" and isinstance(said, Reply):
         told = conversations.export_conversation(asked, said)
-        chat = neutral.Conversation(system=told.system, asked=list(told.asked))
-        if told.asked:
+        chat = neutral.Conversation(system=told.system, input_messages=list(told.input_messages))
+        if told.input_messages:
             return neutral.request_body("openai_chat", chat)["messages"]
     body = listing.readable_body(asked.body, asked.headers)
     return body if entry.head().get("kind") == "model" else {
@@ -176,7 +176,7 @@ def output_of(entry: Entry) -> Any:
     if isinstance(said, Value):
         return said.value if said.error is None else None
     if isinstance(asked, Request) and entry.head().get("kind") == "model":
-        told = conversations.export_conversation(asked, said).said
+        told = conversations.export_conversation(asked, said).output_messages
         parts = [part for each in told for part in neutral.parts_of(each)]
         if len(parts) == 1 and parts[0].get("type", "text") == "text":
             return parts[0].get("content", parts[0].get("text"))

@@ -57,7 +57,7 @@ def copied(notebook: Path, top: Path, goal: Path, tell: Tell, most: int = MOST_B
 
 def put_copy(copy: Copy, top: Path, start: Start) -> Copy:
     """Put a copy of `top` back to how it was before the recording. Raises BundleError."""
-    for path in start.gone:
+    for path in start.absent:
         remove_path(copy.top / path.relative_to(top))
     files = {path.relative_to(top).as_posix(): content for path, content in start.files.items()}
     for name, content in files.items():

@@ -31,13 +31,13 @@ KEY = "files"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is to be done to a copy of the folder: paths that were `gone` (not there), files that
+    """What is to be done to a copy of the folder: paths that were `absent` (not there), files that
     had other content.
 
     `notes` name the files that were not as they are now, and whose content then was not kept.
     """
 
-    gone: tuple[Path, ...] = ()
+    absent: tuple[Path, ...] = ()
     files: Mapping[Path, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -64,7 +64,7 @@ def run_folder(
     start = originals.original_folder(path)
     start = replace(start, files={**start.files, **files})
     with scratch("replay") as place:
-        overlay = overlays.Overlay(top, place, kept, start.gone)
+        overlay = overlays.Overlay(top, place, kept, start.absent)
         found = overlays.prefix(overlay, path.parent)
         if found is not None:
             for goal, content in start.files.items():

@@ -224,7 +224,7 @@ class _Trace:
     report: int
     key: str
     tree: Tree = field(default_factory=Tree)
-    held: dict[str, _Held] = field(default_factory=dict)
+    waiting: dict[str, _Held] = field(default_factory=dict)
     run: Run | None = None
     root: str = ""
     start: float = 0.0
@@ -305,7 +305,9 @@ class _Assembly:
             if key in mark and trace.report != report
         }
         for trace in self._traces.values():  # those of several files
-            trace.held = {name: call for name, call in trace.held.items() if call.report != report}
+            trace.waiting = {
+                name: call for name, call in trace.waiting.items() if call.report != report
+            }
 
     def add_items(self, report: FileReport, items: Iterable[Item]) -> None:
         kept: list[Skipped] = []
@@ -341,7 +343,7 @@ class _Assembly:
     def _add_span(self, trace: _Trace, span: Span) -> None:
         self._count += 1
         name = span.id or f"#{self._count}"
-        trace.held.pop(name, None)
+        trace.waiting.pop(name, None)
         trace.tree.add(name, TraceNode(span.parent, _clean_label(span.name), "span"))
         trace.start = min(filter(None, (trace.start, span.start)), default=0.0)
         if not span.parent:
@@ -362,7 +364,7 @@ class _Assembly:
         self._learn_keys(call)
         data = marshal.dumps(_pack_call(call))
         trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
-        trace.held[name] = _Held(trace.last, self._count, self._end, len(data), name, self._at)
+        trace.waiting[name] = _Held(trace.last, self._count, self._end, len(data), name, self._at)
         self._file.write(data)
         self._end += len(data)
 
@@ -391,7 +393,7 @@ class _Assembly:
         traces = [
             trace
             for trace in self._traces.values()
-            if trace.held or trace.tree.nodes or trace.skipped
+            if trace.waiting or trace.tree.nodes or trace.skipped
         ]
         if not traces:
             return None
@@ -401,7 +403,7 @@ class _Assembly:
             "notebook": f"{self.goal.parent.stem}.ipynb",
             "cassette": self.goal.name.partition(".")[0],
         }
-        total, done = sum(len(trace.held) for trace in traces), 0
+        total, done = sum(len(trace.waiting) for trace in traces), 0
         with cassette.hold_open():
             for trace in sorted(traces, key=lambda each: (each.report, each.start)):
                 for _ in self._write_run(cassette, trace, header):
@@ -434,7 +436,7 @@ class _Assembly:
         report.runs.append(run)
         writer = _Writer(cassette, run, self._secrets, trace, at, report)
         order = sorted(
-            (held for name, held in trace.held.items() if name not in outer),
+            (held for name, held in trace.waiting.items() if name not in outer),
             key=lambda h: (h.start, h.number),
         )
         for held in order:
@@ -508,7 +510,7 @@ class _Writer:
         head = Head(
             self.names[own], self.run, asked.match, kind, where, moment_text(began) if began else self.at,
             max(call.end - call.start, 0.0) if call.start and call.end else 0.0, kit, name, call.error[:2000],
-            asked.exact, asked.clean, asked=asked.json, said=said, apart=asked.apart,
+            asked.exact, asked.clean, request_json=asked.json, reply_json=said, discriminator=asked.discriminator,
         )  # fmt: skip
         try:
             self.cassette.append_call(head, call.request, call.reply, self.secrets)

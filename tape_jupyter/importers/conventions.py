@@ -710,20 +710,20 @@ def _build_neutral_call(span: Traced, told: Conversation, provider: str, grade: 
     )
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     if api != rebuild.OPENAI_CHAT:
-        first = [each for each in told.asked if each.get("role") == "system"]
+        first = [each for each in told.input_messages if each.get("role") == "system"]
         texts = [
             part.get("content", part.get("text", ""))
             for each in first
             for part in neutral.parts_of(each)
         ]
         told.system = told.system or "\n\n".join(map(attribute_text, texts))
-        told.asked = [each for each in told.asked if each.get("role") != "system"]
+        told.input_messages = [each for each in told.input_messages if each.get("role") != "system"]
     request, reply, missing, assumed = neutral.call_parts(
         told, provider, api, _find_base_url(span, api), _find_region(span)
     )
     if span.error:
         reply = _build_failed_reply(span, assumed)
-    elif not told.said:
+    elif not told.output_messages:
         missing.append("reply")
     if span.attributes.get("gen_ai.openai.api_base") is None and _find_base_url(span, api):
         assumed.append("url path")

@@ -48,8 +48,8 @@ class Conversation:
 
     model: str = ""
     system: str = ""
-    asked: list[Message] = field(default_factory=list)
-    said: list[Message] = field(default_factory=list)
+    input_messages: list[Message] = field(default_factory=list)
+    output_messages: list[Message] = field(default_factory=list)
     tools: list[Mapping[str, Any]] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
     stop: str = ""
@@ -135,7 +135,7 @@ def _choose_stop_reason(told: Conversation, *said: Message) -> str:
 
 def _build_chat_body(told: Conversation) -> dict[str, Any]:
     messages = [{"role": "system", "content": told.system}] if told.system else []
-    messages += [each for message in told.asked for each in _build_chat_messages(message)]
+    messages += [each for message in told.input_messages for each in _build_chat_messages(message)]
     tools = [{"type": "function", "function": dict(tool)} for tool in told.tools]
     body = {
         "messages": messages,
@@ -181,7 +181,7 @@ def _build_chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def _build_chat_reply(told: Conversation) -> dict[str, Any]:
     choices = []
-    for index, message in enumerate(told.said):
+    for index, message in enumerate(told.output_messages):
         made: dict[str, Any] = {"role": "assistant", "content": None}
         for each in _build_chat_messages({**message, "role": "assistant"}):
             made |= each
@@ -213,7 +213,7 @@ def _build_chat_reply(told: Conversation) -> dict[str, Any]:
 
 
 def _build_responses_body(told: Conversation) -> dict[str, Any]:
-    items = [item for message in told.asked for item in _build_responses_items(message)]
+    items = [item for message in told.input_messages for item in _build_responses_items(message)]
     tools = [{"type": "function", **tool} for tool in told.tools]
     settings = dict(told.settings)
     if "max_tokens" in settings:
@@ -255,7 +255,7 @@ def _build_responses_items(message: Message) -> Iterator[dict[str, Any]]:
 
 def _build_responses_reply(told: Conversation) -> dict[str, Any]:
     output: list[dict[str, Any]] = []
-    for number, message in enumerate(told.said):
+    for number, message in enumerate(told.output_messages):
         for item in _build_responses_items({**message, "role": "assistant"}):
             if "type" in item:
                 output.append({"id": f"fc_{number}", "status": "completed", **item})
@@ -285,7 +285,7 @@ def _build_responses_reply(told: Conversation) -> dict[str, Any]:
 def _build_anthropic_body(told: Conversation) -> dict[str, Any]:
     tools = [_build_anthropic_tool(tool) for tool in told.tools]
     messages: list[dict[str, Any]] = []
-    for message in told.asked:
+    for message in told.input_messages:
         role = "assistant" if message.get("role") in ("assistant", "model") else "user"
         messages.append(
             {"role": role, "content": _simplify_blocks(list(_build_anthropic_blocks(message)))}
@@ -331,14 +331,14 @@ def _build_anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _build_anthropic_reply(told: Conversation) -> dict[str, Any]:
-    stop = _choose_stop_reason(told, *told.said)
+    stop = _choose_stop_reason(told, *told.output_messages)
     usage = {
         "input_tokens": told.usage.get("input", 0),
         "output_tokens": told.usage.get("output", 0),
     }
     return {
         "id": told.id or "msg_imported", "type": "message", "role": "assistant", "model": told.model,
-        "content": [block for message in told.said for block in _build_anthropic_blocks(message)],
+        "content": [block for message in told.output_messages for block in _build_anthropic_blocks(message)],
         "stop_reason": _STOPS["anthropic"].get(stop, stop), "stop_sequence": None, "usage": usage,
     }  # fmt: skip
 
@@ -354,7 +354,9 @@ def _build_bedrock_body(told: Conversation) -> dict[str, Any]:
         "stop": "stopSequences",
     }
     config = {names[name]: value for name, value in told.settings.items() if name in names}
-    body: dict[str, Any] = {"messages": [_build_bedrock_message(message) for message in told.asked]}
+    body: dict[str, Any] = {
+        "messages": [_build_bedrock_message(message) for message in told.input_messages]
+    }
     if told.system:
         body["system"] = [{"text": told.system}]
     if config:
@@ -397,10 +399,10 @@ def _build_bedrock_message(message: Message) -> dict[str, Any]:
 def _build_bedrock_reply(told: Conversation) -> dict[str, Any]:
     content = [
         block
-        for message in told.said
+        for message in told.output_messages
         for block in _build_bedrock_message({**message, "role": "assistant"})["content"]
     ]
-    stop = _choose_stop_reason(told, *told.said)
+    stop = _choose_stop_reason(told, *told.output_messages)
     usage = {"inputTokens": told.usage.get("input", 0), "outputTokens": told.usage.get("output", 0)}
     return {
         "output": {"message": {"role": "assistant", "content": content}},
@@ -421,7 +423,9 @@ def _build_gemini_body(told: Conversation) -> dict[str, Any]:
     }
     names |= {"stop": "stopSequences", "seed": "seed"}
     config = {names[name]: value for name, value in told.settings.items() if name in names}
-    body: dict[str, Any] = {"contents": [_build_gemini_content(message) for message in told.asked]}
+    body: dict[str, Any] = {
+        "contents": [_build_gemini_content(message) for message in told.input_messages]
+    }
     if told.system:
         body["systemInstruction"] = {"parts": [{"text": told.system}], "role": "user"}
     if config:
@@ -459,7 +463,7 @@ def _build_gemini_content(message: Message) -> dict[str, Any]:
 
 def _build_gemini_reply(told: Conversation) -> dict[str, Any]:
     candidates = []
-    for index, message in enumerate(told.said):
+    for index, message in enumerate(told.output_messages):
         stop = str(message.get("finish_reason") or told.stop or "stop")
         content = _build_gemini_content({**message, "role": "model"})
         candidates.append(

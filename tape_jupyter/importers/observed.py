@@ -55,7 +55,7 @@ def usage_of(told: Any) -> dict[str, int]:
 
 @dataclass(slots=True)
 class ObservedStep:
-    """A step. `asked` and `said` are its input and output as JSON; `sent`: they are a request's and
+    """A step. `input` and `output` are its input and output as JSON; `sent`: they are a request's and
     a reply's own.
 
     `chunks` are a stream's, parsed, and `waits` the seconds to each. `thrown` is an error's class.
@@ -68,8 +68,8 @@ class ObservedStep:
     parent: str = ""
     start: float = 0.0
     end: float = 0.0
-    asked: Any = None
-    said: Any = None
+    input: Any = None
+    output: Any = None
     error: str = ""
     thrown: str = ""
     model: str = ""
@@ -121,8 +121,8 @@ def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **to
 
 
 def _read_sent_json(seen: ObservedStep) -> Call | None:
-    body = decode_field(seen.asked)
-    said = decode_field(seen.said)
+    body = decode_field(seen.input)
+    said = decode_field(seen.output)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
         return None
     if not seen.sent and not {"model", "modelId", "contents"} & body.keys():
@@ -253,7 +253,7 @@ _FAILED = 400
 
 def _rebuild_call(seen: ObservedStep) -> Call | None:
     """A call that is told in messages, in whatever form."""
-    body = decode_field(seen.asked)
+    body = decode_field(seen.input)
     body = body if isinstance(body, Mapping) else {"messages": body}
     listed = next((body[name] for name in _LISTS if body.get(name)), None)
     alone = listed is None and bool({"content", "role"} & body.keys())
@@ -262,7 +262,7 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     asked = messages.messages_of(listed)
     if not any(each["parts"] for each in asked):
         return None
-    said = messages.said_messages(seen.said)
+    said = messages.said_messages(seen.output)
     tools = [
         *seen.tools,
         *(decode_field(body.get("tools")) or ()),
@@ -271,7 +271,7 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     model = seen.model or str(body.get("model") or "")
     guessed: list[str] = []
     provider = _choose_provider(seen, model, guessed)
-    responses = seen.provider.endswith(".responses") or _is_responses_reply(seen.said)
+    responses = seen.provider.endswith(".responses") or _is_responses_reply(seen.output)
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     settings = {**body, **seen.settings}
     told = Conversation(
@@ -321,10 +321,10 @@ def _read_system(body: Mapping[str, Any]) -> str:
 
 def _lift_system(told: Conversation) -> None:
     """Providers other than OpenAI take the system text beside the messages."""
-    first = [each for each in told.asked if each.get("role") == "system"]
+    first = [each for each in told.input_messages if each.get("role") == "system"]
     texts = [str(part.get("content", "")) for each in first for part in neutral.parts_of(each)]
     told.system = told.system or "\n\n".join(texts)
-    told.asked = [each for each in told.asked if each.get("role") != "system"]
+    told.input_messages = [each for each in told.input_messages if each.get("role") != "system"]
 
 
 _UNSET = (None, "", "None", "null", "undefined", "NOT_GIVEN")
@@ -356,7 +356,7 @@ def _unwrap_result(result: Any) -> Any:
 
 
 def _build_tool_call(seen: ObservedStep) -> Call:
-    given, result = decode_field(seen.asked), _unwrap_result(decode_field(seen.said))
+    given, result = decode_field(seen.input), _unwrap_result(decode_field(seen.output))
     request = rebuild.tool_call(seen.name, given)
     if seen.kind == "retrieval":
         request = replace(request, kind="retrieval")

@@ -116,7 +116,7 @@ class _Maker:
             return ""
         words = sdk_words.request_words(request)
         self._needs.update(filter(None, (words.needs, words.client.needs if words.client else "")))
-        asked = words.ask(self._name_client(words.client))
+        asked = words.request_expression(self._name_client(words.client))
         lines = [
             *_format_notes(head),
             *_wrap_in_try(f"{name} = {asked}", words.show(name), failed=_has_failed(reply)),
@@ -134,7 +134,7 @@ class _Maker:
     def _format_function_call(self, entry: Entry, call: FunctionCall, reply: Any, name: str) -> str:
         """A call of a tool's stub."""
         names = tuple(call.arguments)
-        if not all(_is_name(each) for each in names) or call.own is not None:
+        if not all(_is_name(each) for each in names) or call.instance is not None:
             self.left.append(
                 f"{entry.name}: {_clean_text(call.name)} has arguments that no function's parameters can have"
             )

@@ -60,12 +60,12 @@ class SdkClient:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a request is asked in Python: `ask(client)` is an expression, `show(name)` the lines that
+    """How a request is asked in Python: `request_expression(client)` is an expression, `show(name)` the lines that
     print a reply.
     """
 
     client: SdkClient | None
-    ask: Callable[[str], str]
+    request_expression: Callable[[str], str]
     show: Callable[[str], str]
     needs: str = ""
 

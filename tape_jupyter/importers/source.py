@@ -98,7 +98,7 @@ class Source:
     """The content, where it is no file of its own: a member of an archive."""
     notes: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    look: int = HEAD
+    head_bytes: int = HEAD
     """How many bytes of it `head` has."""
 
     def __post_init__(self) -> None:
@@ -284,9 +284,9 @@ class Source:
 
     def look_further(self) -> bool:
         """Let `head` and what is read from it see more; whether there is more."""
-        if self.look >= FURTHER or len(self.head) < self.look:
+        if self.head_bytes >= FURTHER or len(self.head) < self.head_bytes:
             return False
-        self.look = FURTHER
+        self.head_bytes = FURTHER
         for name in _SEEN:
             self.__dict__.pop(name, None)
         return True
@@ -295,7 +295,7 @@ class Source:
     def head(self) -> bytes:
         """Its first `look` bytes, decompressed."""
         with self.open() as file:
-            return _read_bytes(self, file, self.look)
+            return _read_bytes(self, file, self.head_bytes)
 
     @cached_property
     def head_text(self) -> str:
@@ -358,7 +358,7 @@ class Source:
         """
         first, ends, rest = self.head_text.partition("\n")
         if not ends:
-            return _is_json(first) if len(self.head) < self.look else self._has_next_line()
+            return _is_json(first) if len(self.head) < self.head_bytes else self._has_next_line()
         if _is_json(first):
             return True
         second, third = [*rest.lstrip().split("\n", 2)[:2], ""][:2]

@@ -23,7 +23,7 @@ LEFT_OUT = (
 
 class _Use(NamedTuple):
     name: str
-    given: Any
+    arguments: Any
     start: float
     line: int
 
@@ -56,7 +56,7 @@ class Transcript:
     reply: Callable[[Spoken], dict[str, Any]]
     trace: str = ""
     last: float = 0.0
-    asked: list[Any] = field(default_factory=list)
+    messages: list[Any] = field(default_factory=list)
     _open: Spoken | None = None
     _uses: dict[str, list[_Use]] = field(default_factory=dict)
     _count: int = 0
@@ -69,7 +69,7 @@ class Transcript:
     def add_message(self, message: Any, time: float, line: int) -> Iterator[Item]:
         """A message that goes into the next request."""
         yield from self.close()
-        self.asked.append(message)
+        self.messages.append(message)
         self.last = time or self.last
         yield Skipped(PROMPT, line=line)
 
@@ -88,7 +88,7 @@ class Transcript:
         done, self._open = self._open, None
         if done is None:
             return
-        url, body = self.request(done.model, self.asked)
+        url, body = self.request(done.model, self.messages)
         if done.error:
             reply, assumed = rebuild.failed("", done.error)
         else:
@@ -102,7 +102,7 @@ class Transcript:
             start=done.start, end=done.end, missing=list(LEFT_OUT), assumed=[*assumed, f"url {url}"],
             usage=done.usage, error=done.error, rebuilt=True,
         )  # fmt: skip
-        self.asked, self.last = [], done.end or self.last
+        self.messages, self.last = [], done.end or self.last
 
     def use(self, own: str, name: str, given: Any, time: float, line: int) -> None:
         """A tool call that the model asked for."""
@@ -120,7 +120,7 @@ class Transcript:
         seconds = max(time - use.start, 0.0) if time and use.start else 0.0
         value = rebuild.tool_error(error) if error else rebuild.tool_value(result, seconds)
         return Call(
-            f"tool {self._assign_number()} line {line} {own}", "tool", rebuild.tool_call(use.name, use.given), value,
+            f"tool {self._assign_number()} line {line} {own}", "tool", rebuild.tool_call(use.name, use.arguments), value,
             "J", Origin(self.system, self.file, own, use.line), self.trace, name=use.name, start=use.start or time,
             end=time, missing=missing, error=error,
         )  # fmt: skip

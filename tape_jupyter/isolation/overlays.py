@@ -40,14 +40,14 @@ exec "$@"
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """`top` is layered over, `layers` is an empty folder for what is written. `kept`: a folder in
-    it that is not layered over: what is written there stays. `gone`: paths that the command does
+    it that is not layered over: what is written there stays. `hidden`: paths that the command does
     not find; files to be found there instead of the person's lie in `upper` before it starts.
     """
 
     top: Path
     layers: Path
     kept: Path | None = None
-    gone: Sequence[Path] = ()
+    hidden: Sequence[Path] = ()
 
     @property
     def upper(self) -> Path:
@@ -57,7 +57,7 @@ class Overlay:
         for name in ("lower", "upper", "work", "kept"):
             (self.layers / name).mkdir(parents=True, exist_ok=True)
         (self.layers / "gone").write_bytes(
-            b"".join(os.fsencode(path) + b"\0" for path in self.gone)
+            b"".join(os.fsencode(path) + b"\0" for path in self.hidden)
         )
 
     def commands(self, folder: Path) -> Iterator[list[str]]:

@@ -432,7 +432,7 @@ class CellRunner:
             shown = report.misses[0]
             self._fail_cell(result, report.misses)
         if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
-            ask = opened.cell.ask
+            ask = opened.cell.request
             cell_summary.show_summary(report, shown, ask.notebook, ask.count)
 
     def _find_result_error(self, result: Any) -> BaseException | None:

@@ -113,7 +113,7 @@ class _Part(NamedTuple):
     """A value that was looked at: its digest, and what there is to show of it."""
 
     digest: str
-    shown: Any
+    preview: Any
 
 
 class _Handle(Exception):
@@ -145,7 +145,7 @@ class _Walk:
         kind = type(value)  # `isinstance` would ask the object for its `__class__`
         if not issubclass(kind, _BOXES) and (_is_library(kind) or issubclass(kind, _NAMED)):
             return {}
-        shown = self.digest_value(value, name, 0).shown
+        shown = self.digest_value(value, name, 0).preview
         if isinstance(shown, dict) and "<object>" in shown:
             return dict(shown.get("fields", {}))
         if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
@@ -264,10 +264,10 @@ class _Walk:
             content = self._digest_sequence(list(base.__iter__(value)), at, depth)
         held = {} if kind in _BOXES else _collect_attributes(value)
         if kind in _BOXES:
-            return _Part(_compute_digest(base.__name__, content.digest), content.shown)
+            return _Part(_compute_digest(base.__name__, content.digest), content.preview)
         fields = self._digest_fields(held, at, depth) if held else _build_part("no fields", "")
         return _Part(
-            _compute_digest(object_type_name(value), content.digest, fields.digest), content.shown
+            _compute_digest(object_type_name(value), content.digest, fields.digest), content.preview
         )
 
     def _digest_sequence(self, items: list[Any], at: str, depth: int) -> _Part:
@@ -309,21 +309,21 @@ class _Walk:
         digest = _compute_digest(
             "dict", *(each for name, part in looked.items() for each in (name, part.digest))
         )
-        shown = {_escape_name(name): part.shown for name, part in looked.items()}
+        shown = {_escape_name(name): part.preview for name, part in looked.items()}
         if depth:
             return _Part(digest, self._shorten_shown(shown, digest, "dict", len(shown)))
         few = list(looked.items())[:MOST_SHOWN]
         return _Part(
             digest,
             {
-                _escape_name(name): self._shorten_shown(part.shown, part.digest, "field")
+                _escape_name(name): self._shorten_shown(part.preview, part.digest, "field")
                 for name, part in few
             },
         )
 
     def _join_parts(self, what: str, parts: Sequence[_Part]) -> _Part:
         digest = _compute_digest(what, *(part.digest for part in parts))
-        shown = [part.shown for part in parts[:MOST_SHOWN]]
+        shown = [part.preview for part in parts[:MOST_SHOWN]]
         return _Part(
             digest, self._shorten_shown(shown, digest, f"{what}, {len(parts)}", len(parts))
         )
@@ -350,7 +350,7 @@ class _Walk:
         name = object_type_name(value)
         return _Part(
             _compute_digest("object", name, looked.digest),
-            {"<object>": name, "fields": looked.shown},
+            {"<object>": name, "fields": looked.preview},
         )
 
     def _digest_library_object(
@@ -473,7 +473,7 @@ class _Walk:
             else ""
         )
         digest = _compute_digest("method", name, body, inner.digest)
-        return _Part(digest, {"<code>": name, "of": inner.shown})
+        return _Part(digest, {"<code>": name, "of": inner.preview})
 
     def partial(self, value: functools.partial[Any], at: str, depth: int) -> _Part:
         parts = [
@@ -482,7 +482,7 @@ class _Walk:
         ]
         return _Part(
             _compute_digest("partial", *(part.digest for part in parts)),
-            self._join_parts("partial", parts).shown,
+            self._join_parts("partial", parts).preview,
         )
 
     def waiting(self, value: Any, at: str, depth: int) -> _Part:

@@ -87,11 +87,11 @@ def _read_tape(report: CellReport) -> saved_output.OnTape | None:
 
 
 def _build_bars(spans: Spans) -> list[waterfall.Bar]:
-    calls = [node for node in spans.nodes if node.told is not None]
-    rows = [(spans.row(node), node.told) for node in calls]
+    calls = [node for node in spans.nodes if node.header is not None]
+    rows = [(spans.row(node), node.header) for node in calls]
     return [
         waterfall.Bar(
-            told.asked if row.kind in (TOOL, RETRIEVAL) and told else row.name, row.start, row.end
+            told.target if row.kind in (TOOL, RETRIEVAL) and told else row.name, row.start, row.end
         )
         for row, told in rows
     ]

@@ -35,13 +35,13 @@ NEEDED = ("ipython", "nbclient", "portalocker", "click", "rich", "genai-prices")
 
 @dataclass(frozen=True, slots=True)
 class DoctorLine:
-    """One line of `tape doctor`. note: worth knowing; wrong: something will not work, and `said`
+    """One line of `tape doctor`. note: worth knowing; wrong: something will not work, and `text`
     what to do.
     """
 
     about: str
     grade: Grade
-    said: str
+    text: str
 
 
 Check = Callable[[], DoctorLine]
@@ -236,5 +236,5 @@ def cassette(path: Path) -> DoctorLine:
 
 def doctor_json(found: list[DoctorLine]) -> str:
     return json.dumps(
-        [{"about": each.about, "grade": each.grade, "said": each.said} for each in found], indent=1
+        [{"about": each.about, "grade": each.grade, "said": each.text} for each in found], indent=1
     )

@@ -289,14 +289,16 @@ def _build_state(title: str, changed: Sequence[Node]) -> dict[str, Any]:
 
 def _find_changed(spans: Spans) -> list[Node]:
     """The first calls of a take that stand otherwise in its recording."""
-    found = (node for node in spans.nodes if node.told and isinstance(node.told.entry, Overridden))
+    found = (
+        node for node in spans.nodes if node.header and isinstance(node.header.entry, Overridden)
+    )
     return list(islice(found, CHANGED))
 
 
 def _diff_from_base(node: Node) -> dict[str, str]:
-    assert node.told is not None
-    assert isinstance(node.told.entry, Overridden)
-    return details.diff_calls(node.told.entry.recorded, node.told.entry)
+    assert node.header is not None
+    assert isinstance(node.header.entry, Overridden)
+    return details.diff_calls(node.header.entry.recorded, node.header.entry)
 
 
 def _build_session(spans: Spans, root: Path, notes: list[str]) -> dict[str, Any]:
@@ -344,7 +346,7 @@ def _pack_details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
 
 
 def _build_span(spans: Spans, node: Node, budget: external_texts.ExpansionBudget) -> dict[str, Any]:
-    call = details.read_call(node.told.entry if node.told is not None else None, budget)
+    call = details.read_call(node.header.entry if node.header is not None else None, budget)
     raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
     detail = details.span_detail(spans, node, labels.recorded_tags, call)
     return {"detail": {**detail, "path": _to_relative(spans, detail.get("path"))}, "raw": raw}

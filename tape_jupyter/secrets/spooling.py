@@ -239,7 +239,13 @@ class Arrived:
 
     def drop(self) -> None:
         """Forget it, and what follows."""
-        self._in_memory, self._spool, self._begin, self.limit, self._dropped = [], None, None, 0, True
+        self._in_memory, self._spool, self._begin, self.limit, self._dropped = (
+            [],
+            None,
+            None,
+            0,
+            True,
+        )
 
     def append(self, data: bytes) -> None:
         self._count += 1

@@ -89,34 +89,34 @@ NOTHING_TOLD = Facts()
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One call in a cell's report; `told` is what its provider's view says of it, `tags` whom it
+    """One call in a cell's report; `facts` is what its provider's view says of it, `tags` whom it
     served (session/labels.py).
     """
 
     id: str
     kind: str
     name: str
-    told: Facts = NOTHING_TOLD
+    facts: Facts = NOTHING_TOLD
     seconds: float = 0.0
     error: str = ""
     tags: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def provider(self) -> str:
-        return self.told.provider
+        return self.facts.provider
 
     @property
     def tokens_in(self) -> int | None:
-        return self.told.usage.input if self.told.usage else None
+        return self.facts.usage.input if self.facts.usage else None
 
     @property
     def tokens_out(self) -> int | None:
-        return self.told.usage.output if self.told.usage else None
+        return self.facts.usage.output if self.facts.usage else None
 
     @cached_property
     def cost(self) -> Decimal | None:
         """US dollars at list price; priced when it is first shown, since that takes a while."""
-        return registry.call_cost(self.told)
+        return registry.call_cost(self.facts)
 
 
 class Later(Sequence[T]):
@@ -331,7 +331,7 @@ class TapedCell:
     it, and the cassette has no recording of it.
     """
 
-    ask: CellRequest
+    request: CellRequest
     execution: CellPlayback
     player: Player
     cassette: Cassette | None
@@ -352,7 +352,7 @@ class TapedCell:
     undo: list[Callable[[], None]] = field(default_factory=list)
     tools: Tools = field(default_factory=Tools)
     tags: CellTags = field(default_factory=CellTags)
-    found: SeenTools = field(default_factory=SeenTools)
+    seen_tools: SeenTools = field(default_factory=SeenTools)
     bodies: Bodies = field(default_factory=Bodies)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=perf_counter)
@@ -371,16 +371,16 @@ class TapedCell:
     @property
     def folder(self) -> Path | None:
         """The notebook's folder; of a block in a program, the working directory."""
-        if self.ask.notebook is not None:
-            return self.ask.notebook.absolute().parent
-        return self.ask.start or Path.cwd()
+        if self.request.notebook is not None:
+            return self.request.notebook.absolute().parent
+        return self.request.start or Path.cwd()
 
     @property
     def sought_tools(self) -> Mapping[str, int]:
         """The names of tools that were sought here: found.FOUND, or 0 where there was no such
         function.
         """
-        return self.found.sought
+        return self.seen_tools.sought
 
     @property
     def replaying(self) -> bool:
@@ -407,7 +407,7 @@ class TapedCell:
         """Whether files and values are as the recorded cell found them, but for what came out
         otherwise since.
         """
-        return bool(self.ask.options.get("rerun") or os.environ.get(AWAY))
+        return bool(self.request.options.get("rerun") or os.environ.get(AWAY))
 
     def next_name(self, match: str) -> str:
         """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin

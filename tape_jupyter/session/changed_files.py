@@ -39,11 +39,11 @@ class ChangedFiles:
         if (
             cell.replaying
             or cell.mode == "live"
-            or cell.ask.notebook is None
+            or cell.request.notebook is None
             or cell.cassette is None
         ):
             return
-        own = cell.ask.cell_id or cell.ask.source
+        own = cell.request.cell_id or cell.request.source
         found = [
             each
             for each in self._find_changed_files(cell, firsts)
@@ -70,7 +70,7 @@ class ChangedFiles:
             )
 
     def _find_changed_files(self, cell: TapedCell, firsts: Firsts) -> Iterator[tuple[str, First]]:
-        notebook = cell.ask.notebook
+        notebook = cell.request.notebook
         assert notebook is not None
         for path, first in firsts.changed(str(originals.top_of(notebook))):
             if path != str(notebook):
@@ -80,14 +80,17 @@ class ChangedFiles:
 def _build_file_record(
     cell: TapedCell, path: str, first: First, secrets: Secrets
 ) -> dict[str, Any]:
-    assert cell.ask.notebook is not None
+    assert cell.request.notebook is not None
     told = first.record()
     if first.content is not None and _has_secrets(first.content, secrets):
         told.pop("base64")
         cell.warn(
             f"{os.path.basename(path)} holds a secret: what it was before this cell is not kept"  # noqa: PTH119
         )
-    return {"path": os.path.relpath(path, cell.ask.notebook.parent).replace(os.sep, "/"), **told}
+    return {
+        "path": os.path.relpath(path, cell.request.notebook.parent).replace(os.sep, "/"),
+        **told,
+    }
 
 
 def _has_secrets(content: bytes, secrets: Secrets) -> bool:

@@ -142,7 +142,9 @@ class RecorderBase:
             if self._named is None:
                 try:
                     asked = (
-                        self._matched if isinstance(self._matched, MatchedRequest) else self._matched()
+                        self._matched
+                        if isinstance(self._matched, MatchedRequest)
+                        else self._matched()
                     )
                 except Exception as error:
                     self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")
@@ -242,7 +244,9 @@ class RecorderBase:
             if isinstance(call, Request):
                 plain = (*plain, *read_identity_headers(call))
             if plain:
-                self.cell.remember_variant(self.id, self.match + self.matched_request.apart, plain)
+                self.cell.remember_variant(
+                    self.id, self.match + self.matched_request.discriminator, plain
+                )
         with self.cell.lock:
             self.cell.findings.rows.append(row)
             self.cell.recording.ran.append(
@@ -264,7 +268,7 @@ class RecorderBase:
             self.id, self.cell.run, self.match, self.kind, self.where, moment_text(self.at), self._measure_elapsed(),
             kit, name, row.error,
             self.matched_request.exact, self.matched_request.clean, self.frozen, self.diverged,
-            self.matched_request.json, self._json, self.matched_request.apart,
+            self.matched_request.json, self._json, self.matched_request.discriminator,
         )  # fmt: skip
         try:
             if self.over is not None:
@@ -474,7 +478,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         self._commit_call(self.request, reply, told.record(), row)
 
     def _warn_of_untaped_tools(self, told: registry.Facts) -> None:
-        for name in self.cell.tools.untaped(told, self.cell.ask.namespace):
+        for name in self.cell.tools.untaped(told, self.cell.request.namespace):
             self.cell.warn(
                 f"the result of tool {name} was not taped: no function of the notebook goes by that name, so in replay "
                 "it would run again. Now: put @tape.tool on the function that answers it",

@@ -345,7 +345,10 @@ class Interceptor(Tape):
         self._open_run(cell, request)
         where = self._locate_call(cell, origin)
         if sent is not None:  # it is found by what the program asks
-            request, matched = sent, MatchedRequest(matched.match, apart=matched.apart)
+            request, matched = (
+                sent,
+                MatchedRequest(matched.match, discriminator=matched.discriminator),
+            )
         capture: HttpCapture
         if opens_dialogue(request):
             offer = self.desk.tape_tools
@@ -453,9 +456,9 @@ class Interceptor(Tape):
             if matched.hidden and _is_decided_per_call(cell)
             else None
         )
-        if near is not None and near.changed and cell.ask.options.get("rerun"):
+        if near is not None and near.changed and cell.request.options.get("rerun"):
             # everything that came out as it did is as it was: this is another call now
-            near = NearMatch(matched.apart, why=near.said)
+            near = NearMatch(matched.discriminator, why=near.message)
         decided = self._decide_call(cell, lineage, matched, call, kind, near)
         if cell.stepping is None:
             return answered(self._accept_decision(cell, matched, lineage, call, decided, near))
@@ -508,7 +511,7 @@ class Interceptor(Tape):
     ) -> Settled:
         """The recorded call to play, or what to do instead."""
         site = call_origin(call, kind, cell.execution.cell) if cell.execution.selection else None
-        apart = near.apart if near is not None else None
+        apart = near.discriminator if near is not None else None
         decided = cell.player.decide(
             cell.execution,
             matched.match,
@@ -539,7 +542,7 @@ class Interceptor(Tape):
         if isinstance(decided, Refuse):
             if cell.replaying and not decided.ended and not decided.frozen:
                 told = find_divergence(
-                    cell, call, matched.match, lineage, self.desk.secrets, matched.apart
+                    cell, call, matched.match, lineage, self.desk.secrets, matched.discriminator
                 )
                 cell.findings.divergences.append(told)
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
@@ -561,7 +564,7 @@ class Interceptor(Tape):
         what = (
             ", ".join(matched.by_type) or f"what was masked or does not count ({', '.join(names)})"
         )
-        if cell.ask.options.get("strict"):
+        if cell.request.options.get("strict"):
             told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
             raise cell.refuse(
                 UnmatchedCall(f"{title(call)}: {told}; --strict does not go by their order")
@@ -575,7 +578,7 @@ class Interceptor(Tape):
         self, cell: TapedCell, call: Request | FunctionCall, entry: Entry, near: NearMatch
     ) -> None:
         """The recorded call is the same as far as it can be compared."""
-        if near.less and cell.ask.options.get("strict"):
+        if near.less and cell.request.options.get("strict"):
             told = (
                 f"call {entry.id} ({entry.book.path.name}:{entry.line}) matches without {near.less}"
             )
@@ -583,8 +586,8 @@ class Interceptor(Tape):
             raise cell.refuse(
                 UnmatchedCall(f"{title(call)}: {told}; --strict goes by all of a call. {now}")
             )
-        if near.said:
-            cell.warn(near.said)
+        if near.message:
+            cell.warn(near.message)
 
     def _record_substitute_answer(
         self,
@@ -630,7 +633,7 @@ class Interceptor(Tape):
         self._require_sound_bodies(reply)
         if edited:
             cell.findings.edited.append(entry.id)
-        if edited and cell.ask.options.get("strict"):
+        if edited and cell.request.options.get("strict"):
             text = f"call {entry.id} was edited by hand ({entry.book.path.name}:{entry.line}); --strict refuses it"
             raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}"))
         if isinstance(reply, Reply) and reply.end == "cut short":
@@ -663,7 +666,7 @@ class Interceptor(Tape):
     def _build_interrupted_reply(
         self, cell: TapedCell, entry: Entry, reply: Reply, request: Request
     ) -> Reply:
-        if not cell.ask.options.get("cut_short"):
+        if not cell.request.options.get("cut_short"):
             text = f"call {entry.id} was cut short by an interrupt when recorded ({entry.book.path.name}:{entry.line})"
             now = "Record the cell again, or replay with --cut-short to get the partial reply and the interrupt."
             raise cell.refuse(UnmatchedCall(f"{title(request)}: {text}. {now}"))
@@ -726,7 +729,7 @@ class Interceptor(Tape):
 
     def _may_offer_tools(self, cell: TapedCell, request: Request) -> bool:
         return bool(
-            cell.ask.options.get("tools")
+            cell.request.options.get("tools")
             or cell.execution.selection
             or self._history.build_growing_body(request.body).marked
         )

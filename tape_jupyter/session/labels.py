@@ -82,7 +82,9 @@ class CellTags:
         """What this very call's baggage says, and the cell's did not. Asked where the call is made."""
         if _BAGGAGE not in sys.modules:
             return {}
-        return {name: value for name, value in baggage().items() if self._baggage.get(name) != value}
+        return {
+            name: value for name, value in baggage().items() if self._baggage.get(name) != value
+        }
 
     def with_user(self, own: Mapping[str, Any], user: str) -> dict[str, Any]:
         """A call's own tags, with the user that its request names, where the run has another."""

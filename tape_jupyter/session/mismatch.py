@@ -65,7 +65,7 @@ def miss(
     if isinstance(call, FunctionCall) or not refused.why:
         near, reordered = _format_nearest_call(cell, call, secrets)
         lines += near
-    then = "%tape off, then " if cell.ask.overruled else ""
+    then = "%tape off, then " if cell.request.overruled else ""
     lines.append(
         f"Now: mend the difference, record the cell again ({then}%%tape record), or add it "
         f"({then}%%tape new_episodes)."

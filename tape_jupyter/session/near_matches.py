@@ -49,15 +49,15 @@ Leaves = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NearMatch:
-    """`apart` is what the recorded call is found by (None: by order). `less` is by what it matches
-    less than whole, "" where it does not; `said` is what the cell says of it. `why` is why no
+    """`discriminator` is what the recorded call is found by (None: by order). `less` is by what it matches
+    less than whole, "" where it does not; `message` is what the cell says of it. `why` is why no
     recorded call answers, if one could be meant. `changed`: an object that it is about holds other
     values than it did, as far as these are steady.
     """
 
-    apart: str | None
+    discriminator: str | None
     less: str = ""
-    said: str = ""
+    message: str = ""
     why: str = ""
     changed: bool = False
 
@@ -78,9 +78,9 @@ def chosen(
         }
         groups = {apart: calls for apart, calls in left.items() if calls}
     if not groups:
-        return NearMatch(asked.apart)
-    if asked.apart in groups:
-        return NearMatch(asked.apart, ", ".join(asked.by_type))
+        return NearMatch(asked.discriminator)
+    if asked.discriminator in groups:
+        return NearMatch(asked.discriminator, ", ".join(asked.by_type))
     if "" in groups:
         return _match_by_less(call, asked, groups[""])
     if isinstance(call, Request):
@@ -146,7 +146,7 @@ def _match_near_request(
     calls = [each[0].id for each in groups.values()]
     if asked.by_value:
         why = f"Calls {', '.join(calls[:4])} differ in {less}, which is masked; what is asked now is none of these."
-        return NearMatch(asked.apart, why=why)
+        return NearMatch(asked.discriminator, why=why)
     return NearMatch(None, less, f"{title(call)}: {by_order(less, calls)}")
 
 
@@ -176,11 +176,12 @@ def _match_near_function(
     if len(fits) != 1 or len(groups) > _MOST:
         told = ", ".join(sorted(telling)[:4]) or "what is masked"
         return NearMatch(
-            asked.apart, why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}."
+            asked.discriminator,
+            why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}.",
         )
     other = theirs[fits[0]]
     if not _may_be_same_call(ours, other):
-        return NearMatch(asked.apart)
+        return NearMatch(asked.discriminator)
     less = ", ".join(_list_differing_paths(ours, other)[:4]) or "what is masked in it"
     return NearMatch(
         fits[0],
@@ -204,7 +205,7 @@ def _match_changed_object(
     }
     fits = [apart for apart, each in theirs.items() if _may_be_same_call(ours, each, loose)]
     if not fits:
-        return NearMatch(asked.apart)
+        return NearMatch(asked.discriminator)
     best = min(fits, key=lambda apart: _count_differing_fields(ours, theirs[apart]))
     differing = _list_differing_paths(ours, theirs[best])
     less = ", ".join(differing[:4]) or "what is masked in it"
@@ -251,7 +252,10 @@ def _format_place(recorded: Sequence[Recorded]) -> str:
 
 def _find_opaque_arguments(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
     """The arguments that could not be written, and the method's own object, as structure."""
-    everything = {**call.arguments, **({"self": call.own} if call.own is not None else {})}
+    everything = {
+        **call.arguments,
+        **({"self": call.instance} if call.instance is not None else {}),
+    }
     told = {
         name: each.structure if isinstance(each, FrozenValue) else each
         for name, each in everything.items()

@@ -261,14 +261,14 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
     if tape is None or tape.base is None:
         return "", cell.path, []
     if not tape.path.exists():
-        why = "nothing was changed" if cell.ask.options.get("step") else "nothing ran live"
+        why = "nothing was changed" if cell.request.options.get("step") else "nothing ran live"
         return "", tape.root, [f"{why}: no take was made"]
     name, notes = tape.chain[-1], []
     if len(tape.chain) > 2:
         notes.append(f"take of: {' > '.join(tape.chain[:-1])}")
-    if cell.ask.options.get("step") and cell.replaying:
+    if cell.request.options.get("step") and cell.replaying:
         notes.append(f"what was changed is in the take {name}; {tape.root.name} is as it was")
-    elif cell.ask.options.get("step"):
+    elif cell.request.options.get("step"):
         notes.append(
             f"from the first change on it is in the take {name}; {tape.root.name} holds what happened before"
         )

@@ -35,16 +35,16 @@ _LARGEST_STACK = 64 << 20
 
 
 class ProcessSetting(NamedTuple):
-    """`take` gives a value that does not change afterwards; `put` sets it as a recording tells, None
-    where that is only named. `words`: it is looked at where code within reach has one of these
+    """`capture` gives a value that does not change afterwards; `restore` sets it as a recording tells, None
+    where that is only named. `names`: it is looked at where code within reach has one of these
     names, since others change it, too, or to ask takes long; None: always. `needs`: the module that
     keeps it, which may not be imported.
     """
 
-    said: str
-    take: Callable[[], Any]
-    put: Callable[[Any], None] | None = None
-    words: frozenset[str] | None = None
+    description: str
+    capture: Callable[[], Any]
+    restore: Callable[[Any], None] | None = None
+    names: frozenset[str] | None = None
     needs: str = "sys"
 
 
@@ -65,10 +65,10 @@ class ProcessSettings:
             setting = _SETTINGS[name]
             if name not in self._before or now == self._before[name]:
                 continue
-            if setting.put is not None:
+            if setting.restore is not None:
                 told[name] = now
             elif not (imported and name in _SET_BY_IMPORTS):
-                lost.append(f"it changed {setting.said}")
+                lost.append(f"it changed {setting.description}")
         return told, [*lost, *_describe_kept_out_variables(self._environment)]
 
 
@@ -92,17 +92,17 @@ def set_settings(told: Mapping[str, Any]) -> None:
     """Set them as they were told. Raises CassetteError for what no recording may set."""
     for name, value in told.items():
         setting = _SETTINGS.get(name)
-        if setting is None or setting.put is None:
+        if setting is None or setting.restore is None:
             raise CassetteError(f"{name!r} is no setting that a recording sets")
-        setting.put(value)
+        setting.restore(value)
 
 
 def _read_settings(words: AbstractSet[str]) -> dict[str, Any]:
     """Those that are looked at, as they are now."""
     return {
-        name: setting.take()
+        name: setting.capture()
         for name, setting in _SETTINGS.items()
-        if (setting.words is None or not setting.words.isdisjoint(words))
+        if (setting.names is None or not setting.names.isdisjoint(words))
         and setting.needs in sys.modules
     }
 
@@ -323,25 +323,25 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "executable": ProcessSetting(
         "by which program processes are started",
         _ask("multiprocessing.spawn", "get_executable"),
-        words=bag("set_executable"),
+        names=bag("set_executable"),
         needs="multiprocessing.spawn",
     ),
     "backend": ProcessSetting(
         "the backend of matplotlib",
         lambda: dict.get(sys.modules["matplotlib"].rcParams, "backend"),
-        words=bag("use switch_backend"),
+        names=bag("use switch_backend"),
         needs="matplotlib",
     ),
     "exit": ProcessSetting(
         "what is called at exit",
         atexit._ncallbacks,  # noqa: SLF001 - Python tells it in no other way
-        words=bag("atexit"),
+        names=bag("atexit"),
     ),
     "garbage debugging": ProcessSetting("what is said of garbage", gc.get_debug),
     "frozen": ProcessSetting(
         "which objects are never collected",
         lambda: gc.get_freeze_count() > 0,
-        words=bag("freeze unfreeze"),
+        names=bag("freeze unfreeze"),
     ),
     "memory traced": ProcessSetting(
         "whether memory is traced",
@@ -356,27 +356,27 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "coroutines": ProcessSetting(
         "what sees generators and coroutines begin",
         _read_hooks,
-        words=bag("set_asyncgen_hooks set_coroutine_origin_tracking_depth"),
+        names=bag("set_asyncgen_hooks set_coroutine_origin_tracking_depth"),
     ),
     "blocked": ProcessSetting(
-        "which signals are blocked", _read_blocked_signals, words=bag("pthread_sigmask")
+        "which signals are blocked", _read_blocked_signals, names=bag("pthread_sigmask")
     ),
     "thread": ProcessSetting(
         "the name of a thread",
         lambda: threading.current_thread().name,
-        words=bag("current_thread currentThread main_thread"),
+        names=bag("current_thread currentThread main_thread"),
     ),
     "aliases": ProcessSetting(
-        "which module goes by a name (`sys.modules`)", _list_module_aliases, words=bag("modules")
+        "which module goes by a name (`sys.modules`)", _list_module_aliases, names=bag("modules")
     ),
     "dialects": ProcessSetting(
-        "the dialects of csv", csv.list_dialects, words=bag("register_dialect unregister_dialect")
+        "the dialects of csv", csv.list_dialects, names=bag("register_dialect unregister_dialect")
     ),
     "line editor": ProcessSetting(
-        "the editor of input lines", _read_line_editor, words=bag("readline"), needs="readline"
+        "the editor of input lines", _read_line_editor, names=bag("readline"), needs="readline"
     ),
     "processors": ProcessSetting(
-        "on which processors it runs", _read_processors, words=bag("sched_setaffinity")
+        "on which processors it runs", _read_processors, names=bag("sched_setaffinity")
     ),
     "tables": ProcessSetting(
         "the classes or the column types of pandas", _list_table_attributes, needs="pandas"
@@ -384,13 +384,13 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "numpy errors": ProcessSetting(
         "what numpy calls at an error",
         _ask("numpy", "geterrcall"),
-        words=bag("seterrcall"),
+        names=bag("seterrcall"),
         needs="numpy",
     ),
     "numpy buffer": ProcessSetting(
         "the buffer of numpy",
         _ask("numpy", "getbufsize"),
-        words=bag("setbufsize"),
+        names=bag("setbufsize"),
         needs="numpy",
     ),
 }

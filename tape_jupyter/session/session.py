@@ -100,7 +100,9 @@ class TapeSession:
         ] = {}  # of a cassette's cells, whichever take they play
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = do_nothing
-        self._mode_pending = False  # the session's mode was set, and what hangs on it is still to be done
+        self._mode_pending = (
+            False  # the session's mode was set, and what hangs on it is still to be done
+        )
         self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
         self._boundary = Interceptor(self)
         self._remarks: list[tuple[Remark, str]] = []
@@ -213,7 +215,7 @@ class TapeSession:
         if ask.mode not in MODES:
             raise TapeUsageError(f"{ask.mode!r} is no mode; there are {', '.join(MODES)}")
         active = self.active
-        if active is not None and ask.explicit and active.ask.explicit:
+        if active is not None and ask.explicit and active.request.explicit:
             raise TapeUsageError(
                 f"a taped cell or block is running ({active.mode}); they cannot be nested. End it first (a generator's "
                 "is open until it is read to its end, or closed)"
@@ -370,7 +372,9 @@ class TapeSession:
         self.secrets.learn_environment(os.environ)
         self._install_instrumentation()
         self._cells.append(cell)
-        if cell.replaying and not cell.ask.options.get("untaped"):  # that ran without, and does now
+        if cell.replaying and not cell.request.options.get(
+            "untaped"
+        ):  # that ran without, and does now
             cell.undo.append(
                 placeholders.supply(self.secrets, cell.cassette.runs if cell.cassette else ())
             )
@@ -397,7 +401,7 @@ class TapeSession:
             ORIGIN.set(outer)
         self._cells[:] = [other for other in self._cells if other is not cell]
         self._set_guard()
-        for name in cell.ask.options.get("tools", ()):
+        for name in cell.request.options.get("tools", ()):
             if cell.sought_tools.get(name) != FOUND:
                 cell.warn(
                     f"--tools {name}: there is no function of that name here; nothing was taped for it",
@@ -406,7 +410,7 @@ class TapeSession:
         for undo in reversed(cell.undo):
             undo()
         cell.undo.clear()
-        cancelled = type(error).__name__ == "CancelledError" and not cell.ask.block
+        cancelled = type(error).__name__ == "CancelledError" and not cell.request.block
         interrupted = cancelled or isinstance(error, KeyboardInterrupt)
         for call in list(cell.running):
             call.cell_ended(interrupted=interrupted)
@@ -431,7 +435,7 @@ class TapeSession:
         return json.dumps({kind: [said for one, said in taken if one == kind] for kind in REMARKS})
 
     def _end_run(self, cell: TapedCell, error: BaseException | None, interrupted: bool) -> None:
-        if self.tracker is not None and not cell.ask.block:
+        if self.tracker is not None and not cell.request.block:
             self._files.extend_end_mark(cell, self.tracker.firsts, self.secrets, self.start_run)
         self._boundary.telemetry.extend_end_mark(cell, self.secrets, self.start_run)
         pins.commit_drawn(cell, self.start_run, failed=error is not None)
@@ -459,7 +463,9 @@ class TapeSession:
             cell.warn_of_removed_calls()
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
-                for line in late_secrets.told_before(cell.cassette, self._recorded_runs, self.secrets):
+                for line in late_secrets.told_before(
+                    cell.cassette, self._recorded_runs, self.secrets
+                ):
                     cell.warn(line)
         except (CassetteError, OSError) as problem:
             cell.lose(f"the end of the run is not on the tape: {problem}")
@@ -470,8 +476,8 @@ class TapeSession:
             return
         record = {**self._build_run_record(cell), "kit": cell.recording.kit}
         header = {
-            "notebook": cell.ask.notebook.name if cell.ask.notebook else "",
-            "cassette": cell.ask.name,
+            "notebook": cell.request.notebook.name if cell.request.notebook else "",
+            "cassette": cell.request.name,
             "made by": f"tape-jupyter {__version__}",
         }
         cell.run = cell.cassette.start_run(
@@ -496,7 +502,9 @@ class TapeSession:
         with cell.lock:
             cell.path, cell.run = take.path, ""
             cell.cassette, _ = self.cassette(take.path, take)
-            cell.ask = replace(cell.ask, options={**cell.ask.options, "adds_to": recorded})
+            cell.request = replace(
+                cell.request, options={**cell.request.options, "adds_to": recorded}
+            )
             self.start_run(cell)
         return take
 
@@ -527,11 +535,11 @@ class TapeSession:
         cell.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
 
     def _add_kit(self, cell: TapedCell) -> None:
-        folder = cell.ask.notebook.parent if cell.ask.notebook else None
+        folder = cell.request.notebook.parent if cell.request.notebook else None
         try:
             if cell.cassette is not None:
                 told = {
-                    **environment.collect(cell.ask.namespace, cell.tags.run(), folder=folder),
+                    **environment.collect(cell.request.namespace, cell.tags.run(), folder=folder),
                     **cell.recording.states(),
                 }
                 cell.cassette.add_kit(cell.run, told, self.secrets)
@@ -541,14 +549,14 @@ class TapeSession:
     def _build_run_record(self, cell: TapedCell) -> dict[str, Any]:
         identity = cell.execution.cell
         told = {
-            "mode": "new_episodes" if cell.ask.options.get("adds_to") else cell.mode,
+            "mode": "new_episodes" if cell.request.options.get("adds_to") else cell.mode,
             "cell": identity.cell_id,
             "source": identity.source,
             "session": identity.session,
-            "count": cell.ask.count,
-            "title": title_of(self.secrets.scrub(cell.ask.source)[0]),  # before it is cut
+            "count": cell.request.count,
+            "title": title_of(self.secrets.scrub(cell.request.source)[0]),  # before it is cut
             "at": moment_text(cell.at),
-            "ignore": list(cell.ask.options.get("ignore", ())),
+            "ignore": list(cell.request.options.get("ignore", ())),
             "parent": self._find_parent_run(cell),
             "pins": cell.recording.pins,
             "strands": "" if cell.origin.counted else "named",
@@ -558,7 +566,7 @@ class TapeSession:
 
     def _find_parent_run(self, cell: TapedCell) -> str:
         """The recording that a `new_episodes` run adds to, or what ran live in a replay."""
-        if adds_to := cell.ask.options.get("adds_to"):
+        if adds_to := cell.request.options.get("adds_to"):
             return str(adds_to)
         if cell.mode == "replay":
             return cell.player.repeats(cell.execution)
@@ -576,12 +584,12 @@ class TapeSession:
         they stand now.
         """
         asked = dict.fromkeys(
-            (*names, *cell.ask.options.get("tools", ()), *cell.execution.selection.tools)
+            (*names, *cell.request.options.get("tools", ()), *cell.execution.selection.tools)
         )
         self._known_tools.update(asked)
         if not asked or cell.closed:  # what is taped after its end would never be untaped
             return
-        taped = cell.found.tape(tuple(asked), cell.ask.namespace)
+        taped = cell.seen_tools.tape(tuple(asked), cell.request.namespace)
         if taped is not None:
             cell.undo.append(taped)
             for name, why in taped.skipped.items():

@@ -68,9 +68,9 @@ def _read_run(tape: Cassette, run: str) -> RunSeen:
     if (found := kept.get(run)) is None:
         found = view_run(tape, run, limit=CALLS)
         replies = [call.reply for call in found.calls if isinstance(call.reply, Reply)]
-        asked = [call.asked for call in found.calls if isinstance(call.asked, Request)]
+        asked = [call.request for call in found.calls if isinstance(call.request, Request)]
         bytes_ = sum(each.size for each in replies) + sum(len(each.body) for each in asked)
-        if bytes_ <= _SMALL and all(isinstance(each.asked, Request) for each in found.calls):
+        if bytes_ <= _SMALL and all(isinstance(each.request, Request) for each in found.calls):
             while len(kept) >= _KEPT:
                 del kept[next(iter(kept))]
             kept[run] = found

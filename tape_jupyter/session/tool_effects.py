@@ -73,7 +73,7 @@ class ObservedBody:
     def __init__(self, cell: TapedCell, call: FunctionCall, capture: _Capture) -> None:
         self._cell, self._call, self._capture = cell, call, capture
         self._left_out = (
-            frozenset(cell.ask.options.get("no_effects", ()))
+            frozenset(cell.request.options.get("no_effects", ()))
             if call.scope is not None
             else set(KINDS)
         )
@@ -318,7 +318,7 @@ class RecordedEffects:
         self._did = value.did
         if call.scope is None:  # the function is not at hand
             self._call = replace(call, scope=Scope(None, {}))
-        self._left_out = frozenset(cell.ask.options.get("no_effects", ()))
+        self._left_out = frozenset(cell.request.options.get("no_effects", ()))
         self._redo: Redo | None = None
         self.groups: Sequence[int] = value.groups
         self._replayed_outputs: int | None = None

@@ -154,10 +154,12 @@ def freeze_call(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Mat
 
 def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
     """A method's own object by its fields; None where it has none that hold a value."""
-    if call.own is None or isinstance(call.own, type):
+    if call.instance is None or isinstance(call.instance, type):
         return None
-    state = state_by_value(call.own, MaskedValues(f"{call.kind} {call.name} self", secrets), "self")
-    return {"<opaque>": object_type_name(call.own), **state.record()} if state.fields else None
+    state = state_by_value(
+        call.instance, MaskedValues(f"{call.kind} {call.name} self", secrets), "self"
+    )
+    return {"<opaque>": object_type_name(call.instance), **state.record()} if state.fields else None
 
 
 class FunctionCapture(RecorderBase, NullRecorder):

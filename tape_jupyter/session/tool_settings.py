@@ -57,7 +57,7 @@ class ToolSettings:
                 elif written := _PARTS[name].write(change.before, change.after):
                     told[name] = written
             except (CannotFreeze, ValueError, AttributeError) as why:
-                lost.append(f"it changed {ambient.PARTS[name].said}: {why}")
+                lost.append(f"it changed {ambient.PARTS[name].label}: {why}")
             if name == "logging":
                 lost += _describe_changed_handlers(change.before, change.after, is_placed)
             elif name == "decimal" and repr(change.before[1]) != repr(change.after[1]):
@@ -77,9 +77,9 @@ def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
             elif name == "process":
                 set_settings(need(structure, dict, None))
             else:
-                _PARTS[name].put(structure)
+                _PARTS[name].restore(structure)
         except Exception as why:  # of a library, or of a tape that somebody edited
-            said = ambient.PARTS[name].said if name in ambient.PARTS else name
+            said = ambient.PARTS[name].label if name in ambient.PARTS else name
             yield f"it changed {said}: {why}"
 
 
@@ -96,7 +96,7 @@ def _read_parts() -> dict[str, Any]:
         part = ambient.PARTS[name]
         if not part.needs or part.needs in sys.modules:
             try:
-                found[name] = part.take()
+                found[name] = part.capture()
             except Exception:  # noqa: S112 - of a library that is not as we know it
                 continue
     return found
@@ -289,7 +289,7 @@ def _put_zone(_told: Any) -> None:
 
 class _Part(NamedTuple):
     write: Callable[[Any, Any], Any]
-    put: Callable[[Any], None]
+    restore: Callable[[Any], None]
 
 
 def _write_value(_before: Any, now: Any) -> Any:

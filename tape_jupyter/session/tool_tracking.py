@@ -60,7 +60,9 @@ class Tools:
         """The tools whose results this request is the first to hand back, and whose calls are not
         on the tape.
         """
-        answered = [self._requested.pop(result.id or result.name, ("", 0)) for result in told.results]
+        answered = [
+            self._requested.pop(result.id or result.name, ("", 0)) for result in told.results
+        ]
         return [
             name
             for name, moment in answered

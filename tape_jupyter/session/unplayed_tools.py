@@ -24,14 +24,17 @@ def refuse_untaped(cell: TapedCell) -> None:
         return
     from tape_jupyter.instrumentation.tools.discovery import decorated_names, find_functions
 
-    found, standing = find_functions(left, cell.ask.namespace), cell.found.list_current_functions()
+    found, standing = (
+        find_functions(left, cell.request.namespace),
+        cell.seen_tools.list_current_functions(),
+    )
     loose = {
         name for name in left if any(function not in standing for function in found.get(name, ()))
     }
     missing = {
         name
         for name in left
-        if not found.get(name) and not decorated_names(name, cell.ask.namespace)
+        if not found.get(name) and not decorated_names(name, cell.request.namespace)
     }
     for name in _find_asked_tools(cell.served, loose | missing):
         count = (

@@ -92,12 +92,12 @@ class WebSocketCapture(HttpCapture):
         with self.cell.lock:
             for place, row in enumerate(self.cell.findings.rows):
                 if row.id == self.id:
-                    usage = together(row.told.usage, told.usage)
+                    usage = together(row.facts.usage, told.usage)
                     whole = replace(
-                        row.told, usage=usage, answered=row.told.answered or told.answered
+                        row.facts, usage=usage, answered=row.facts.answered or told.answered
                     )
                     self.cell.findings.rows[place] = replace(
-                        row, told=whole, seconds=self._measure_elapsed()
+                        row, facts=whole, seconds=self._measure_elapsed()
                     )
 
     def _report_if_late(self) -> None:

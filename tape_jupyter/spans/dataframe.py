@@ -50,7 +50,7 @@ def spans_frame(book: Book) -> pd.DataFrame:
 
 
 def _build_record(spans: Spans, node: Node) -> dict[str, Any]:
-    row, told = spans.row(node), node.told
+    row, told = spans.row(node), node.header
     count = node.record.get("count")
     whole = {
         "span": node.id, "run": str(node.record.get("run", "")), "cell": row.cell, "depth": row.depth,
@@ -66,7 +66,7 @@ def _build_record(spans: Spans, node: Node) -> dict[str, Any]:
         "provider": told.facts.provider or None, "model": told.facts.answered or told.facts.model or None,
         "tokens_in": usage.input if usage else None, "tokens_out": usage.output if usage else None,
         "tokens_cached": usage.cached if usage else None, "cost": row.cost,
-        "error": told.error or told.failed or None, "url": told.asked if "://" in told.asked else None,
+        "error": told.error or told.failed or None, "url": told.target if "://" in told.target else None,
         "path": " / ".join(told.span) or None, "parent": told.parent or None,
     }  # fmt: skip
 

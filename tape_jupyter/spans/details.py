@@ -44,8 +44,8 @@ _MALFORMED = (CassetteError, OSError, TypeError, ValueError, LookupError, Attrib
 class ReadCall(NamedTuple):
     """A call, read in full. `failure` is why it could not be, "" where it was."""
 
-    asked: Request | FunctionCall | None
-    said: Reply | Value | None
+    request: Request | FunctionCall | None
+    reply: Reply | Value | None
     head: Mapping[str, Any]
     failure: str = ""
 
@@ -94,9 +94,9 @@ def span_detail(
     spans: Spans, node: Node, tags_of: TagsOf = _read_no_tags, call: ReadCall | None = None
 ) -> dict[str, Any]:
     """protocol.ts' `Detail` of a span; `call` is what was read of it, where it was."""
-    if node.told is None:
+    if node.header is None:
         return _describe_group(spans, node)
-    return _describe_call(spans, node, node.told, tags_of, call or read_call(node.told.entry))
+    return _describe_call(spans, node, node.header, tags_of, call or read_call(node.header.entry))
 
 
 def _describe_group(spans: Spans, node: Node) -> dict[str, Any]:
@@ -169,11 +169,11 @@ def _describe_call(
     }
     if told.entry is not None:
         whole |= {"path": str(told.entry.book.path), "line": _count_line(spans, told.entry)}
-    if isinstance(call.asked, Request) and isinstance(call.said, Reply):
-        whole |= _describe_request(told, call.asked, call.said)
-    elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        whole |= _describe_function(call.asked, call.said)
-    whole["timing"] |= {"first": seen.first, **_measure_pace(told, call.said)}
+    if isinstance(call.request, Request) and isinstance(call.reply, Reply):
+        whole |= _describe_request(told, call.request, call.reply)
+    elif isinstance(call.request, FunctionCall) and isinstance(call.reply, Value):
+        whole |= _describe_function(call.request, call.reply)
+    whole["timing"] |= {"first": seen.first, **_measure_pace(told, call.reply)}
     return whole
 
 
@@ -197,8 +197,8 @@ def _count_line(spans: Spans, entry: Entry) -> int:
 def _find_error(told: CallHeader, call: ReadCall) -> str | None:
     if call.failure or told.error:
         return call.failure or told.error
-    if call.said is not None and call.said.error is not None:
-        frozen = call.said.error
+    if call.reply is not None and call.reply.error is not None:
+        frozen = call.reply.error
         return told.failed or str(
             frozen.get("message") or frozen.get("type") or "an error was raised"
         )
@@ -233,7 +233,7 @@ def _describe_request(told: CallHeader, asked: Request, said: Reply) -> dict[str
 def _choose_editing(
     told: CallHeader, said: Reply, conversation: list[providers_conversation.Turn]
 ) -> str:
-    wire = registry.identify(Request("POST", told.asked)).wire
+    wire = registry.identify(Request("POST", told.target)).wire
     answered = bool(conversation) and conversation[-1]["role"] in ("assistant", "thinking")
     return "message" if answered and editing.format_of(wire) and said.status == 200 else "raw"
 
@@ -301,14 +301,16 @@ def _measure_pace(told: CallHeader, said: Reply | Value | None) -> dict[str, Any
 def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
     """What the call was made with, then what its run was."""
     told: dict[str, Any] = {}
-    if isinstance(call.asked, Request):
-        known = registry.call_facts(call.asked, call.said if isinstance(call.said, Reply) else None)
+    if isinstance(call.request, Request):
+        known = registry.call_facts(
+            call.request, call.reply if isinstance(call.reply, Reply) else None
+        )
         told = {
             "provider": known.provider, "api": known.api, "model": known.model, "answered": known.answered,
             **{f"sampling.{name}": value for name, value in known.sampling.items()},
             "tools": [f"{tool.name} ({tool.digest})" for tool in known.tools],
             "stop": known.stop, "request id": known.request_id, **{f"limits.{k}": v for k, v in known.limits.items()},
-            "url": call.asked.url,
+            "url": call.request.url,
         }  # fmt: skip
     kept = (
         "call",
@@ -388,24 +390,24 @@ def _read_body(of: Request | Reply) -> bytes:
 
 
 def _read_side(call: ReadCall, side: str) -> bytes:
-    if isinstance(call.asked, Request) and isinstance(call.said, Reply):
-        return _read_body(call.asked if side == "request" else call.said)
-    if isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
-        return _encode_section(_build_value_section(call.asked, call.said, side))
+    if isinstance(call.request, Request) and isinstance(call.reply, Reply):
+        return _read_body(call.request if side == "request" else call.reply)
+    if isinstance(call.request, FunctionCall) and isinstance(call.reply, Value):
+        return _encode_section(_build_value_section(call.request, call.reply, side))
     return b""
 
 
 def told_in_full(entry: Entry) -> str:
     """Request and reply of a call as one text, for a diff."""
     call = read_call(entry)
-    if isinstance(call.asked, Request) and isinstance(call.said, Reply):
+    if isinstance(call.request, Request) and isinstance(call.reply, Reply):
         request, reply = (
-            formatting.body_section(call.asked.body, call.asked.headers),
-            _build_reply_section(call.said),
+            formatting.body_section(call.request.body, call.request.headers),
+            _build_reply_section(call.reply),
         )
-    elif isinstance(call.asked, FunctionCall) and isinstance(call.said, Value):
+    elif isinstance(call.request, FunctionCall) and isinstance(call.reply, Value):
         request, reply = (
-            _build_value_section(call.asked, call.said, side) for side in ("request", "reply")
+            _build_value_section(call.request, call.reply, side) for side in ("request", "reply")
         )
     else:
         return call.failure
@@ -431,18 +433,18 @@ def comparable_calls(spans: Spans, node: Node) -> list[dict[str, str]]:
     """Calls that a call may be compared with: what it was in the recording, then its likes, the
     nearest first.
     """
-    told = node.told
+    told = node.header
     if told is None or told.entry is None:
         return []
     base = [{"id": "base", "name": "as recorded"}] if isinstance(told.entry, Overridden) else []
     here = spans.place(node.id) or 0
     others = [
-        (_count_differences(told, other.told), abs(place - here), other)
+        (_count_differences(told, other.header), abs(place - here), other)
         for place, other in enumerate(spans.nodes)
-        if other.told is not None
+        if other.header is not None
         and other.id != node.id
         and other.kind == node.kind
-        and other.told.entry is not None
+        and other.header.entry is not None
     ]
     likes = sorted(others, key=lambda each: each[:2])[: CANDIDATES - len(base)]
     return base + [{"id": other.id, "name": spans.row(other).name} for _, _, other in likes]
@@ -450,5 +452,7 @@ def comparable_calls(spans: Spans, node: Node) -> list[dict[str, str]]:
 
 def _count_differences(told: CallHeader, other: CallHeader) -> int:
     """How much two calls differ in what they are: 0 the same function or address and model."""
-    asked = told.asked != other.asked and host_and_path(told.asked) != host_and_path(other.asked)
+    asked = told.target != other.target and host_and_path(told.target) != host_and_path(
+        other.target
+    )
     return 2 * asked + (told.facts.model != other.facts.model)

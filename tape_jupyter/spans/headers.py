@@ -43,7 +43,7 @@ _COUNT = re.compile(r"    (\w+): (\d{1,15})(?!\d)")
 
 
 class CallHeader(NamedTuple):
-    """A call's head. Seconds are of the epoch (`at`) or durations; `asked` is its URL, or its
+    """A call's head. Seconds are of the epoch (`at`) or durations; `target` is its URL, or its
     function's name.
 
     `error` is why its record cannot be read, "" where it can.
@@ -55,7 +55,7 @@ class CallHeader(NamedTuple):
     kind: int
     name: str
     method: str
-    asked: str
+    target: str
     parent: str
     span: tuple[str, ...]
     at: float

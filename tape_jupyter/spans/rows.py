@@ -187,7 +187,7 @@ class Spans:
         """What a row that was sent must share with the row as it is; a cell that runs grows without
         being sent anew.
         """
-        told = node.told
+        told = node.header
         if told is not None:
             entry = told.entry
             more = len(entry.more) if entry is not None else -1
@@ -265,7 +265,7 @@ class Spans:
 
     def row(self, node: Node) -> SpanRow:
         """A node as it is shown."""
-        told, cell = node.told, cell_of(node.record)
+        told, cell = node.header, cell_of(node.record)
         start, end = (
             node.begin - self.zero if node.begin else 0.0,
             node.end - self.zero if node.end else 0.0,
@@ -323,7 +323,7 @@ class Spans:
     def totals(self) -> dict[str, Any]:
         """protocol.ts' `Totals`: of all calls but superseded ones; seconds are those of the cells."""
         with self._lock:
-            calls = [node.told for node in self.nodes if node.told and not node.superseded]
+            calls = [node.header for node in self.nodes if node.header and not node.superseded]
             used = [told for told in calls if told.facts.usage is not None]
             prices = [price(told.facts, told.at) for told in used]
             known = [dollars for dollars in prices if dollars is not None]

@@ -31,7 +31,7 @@ def search_spans(
     nodes, found, row = spans.nodes, [], start
     until = perf_counter() + patience
     for row in range(start, len(nodes)):
-        told = nodes[row].told
+        told = nodes[row].header
         if told is not None and told.entry is not None:
             text = _read_text(told.entry)
             if all(any(word in text for word in spellings) for spellings in wanted):

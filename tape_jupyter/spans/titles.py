@@ -76,8 +76,8 @@ def happened(told: CallHeader) -> Happened:
 
 def _build_note(told: CallHeader) -> str:
     if told.kind == MODEL:
-        return told.facts.answered or told.facts.model or host_and_path(told.asked)[0]
-    return host_and_path(told.asked)[0] if told.kind == HTTP else ""
+        return told.facts.answered or told.facts.model or host_and_path(told.target)[0]
+    return host_and_path(told.target)[0] if told.kind == HTTP else ""
 
 
 def _read_reply_section(told: CallHeader) -> Mapping[str, Any]:
@@ -119,19 +119,19 @@ def _build_title(told: CallHeader, section: Mapping[str, Any]) -> str:
 def _format_request_title(told: CallHeader, _section: Mapping[str, Any]) -> str:
     """`GET orders/search?q=my order`; of a function, its name."""
     if told.kind in (TOOL, RETRIEVAL):
-        return f"{told.asked}(…)"
-    return f"{told.method.upper()} {host_and_path(told.asked)[1]}"
+        return f"{told.target}(…)"
+    return f"{told.method.upper()} {host_and_path(told.target)[1]}"
 
 
 def _format_call(told: CallHeader) -> str:
     """`lookup_order(query="my order")`"""
     entry = told.entry
     if entry is None or not isinstance(entry.book, Book):
-        return told.asked
+        return told.target
     arguments = entry.book.request_section(entry).get("arguments")
     pairs = arguments.items() if isinstance(arguments, Mapping) else ()
     return (
-        f"{told.asked}({', '.join(f'{name}={_format_argument(value)}' for name, value in pairs)})"
+        f"{told.target}({', '.join(f'{name}={_format_argument(value)}' for name, value in pairs)})"
     )
 
 

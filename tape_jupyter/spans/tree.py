@@ -28,7 +28,7 @@ from tape_jupyter.spans.headers import (
 
 @dataclass(slots=True)
 class Node:
-    """A span: `told` is a call's head, `record` its run's. `begin` and `end` are seconds of the
+    """A span: `header` is a call's head, `record` its run's. `begin` and `end` are seconds of the
     epoch.
     """
 
@@ -38,7 +38,7 @@ class Node:
     record: Mapping[str, Any]
     begin: float
     end: float
-    told: CallHeader | None = None
+    header: CallHeader | None = None
     name: str = ""
     calls: int = 0
     """How many calls stand below it."""
@@ -264,7 +264,7 @@ def _walk_from(run: _Run, roots: list[Node]) -> Iterator[Node]:
         node = stack.pop()
         node.depth = node.depth or 1
         yield node
-        children = run.below.pop(node.told.id if node.told is not None else node.id, None)
+        children = run.below.pop(node.header.id if node.header is not None else node.id, None)
         if children:
             for child in children:
                 child.depth = node.depth + 1

@@ -184,13 +184,13 @@ def spans_of(cassette: Cassette, run: str, entries: Iterable[Entry]) -> tuple[Sp
 
 
 def _build_span(shown: Spans, node: Node) -> Span:
-    told = node.told
+    told = node.header
     if told is None:
         error = str(shown.book.ended.get(node.id, {}).get("error", "")) if node.kind == CELL else ""
         name = node.name if node.kind == SPAN else shown.row(node).name
         run = str(node.record.get("run", ""))
         return Span(KINDS[node.kind], name, run=run, depth=node.depth, error=error)
-    name = told.name or told.facts.answered or told.facts.model or told.asked
+    name = told.name or told.facts.answered or told.facts.model or told.target
     base = Span(
         KINDS[node.kind],
         name,
@@ -207,13 +207,17 @@ def _build_span(shown: Spans, node: Node) -> Span:
 def _add_exchange(span: Span, entry: Entry | None) -> Span:
     """With what was asked and answered."""
     call = read_call(entry)
-    if call.failure or call.asked is None:
+    if call.failure or call.request is None:
         return replace(span, error=span.error or call.failure)
-    if isinstance(call.asked, FunctionCall):
-        answered = call.said.value if isinstance(call.said, Value) else None
-        return replace(span, asked=dict(call.asked.arguments), answered=answered)
-    asked = listing.readable_body(call.asked.body, call.asked.headers) if call.asked.body else None
-    return _add_reply(replace(span, asked=asked), call.said)
+    if isinstance(call.request, FunctionCall):
+        answered = call.reply.value if isinstance(call.reply, Value) else None
+        return replace(span, asked=dict(call.request.arguments), answered=answered)
+    asked = (
+        listing.readable_body(call.request.body, call.request.headers)
+        if call.request.body
+        else None
+    )
+    return _add_reply(replace(span, asked=asked), call.reply)
 
 
 def _add_reply(span: Span, said: Reply | Value | None) -> Span:

@@ -246,7 +246,7 @@ class IndexAnswer:
     files: tuple[IndexFile, ...] = ()
     public: bool = False
     why: str = ""
-    asked: bool = True
+    answered: bool = True
     """Whether an index answered at all."""
 
 
@@ -287,7 +287,7 @@ def _ask_first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str
             asked, why = True, f"the index has no {wanted}"
             if files:
                 return IndexAnswer(files, each.public)
-    return IndexAnswer(why=why, asked=asked)
+    return IndexAnswer(why=why, answered=asked)
 
 
 class _Refused(Exception):

@@ -286,7 +286,9 @@ def lock_needs(
     for name, answer in answers.items():
         if not answer.files:
             found = (
-                _find_carried(collected.infos.get(name, "")) if answer.asked and indexes else None
+                _find_carried(collected.infos.get(name, ""))
+                if answer.answered and indexes
+                else None
             )
             if found is None:
                 unhashed[name] = answer.why
@@ -321,7 +323,7 @@ def _build_unasked(collected: Collected, *, ask_index: bool) -> dict[str, IndexA
     if ask_index:
         unknown = "no package index is known here (there is no pip, and none is configured)"
         why = "pip is configured to use no index" if forbidden() else unknown
-    return {name: IndexAnswer(why=why, asked=False) for name in collected.distributions}
+    return {name: IndexAnswer(why=why, answered=False) for name in collected.distributions}
 
 
 def _format_few(unhashed: Mapping[str, str], reason: str) -> str:

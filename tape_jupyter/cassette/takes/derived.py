@@ -157,7 +157,9 @@ class Derived(Book):
         goal, secrets = self._choose_take(entry, take), Secrets()
         secrets.learn_environment(os.environ)
         at = moment_text(datetime.now(UTC))
-        overridden = goal.append_override(entry, answer.reply, {"at": at, **answer.told}, secrets)
+        overridden = goal.append_override(
+            entry, answer.reply, {"at": at, **answer.details}, secrets
+        )
         if answer.again:
             goal.append_again(overridden, answer.again, at, secrets)
         return goal

@@ -40,13 +40,13 @@ _FRAMES: Final = "is a stream of binary frames, which is not edited here; give a
 class EditedReply:
     """What answers the call from now on, and what the take keeps of how it came about.
 
-    `told` stands in the override's record: `edit`, `usage: stale`, `tape only`, `fault`. `notes`
+    `details` stands in the override's record: `edit`, `usage: stale`, `tape only`, `fault`. `notes`
     are sentences for the person. `again` answers the same call when it is tried again, in this
     order.
     """
 
     reply: Reply | Value
-    told: dict[str, Any]
+    details: dict[str, Any]
     notes: tuple[str, ...] = ()
     again: tuple[Reply, ...] = ()
 
@@ -460,7 +460,7 @@ def warnings(entry: Entry, answer: EditedReply) -> list[dict[str, str]]:
     if (
         not isinstance(answer.reply, Reply)
         or isinstance(request, FunctionCall)
-        or answer.told["edit"] != "message"
+        or answer.details["edit"] != "message"
     ):
         return []
     taken, said = _read_reply_as_message(entry)[0], editing.reply_message(request, answer.reply)

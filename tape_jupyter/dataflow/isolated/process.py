@@ -110,7 +110,7 @@ class EntryOutcome:
     opaque: frozenset[str] = frozenset()
     files: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
-    told: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
     """What the job's setup says of it (`worker.FreshShell.tells`)."""
 
 

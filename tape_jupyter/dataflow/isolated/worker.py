@@ -53,9 +53,9 @@ class FreshShell(InteractiveShell):
     displayhook_class = Type(_Hook)
     display_pub_class = Type(DisplayPublisher)
 
-    shown: Any = None
+    outputs: Any = None
     """What the running cell shows."""
-    tells: Callable[[], Mapping[str, Any]] = dict
+    collect_extras: Callable[[], Mapping[str, Any]] = dict
     """What is told of each cell that ran; a job's setup sets it."""
 
     def enable_gui(self, gui: str | None = None) -> None:
@@ -68,8 +68,8 @@ class FreshShell(InteractiveShell):
         return not get_asyncio_loop().is_running()  # type: ignore[no-untyped-call]
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
-        if self.shown is not None:
-            self.shown.error(str(etype.__name__), str(evalue), stb)
+        if self.outputs is not None:
+            self.outputs.error(str(etype.__name__), str(evalue), stb)
 
 
 def shell(*, in_kernel: bool = False) -> FreshShell:
@@ -102,7 +102,7 @@ def execute_in_shell(
         shown = _Shown(dict(zip(("stdout", "stderr"), streams, strict=True)))
         shell.display_pub, sys.displayhook = _Publisher(shown), _Results(shell, shown)
         if isinstance(shell, FreshShell):
-            shell.shown = shown
+            shell.outputs = shown
         result: Any = shell.run_cell(source, store_history=True, cell_id=cell_id)  # type: ignore[no-untyped-call]
         shown.printed()
     error = result.error_in_exec or result.error_before_exec
@@ -327,7 +327,11 @@ def main() -> None:
                 path: end_state.digest_content(change.after) for path, change in entry.files.items()
             }
         }
-        ran |= {"index": number, "refused": list(guard.refused), "told": dict(live.tells())}
+        ran |= {
+            "index": number,
+            "refused": list(guard.refused),
+            "told": dict(live.collect_extras()),
+        }
         _send_message(told, ran)
     names = {name for entry in tracker.history for name in entry.changed} | set(
         job.get("names", ())

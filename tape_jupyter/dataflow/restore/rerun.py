@@ -324,8 +324,8 @@ class Rerun:
                 outcome.kept[name] = entry.kept[name]
                 self._world.bind(name, entry.kept[name])
                 self._touched.add(name)
-                entry.held[name].restore()
-                outcome.held[name] = entry.held[name]
+                entry.mementos[name].restore()
+                outcome.mementos[name] = entry.mementos[name]
         return equal
 
     def _is_as_recorded(self, thing: str, entry: Execution, outcome: Execution) -> bool:
@@ -352,7 +352,7 @@ class Rerun:
             return False
         if entry.after[thing] == "" or self._versions.unread(thing, entry.index):
             return True
-        return thing in entry.kept and entry.held[thing].possible()
+        return thing in entry.kept and entry.mementos[thing].possible()
 
     # ------------------------------------------------------------- the end
 

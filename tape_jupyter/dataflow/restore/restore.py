@@ -41,9 +41,9 @@ def hold_values(entry: Execution) -> None:
     and so does what has a `__del__`.
     """
     for name, value in list(entry.kept.items()):
-        memento = entry.held[name] = remember_value(value)
+        memento = entry.mementos[name] = remember_value(value)
         if not memento.is_complete or memento.ends or (memento.dark and name in entry.opaque):
-            entry.held[name] = memento.bare()
+            entry.mementos[name] = memento.bare()
             del entry.kept[name]
 
 
@@ -91,7 +91,7 @@ class World:
     shell: Shell
     names: dict[str, Any] = field(default_factory=dict)
     """The names as they were when the re-run began."""
-    held: dict[str, Memento] = field(default_factory=dict)
+    mementos: dict[str, Memento] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
     """Names that are not what the history says: something changed them that nobody saw. They are
     left as they are.
@@ -118,7 +118,7 @@ class World:
             if ":" in name and (value := world.value(name, _ABSENT)) is not _ABSENT:
                 world.names[name] = value
             if name in world.names:
-                world.held[name] = remember_value(world.names[name], size=_VAST)
+                world.mementos[name] = remember_value(world.names[name], size=_VAST)
         last = {name: entry for entry in history for name in changed_by(entry)}
         world.unsure = {
             name
@@ -191,7 +191,7 @@ class World:
             self.unbind(name)
         elif name in entry.kept:
             self.bind(name, entry.kept[name])
-            memento = entry.held.get(name)
+            memento = entry.mementos.get(name)
             if memento is not None and memento.possible():
                 memento.restore()
         elif (after := versions.next(name, version)) is not None and versions.history[
@@ -232,17 +232,17 @@ class World:
             self.bind(thing, self.names[thing])
         else:
             self.unbind(thing)
-        if thing in self.held and (self.held[thing].is_complete or not whole):
-            self.held[thing].restore()
+        if thing in self.mementos and (self.mementos[thing].is_complete or not whole):
+            self.mementos[thing].restore()
 
     def put_all_first(self, made: Iterable[str]) -> None:
         """Everything as it was when the re-run began; `made` are the things that it changed
         besides.
         """
         sys.modules.update(self.modules)
-        for thing in {*self.names, *self.held, *self.others, *made}:
+        for thing in {*self.names, *self.mementos, *self.others, *made}:
             if (
-                thing in self.held
+                thing in self.mementos
                 or thing in self.others
                 or self.names.get(thing, _ABSENT) is not self.value(thing, _ABSENT)
             ):

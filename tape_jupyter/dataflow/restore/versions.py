@@ -118,7 +118,7 @@ class Versions:
     def changed(self, entry: Execution) -> set[str]:
         """The things that an entry changed. Entries are to be asked for in the order they ran."""
         for name in entry.changed:
-            memento = entry.held.get(name)
+            memento = entry.mementos.get(name)
             (
                 self._deep.add
                 if memento is not None and not memento.is_complete
@@ -211,7 +211,7 @@ class Versions:
                 continue
             if name in entry.unkept:
                 return entry.unkept[name].format(name=name, title=entry.title)
-            if name in entry.kept or name in entry.held:
+            if name in entry.kept or name in entry.mementos:
                 return _explain_lost_memento(name, entry)
         return TOO_LARGE.format(name=name)
 
@@ -227,7 +227,7 @@ class Versions:
 
 
 def _explain_lost_memento(name: str, entry: Execution) -> str | None:
-    memento = entry.held.get(name)
+    memento = entry.mementos.get(name)
     if memento is None:
         return f"what `{name}` held after {entry.title} was not kept"
     if memento.possible():
@@ -319,16 +319,20 @@ class Keeper:
             if changers:
                 self._release_overwritten(name, changers, entry)
             changers.append(entry.index)
-        for name in entry.kept.keys() & entry.held.keys():
-            self._count_bytes(entry, name, entry.held[name].size)
+        for name in entry.kept.keys() & entry.mementos.keys():
+            self._count_bytes(entry, name, entry.mementos[name].size)
 
     def _release_overwritten(self, name: str, changers: list[int], by: Execution) -> None:
         last = self._history[changers[-1]]
-        if name not in last.kept or name not in last.held:
+        if name not in last.kept or name not in last.mementos:
             return
-        value, memento = last.kept[name], last.held[name]
+        value, memento = last.kept[name], last.mementos[name]
         large = memento.size + memento.weight >= SMALL
-        if large and max(self._last_read.get(name, -1), self._last_read.get(EVERYTHING, -1)) <= last.index:
+        if (
+            large
+            and max(self._last_read.get(name, -1), self._last_read.get(EVERYTHING, -1))
+            <= last.index
+        ):
             self._release_value(last, name, UNREAD)
         elif large and not self._called:
             self._release_value(last, name, UNCALLED)
@@ -336,13 +340,13 @@ class Keeper:
             by.kept.get(name) is not value
             and (holder := self._find_holder(name, changers, value)) is not None
         ):
-            self._count_bytes(holder, name, holder.held[name].weight)
+            self._count_bytes(holder, name, holder.mementos[name].weight)
 
     def _find_holder(self, name: str, changers: list[int], value: Any) -> Execution | None:
         """The last entry that keeps this value of a name."""
         for index in reversed(changers):
             entry = self._history[index]
-            if name in entry.held and entry.kept.get(name) is value:
+            if name in entry.mementos and entry.kept.get(name) is value:
                 return entry
         return None
 

@@ -47,7 +47,7 @@ class Code:
     deletes: frozenset[str] = frozenset()
     later_reads: frozenset[str] = frozenset()
     later_stores: frozenset[str] = frozenset()
-    words: frozenset[str] = frozenset()
+    identifiers: frozenset[str] = frozenset()
     """Every name and attribute in it."""
     imports: bool = False
     star: bool = False
@@ -82,7 +82,7 @@ class Statement:
     """It holds a loop, a condition or a function."""
     writes_files: bool = False
     """It opens a file for writing, on some way through it."""
-    shown: bool = False
+    displayed: bool = False
     """It is the last expression of its cell: the shell shows and keeps its value."""
     node: ast.stmt | None = field(default=None, compare=False, repr=False)
     """Its syntax tree; None where it was made of a magic's text."""
@@ -172,7 +172,7 @@ def _collect_names(code: CodeType, *, own: bool) -> Code:
     later_stores: set[str] = set()
     for inner in _find_nested_codes(code):
         found = _collect_names(inner, own=False)
-        words |= found.words
+        words |= found.identifiers
         imports, star = imports or found.imports, star or found.star
         at_once = inner.co_name in _AT_ONCE or not inner.co_flags & _NEW_LOCALS
         (reads if at_once else later_reads).update(found.reads)
@@ -263,7 +263,7 @@ def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
                 code_ = _merge_codes(found, each.code)
                 yield replace(
                     each, line=line, end=end, code=code_, uses=used.joined(each.uses), always=frozenset(),
-                    nested=frozenset(), defines=frozenset(), shown=shown, sets="", calm=False, calm_call=False,
+                    nested=frozenset(), defines=frozenset(), displayed=shown, sets="", calm=False, calm_call=False,
                     node=None,
                 )  # fmt: skip
         return
@@ -290,7 +290,7 @@ def _merge_codes(one: Code, other: Code) -> Code:
     return Code(
         one.reads | other.reads, one.stores | other.stores, one.deletes | other.deletes,
         one.later_reads | other.later_reads, one.later_stores | other.later_stores,
-        one.words | other.words, one.imports or other.imports, one.star or other.star,
+        one.identifiers | other.identifiers, one.imports or other.imports, one.star or other.star,
     )  # fmt: skip
 
 

@@ -38,13 +38,13 @@ from tape_jupyter.dataflow.history import Change
 
 
 class AmbientPart(NamedTuple):
-    """`said`: how people are told of it. `take` gives a value that does not change afterwards;
-    `put` takes it back.
+    """`label`: how people are told of it. `capture` gives a value that does not change afterwards;
+    `restore` takes it back.
     """
 
-    said: str
-    take: Callable[[], Any]
-    put: Callable[[Any], None]
+    label: str
+    capture: Callable[[], Any]
+    restore: Callable[[Any], None]
     needs: str = ""
     """The module without which it is not there."""
     by: frozenset[str] = frozenset()
@@ -415,7 +415,7 @@ def take_ambient(
             found[name] = kept[name]
             continue
         try:
-            found[name] = part.take()
+            found[name] = part.capture()
         except Exception:  # noqa: S112 - a part of another library that is not as we know it
             continue
     return found
@@ -439,7 +439,7 @@ def restore_part(name: str, value: Any) -> None:
         with suppress(OSError):
             os.utime(name.removeprefix(TIMES), ns=value)
     else:
-        PARTS[name].put(value)
+        PARTS[name].restore(value)
 
 
 def _put_attributes(owner: Any, attributes: dict[str, Any]) -> None:

@@ -57,9 +57,9 @@ class ExecutedCode:
     packages: set[str] = field(default_factory=set)
     builtins: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
-    own: str = ""
+    cell_file: str = ""
     """The file name of the cell's own code."""
-    whole: bool = True
+    complete: bool = True
     """All Python code was seen."""
     whole_builtins: bool = True
 
@@ -132,8 +132,8 @@ class CodeWatch:
             return
         names = frame.f_globals
         if names is self._namespace:
-            if not self._ran.own and code.co_name == "<module>":
-                self._ran.own = code.co_filename
+            if not self._ran.cell_file and code.co_name == "<module>":
+                self._ran.cell_file = code.co_filename
             self._ran.codes.add(("", code))
             return
         module = names.get("__name__")
@@ -154,7 +154,7 @@ class CodeWatch:
         if (
             above is None
             or above.f_lineno not in self._lines
-            or above.f_code.co_filename != self._ran.own
+            or above.f_code.co_filename != self._ran.cell_file
         ):
             return False
         if above.f_code.co_code[above.f_lasti] != _PRINTS:
@@ -194,7 +194,7 @@ class CodeWatch:
     # ---------------------------------------------------------------- Python 3.11
     def _start_profiling(self) -> None:
         if sys.getprofile() is not None:
-            self._ran.whole = self._ran.whole_builtins = False
+            self._ran.complete = self._ran.whole_builtins = False
             self._on = False
             return
         hook: Any = type(sys.displayhook).__call__
@@ -211,7 +211,7 @@ class CodeWatch:
         if ours:
             return
         if self._left > 0 and not self._done:  # somebody else's profiler took our place
-            self._ran.whole = self._ran.whole_builtins = False
+            self._ran.complete = self._ran.whole_builtins = False
 
     def _build_profile_hook(self) -> Callable[[FrameType, str, Any], None]:
         """What is called at each call and return while a cell runs: short, since a cell waits for
@@ -232,7 +232,7 @@ class CodeWatch:
                 self._record_builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
             self._left -= 1
             if self._left <= 0:
-                self._ran.whole = self._ran.whole_builtins = False
+                self._ran.complete = self._ran.whole_builtins = False
                 sys.setprofile(None)
 
         return handle_event
@@ -245,7 +245,7 @@ class CodeWatch:
         if self._tool is None:
             self._tool = next((i for i in (4, 3, 0, 5) if monitoring.get_tool(i) is None), None)
             if self._tool is None:
-                self._ran.whole = self._ran.whole_builtins = False
+                self._ran.complete = self._ran.whole_builtins = False
                 return
             monitoring.use_tool_id(self._tool, "tape-jupyter")
             events = monitoring.events

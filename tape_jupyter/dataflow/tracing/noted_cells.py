@@ -38,7 +38,7 @@ class NotedCell:
     bound: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     touched: Touched = field(default_factory=Touched)
-    shown: bool = False
+    displayed: bool = False
     taped: bool = False
     """It made a call that is taped, though nothing in its text says so."""
 
@@ -112,7 +112,7 @@ class NotedCells:
         try:
             noted.touched = self.files.end()
             entry.seconds, entry.outcome = perf_counter() - noted.began, read_outcome(result)
-            noted.shown = getattr(result, "result", None) is not None
+            noted.displayed = getattr(result, "result", None) is not None
             bound, gone = self._bindings.read_changes()
             noted.bound, noted.gone = _filter_variable_names(bound), _filter_variable_names(gone)
             entry.files = noted.touched.changes()

@@ -25,7 +25,7 @@ class Seen:
     attributes: frozenset[str] = frozenset()
     """Attributes of libraries' modules that were bound anew: "math.pi"."""
     number: int | None = None
-    shown: bool = False
+    displayed: bool = False
     """It showed a result (Out[number])."""
     failed_at: int | None = None
     """The line whose statement raised; 0 unknown."""

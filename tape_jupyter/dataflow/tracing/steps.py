@@ -140,7 +140,7 @@ def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
     them.
     """
     for place, code in seen.ran.codes:
-        own = code.co_filename == seen.ran.own
+        own = code.co_filename == seen.ran.cell_file
         if place == "" and own and code.co_name == "<module>":
             continue
         here = (code.co_name, code.co_firstlineno)
@@ -150,7 +150,7 @@ def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
         ]
         for each in takers or drafts:
             each.codes.add((place, code))
-    if not seen.ran.whole:  # what could have run may have run
+    if not seen.ran.complete:  # what could have run may have run
         for each in drafts:
             each.codes |= {
                 c for r in each.reach if (p := seen.variables.prints.get(r)) for c in p.codes
@@ -171,7 +171,7 @@ def _can_reach_code(seen: Seen, reach: Iterable[str], place: str, code: types.Co
 def _add_reads(seen: Seen, draft: Draft) -> None:
     code, used = draft.statement.code, draft.statement.uses
     whole = set(code.reads)
-    if not seen.ran.whole:
+    if not seen.ran.complete:
         whole |= code.later_reads
     whole |= script_names(draft.statement)
     for magic in used.magics:
@@ -281,14 +281,14 @@ def _may_read_everything(seen: Seen, draft: Draft) -> bool:
     words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
         words |= code_names(code).reads & {"globals", "dir"}
-    words |= _FRAMES & draft.statement.code.words
+    words |= _FRAMES & draft.statement.code.identifiers
     for _, code in draft.codes:
-        words |= _FRAMES & code_names(code).words
+        words |= _FRAMES & code_names(code).identifiers
     magics = {m.name for m in draft.statement.uses.magics}
     if magics & {"who", "whos", "who_ls", "store", "psearch", "pylab"}:
         return True
     runs_text = draft.statement.uses.dynamic & {"exec", "eval"}
-    return bool(words) or (bool(runs_text) and not seen.ran.whole)
+    return bool(words) or (bool(runs_text) and not seen.ran.complete)
 
 
 # -------------------------------------------------------------------- what was written

@@ -159,12 +159,12 @@ class Surroundings:
         return failed is None or (failed > 0 and draft.statement.end < failed)
 
     def _find_identifiers(self, draft: Draft) -> set[str]:
-        words = set(draft.statement.code.words)
+        words = set(draft.statement.code.identifiers)
         for each in draft.reach:
             for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
-                words |= code_names(code).words
+                words |= code_names(code).identifiers
         for _, code in draft.codes:
-            words |= code_names(code).words
+            words |= code_names(code).identifiers
         return words | {m.name for m in draft.statement.uses.magics}
 
     # ---------------------------------------------------------------- files
@@ -305,7 +305,7 @@ class Surroundings:
     def _find_packages(self, draft: Draft) -> set[str]:
         """Libraries whose code ran, or is of the types that the statement reached."""
         prints = self.seen.variables.prints
-        names = draft.mention if self.seen.ran.whole else draft.reach
+        names = draft.mention if self.seen.ran.complete else draft.reach
         found = {
             k
             for n in names
@@ -378,12 +378,12 @@ class Surroundings:
 
     # ---------------------------------------------------------------- ambient state
     def _add_ambient(self, draft: Draft) -> None:
-        shows = draft.statement.shown and self.seen.shown
+        shows = draft.statement.displayed and self.seen.displayed
         draft.reads |= self._find_plain_reads(draft)
         if not self._may_act(draft) and not draft.statement.uses.touches and not shows:
             return
         draft.reads |= {f"ambient:{part}" for part in self._find_ambient_reads(draft)}
-        if PANDAS in draft.reads and self.seen.ran.whole and self._reached_whole and not shows:
+        if PANDAS in draft.reads and self.seen.ran.complete and self._reached_whole and not shows:
             draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
         words = self._find_identifiers(draft)
         several = [d for d in self.seen.cell.statements if d is not draft.statement]
@@ -393,7 +393,7 @@ class Surroundings:
                 several
                 and claimed
                 and not words & claimed
-                and any(s.code.words & claimed for s in several)
+                and any(s.code.identifiers & claimed for s in several)
             ):
                 continue
             if self._is_finished(draft) and draft.statement.uses.called & set(_SEEDS.get(part, ())):
@@ -424,7 +424,7 @@ class Surroundings:
         if (
             defines
             or self._may_act(draft)
-            or not names_environment(draft.statement.code.words, value_of)
+            or not names_environment(draft.statement.code.identifiers, value_of)
         ):
             return found
         told = variables_of(node, value_of)
@@ -439,7 +439,8 @@ class Surroundings:
         """The variables that it is about, where it is about these alone."""
         packages = self._find_impure_packages() - {"os", "posix", "nt", "importlib"}
         inner = any(
-            {"environ", "getenv", "environb"} & code_names(code).words for _, code in draft.codes
+            {"environ", "getenv", "environb"} & code_names(code).identifiers
+            for _, code in draft.codes
         )
         if packages or inner or not self._reached_whole or draft.statement.uses.magics:
             return
@@ -474,7 +475,7 @@ class Surroundings:
         for part, owners in _READERS.items():
             drew = (
                 part != "matplotlib"
-                or not ran.whole
+                or not ran.complete
                 or bool(ran.packages & {"matplotlib", "seaborn"})
             )
             if packages & owners and drew:
@@ -507,13 +508,13 @@ class Surroundings:
         magics = {m.name for m in statement.uses.magics}
         if (
             magics
-            or (statement.shown and seen.shown)
-            or statement.code.words & {"display", "get_ipython"}
+            or (statement.displayed and seen.displayed)
+            or statement.code.identifiers & {"display", "get_ipython"}
         ):
             draft.reads.add("ambient:shell")
-        if statement.shown and seen.number is not None:
+        if statement.displayed and seen.number is not None:
             draft.weak.add(f"output:{seen.number}")
-            (draft.strong if seen.shown and self._is_finished(draft) else draft.weak).add(
+            (draft.strong if seen.displayed and self._is_finished(draft) else draft.weak).add(
                 "output:newest"
             )
         if magics & _SHELL_MAGICS:

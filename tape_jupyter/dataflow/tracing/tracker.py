@@ -385,7 +385,7 @@ class Tracker:
         entry, touched = running.entry, self._files.end()
         entry.seconds = perf_counter() - running.began
         if running.background:
-            ran.whole = ran.whole and sys.version_info >= (3, 12)
+            ran.complete = ran.complete and sys.version_info >= (3, 12)
         entry.outcome = read_outcome(result)
         running.leaves = bool(find_user_threads() - running.threads) or bool(
             _find_user_tasks() - running.tasks
@@ -442,7 +442,7 @@ class Tracker:
         """The packages whose code ran in a cell, or is in what it names; None where not all of that
         was seen.
         """
-        seen = running.watched and ran.whole and ran.whole_builtins and running.cell.statements
+        seen = running.watched and ran.complete and ran.whole_builtins and running.cell.statements
         if not seen or running.background or running.leaves or running.taped:
             return None
         near = ran.packages | {is_library(self.variables.value(name)) for name in mention}
@@ -477,7 +477,7 @@ class Tracker:
         reach |= variables.sharing(reach)
         variables.now = entry.index
         look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
-        self._last_examined = look.looked
+        self._last_examined = look.last_examined
         new = {
             each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
         }
@@ -486,7 +486,7 @@ class Tracker:
         rebound = look.rebound | new | ((variables.elsewhere - known) & look.before.keys())
         return Seen(
             running.cell, variables, look.before, ran, touched, changes, number=entry.number,
-            shown=getattr(result, "result", None) is not None, failed_at=self._find_failed_line(result, ran),
+            displayed=getattr(result, "result", None) is not None, failed_at=self._find_failed_line(result, ran),
             background=running.background, leaves_background=running.leaves,
             results=running.results, rebound=frozenset(rebound),
         )  # fmt: skip
@@ -516,7 +516,7 @@ class Tracker:
         while trace is not None:
             if (
                 trace.tb_frame.f_globals is self.shell.user_ns
-                and trace.tb_frame.f_code.co_filename == ran.own
+                and trace.tb_frame.f_code.co_filename == ran.cell_file
                 and not found
             ):
                 found = trace.tb_lineno
@@ -547,7 +547,7 @@ class Tracker:
         keep_mementos(entry)
         for name, value in entry.kept.items():
             size = sys.getsizeof(value) if type(value) in (str, bytes) else 0
-            entry.held[name].weight += max(prints[name].weight, size)
+            entry.mementos[name].weight += max(prints[name].weight, size)
 
     def _record_failure(self, entry: Execution, told: str) -> None:
         self._watch.end()
@@ -571,7 +571,7 @@ def _format_class_path(value: Any) -> str:
 def _find_shown_lines(cell: ParsedCell) -> range:
     """The lines of the expression that the cell ends with; none where it ends otherwise."""
     last = cell.statements[-1] if cell.statements else None
-    return range(last.line, last.end + 1) if last is not None and last.shown else range(0)
+    return range(last.line, last.end + 1) if last is not None and last.displayed else range(0)
 
 
 def _find_user_tasks() -> set[Any]:

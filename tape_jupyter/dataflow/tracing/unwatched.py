@@ -51,10 +51,10 @@ def _fill_entry_from_text(
         variables.ever.update(each.code.stores | each.code.later_stores | each.code.deletes)
     there = {name: variables.prints.get(name) for name in variables.prints}
     failed = None if entry.outcome == "ok" else 0
-    unseen = ExecutedCode(whole=False, whole_builtins=False)
+    unseen = ExecutedCode(complete=False, whole_builtins=False)
     built = build(
         Seen(
-            cell, variables, there, unseen, noted.touched, number=entry.number, shown=noted.shown,
+            cell, variables, there, unseen, noted.touched, number=entry.number, displayed=noted.displayed,
             failed_at=failed, rebound=noted.bound & variables.prints.keys(),
         )
     )  # fmt: skip

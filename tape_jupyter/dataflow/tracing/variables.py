@@ -46,7 +46,7 @@ class VariableLook:
     """By variable that was looked at, its print until now (None: it was not there)."""
     rebound: set[str] = field(default_factory=set)
     """Of these, those whose value is another object, or gone."""
-    looked: dict[str, int] = field(default_factory=dict)
+    last_examined: dict[str, int] = field(default_factory=dict)
     """By variable, the entry after which it was last looked at: a change may be older than this
     entry.
     """
@@ -234,7 +234,7 @@ class Variables:
         if resource in look.before:
             return
         look.before[resource] = self.prints.get(resource)
-        look.looked[resource] = self._last_examined.get(resource, self.now)
+        look.last_examined[resource] = self._last_examined.get(resource, self.now)
         anew = self._ids.get(resource) != identity(value)
         if anew:
             look.rebound.add(resource)

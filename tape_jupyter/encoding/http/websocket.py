@@ -102,7 +102,7 @@ def _encode_base64(frame: WebSocketFrame) -> bytes:
 def _add_fragments(frame: WebSocketFrame, more: dict[str, Any]) -> dict[str, Any]:
     if frame.parts:
         more = {**more, "parts": list(frame.parts)}
-    return more if frame.whole else {**more, "open": True}
+    return more if frame.complete else {**more, "open": True}
 
 
 def _format_line(told: dict[str, Any]) -> bytes:
@@ -160,7 +160,7 @@ def _read_message(text: str, told: dict[str, Any]) -> WebSocketFrame:
         "binary" if way in ("binary", "base64") else "text",
         _read_payload(text, told, told[by], way),
         parts=parts,
-        whole=not told.get("open", False),
+        complete=not told.get("open", False),
     )
 
 

@@ -18,12 +18,12 @@ from tape_jupyter.encoding.values.walker import At, Codec, Freezer, Thawer, need
 
 @dataclass(slots=True)
 class Exchange:
-    """`heard` are dicts: a `notification` or what was `asked` of the program, its `params`, seconds
+    """`messages` are dicts: a `notification` or what was `asked` of the program, its `params`, seconds
     `at`, `answer`.
     """
 
     result: Any
-    heard: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Retrieved:
 
 def _freeze_exchange(exchange: Exchange, walk: Freezer, at: At) -> dict[str, Any]:
     return {
-        "heard": walk.freeze(exchange.heard, (at, "heard")),
+        "heard": walk.freeze(exchange.messages, (at, "heard")),
         "result": walk.freeze(exchange.result, (at, "result")),
     }
 

@@ -118,7 +118,7 @@ def read_lock(file: Path) -> dict[str, str]:
 class _Search:
     run: Run
     check: Check
-    tell: Tell
+    on_step: Tell
     known: dict[tuple[tuple[str, str], ...], CheckedRun] = field(default_factory=dict)
 
     def find_guilty(self, good: str, bad: str, requirements: Path | None) -> GuiltyPackages:
@@ -183,7 +183,7 @@ class _Search:
     def _try_pins(self, pins: Pins) -> CheckedRun:
         key = tuple(sorted(pins.items()))
         if key not in self.known:
-            self.tell(f"environment {len(self.known) + 1}", 0, 0)
+            self.on_step(f"environment {len(self.known) + 1}", 0, 0)
             self.known[key] = self.run(pins)
         return self.known[key]
 

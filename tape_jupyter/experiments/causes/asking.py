@@ -79,8 +79,8 @@ class Asker:
 
     def run(self, trial: Trial) -> TrialResult:
         result = self.inner.run(self._add_answers(trial))
-        while result.wanted is not None:
-            if not self._send_request(result.wanted):
+        while result.missing_request is not None:
+            if not self._send_request(result.missing_request):
                 why = f"{result.run.why} ({self.refused})"
                 return replace(result, run=replace(result.run, why=why))
             result = self.inner.run(self._add_answers(trial))
@@ -140,7 +140,7 @@ class Asker:
         kit = registry.call_facts(request, reply).record()
         head = records.Head(
             str(told["call"]), run, str(told["match"]), str(told["kind"]), Where(run, str(told["lineage"])), at,
-            seconds, kit, apart=str(told.get("apart", "")),
+            seconds, kit, discriminator=str(told.get("apart", "")),
         )  # fmt: skip
         entry = self._take.append_call(head, request, reply, secrets)
         self._take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)

@@ -184,7 +184,7 @@ def _write_answer(
     kit = registry.call_facts(request, reply).record()
     head = Head(
         asked.match[:8], run, asked.match, str(told.get("kind", "host")), Where(run), at, seconds, kit,
-        exact=asked.exact, asked=asked.json, apart=asked.apart,
+        exact=asked.exact, request_json=asked.json, discriminator=asked.discriminator,
     )  # fmt: skip
     made = take.append_call(head, request, reply, secrets)
     take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)

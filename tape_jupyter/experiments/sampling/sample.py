@@ -92,8 +92,8 @@ class Sample:
 class Sampled:
     """All of it. `failed` are calls that gave no answer, `stopped` is why not all were made."""
 
-    ask: Ask
-    wanted: int
+    request: Ask
+    requested: int
     check: Check
     samples: tuple[Sample, ...]
     spent: Decimal
@@ -108,11 +108,11 @@ class Sampled:
 
     @property
     def is_complete(self) -> bool:
-        return len(self.samples) >= self.wanted
+        return len(self.samples) >= self.requested
 
     def record(self) -> dict[str, Any]:
         return {
-            "notebook": str(self.ask.notebook), "call": self.ask.call, "wanted": self.wanted,
+            "notebook": str(self.request.notebook), "call": self.request.call, "wanted": self.requested,
             "check": self.check.text, "outcomes": [each.record() for each in self.outcomes],
             "samples": [each.record() for each in self.samples], "paid": float(self.spent),
             "unknown": float(self.unknown), "failed": list(self.failed), "stopped": self.stopped,
@@ -122,7 +122,7 @@ class Sampled:
         """For people: a table of outcomes with their shares and 95 % intervals."""
         what = self.check.text or "the answer"
         lines = [
-            f"{what}, in {len(self.samples)} of {self.wanted} samples (95 % Wilson intervals):"
+            f"{what}, in {len(self.samples)} of {self.requested} samples (95 % Wilson intervals):"
         ]
         for each in self.outcomes:
             bounds = f"{each.low:6.1%} to {each.high:6.1%}"

@@ -38,20 +38,20 @@ TAKE = "try"
 @dataclass(slots=True)
 class AskedAgain:
     """What was asked again of one run: files of its .tapes folder, by their paths in it; how many
-    calls, and what they cost. `whole`: all that the candidate wants.
+    calls, and what they cost. `complete`: all that the candidate wants.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     live: int = 0
     cost: Decimal = Decimal(0)
     done: list[str] = field(default_factory=list)
-    whole: bool = False
+    complete: bool = False
 
     def record(self) -> dict[str, Any]:
         files = {name: base64.b64encode(data).decode() for name, data in self.files.items()}
         return {
             "files": files, "live": self.live, "cost": str(self.cost), "done": self.done,
-            "whole": self.whole,
+            "whole": self.complete,
         }  # fmt: skip
 
     def write_files(self, tapes: Path) -> None:
@@ -99,7 +99,7 @@ def request_missing(
         tell(f"asking again, paid {price.dollars(budget.spent)}", number, len(pairs))
         key = key_of(place, wanted)
         before = kept_answers(store, key)
-        if before.whole:
+        if before.complete:
             continue
         try:
             with _copy_tapes(place) as tapes:
@@ -134,7 +134,7 @@ def _ask_missing(
     """Ask what is missing of one run; False where the budget has no room for it."""
     there = {file for file in tapes.rglob("*") if file.is_file()}
     made.write_files(tapes)
-    made.whole = True
+    made.complete = True
     for path, entry, rule in list(_find_wanted_calls(tapes, wanted)):
         name = f"{paths.stem(path)}/{entry.name}"
         request = entry.request()
@@ -152,7 +152,7 @@ def _ask_missing(
             made.live, made.cost = made.live + 1, made.cost + (paid or Decimal(0))
             promote(done.take)
         except TapeUsageError:  # no answer, or an error: it is asked again another time
-            made.whole = False
+            made.complete = False
             continue
         finally:
             budget.record_payment(planned.estimate.most, paid)

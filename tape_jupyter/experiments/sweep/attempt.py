@@ -320,7 +320,7 @@ def _lay_answers(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Record
     if not wanted.requests:
         return False
     made = asking.kept_answers(RowStore(job.results), job.asked)
-    if not made.whole:
+    if not made.complete:
         raise TapeUsageError(
             "its calls were not all asked again: a limit was reached, or no answer came"
         )

@@ -60,7 +60,7 @@ class TrialProcess:
     shell: FreshShell
     cassette: ComposedCassette
     folder: TrialFolder
-    shown: list[list[Any]] = field(default_factory=list)
+    outputs: list[list[Any]] = field(default_factory=list)
     ran: int = 0
     ended: bool = False
     """A cell ended the run: it raised, or was refused what it asked."""
@@ -201,7 +201,7 @@ class TrialProcess:
             shown = outputs.merge_streams(list(ran["outputs"]))
             if ran["error"] and not outputs.failure_of(shown)[0]:  # it cleared what it showed
                 shown.append({"output_type": "error", "ename": ran["error"], "evalue": ""})
-            self.shown.append(shown)
+            self.outputs.append(shown)
             self.ended = ends(shown, may_raise=self.job["may_raise"][number])
 
     def _build_result(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class TrialProcess:
         that and of all that the cells showed.
         """
         check = Check(**self.job["check"])
-        shown = self.shown + [[]] * (len(self.job["sources"]) - self.ran)
+        shown = self.outputs + [[]] * (len(self.job["sources"]) - self.ran)
         cells = [
             ShownCell(own, self.job["saved"] if number == check.number else (), number <= self.ran)
             for number, own in enumerate(shown, 1)
@@ -221,7 +221,7 @@ class TrialProcess:
             if run.verdict == "unresolved" and run.asked
             else None
         )
-        whole = json.dumps([self.shown, run.record()], sort_keys=True, default=str)
+        whole = json.dumps([self.outputs, run.record()], sort_keys=True, default=str)
         return {
             **run.record(), "wanted": wanted, "digest": hashlib.sha256(whole.encode()).hexdigest(),
         }  # fmt: skip

@@ -102,12 +102,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """`wanted`: the request that is not on the tape (`run`, `head`, `request` as records have them),
+    """`missing_request`: the request that is not on the tape (`run`, `head`, `request` as records have them),
     where that leaves the trial unresolved.
     """
 
     run: CheckedRun
-    wanted: Mapping[str, Any] | None = None
+    missing_request: Mapping[str, Any] | None = None
 
     @classmethod
     def from_record(cls, told: Mapping[str, Any], **changed: Any) -> TrialResult:

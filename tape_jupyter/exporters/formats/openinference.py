@@ -34,7 +34,7 @@ class _OpenInference:
     def model(self, call: RecordedCall, told: ExportedConversation) -> Attributes:
         facts, usage = told.facts, told.facts.usage
         embeds = "embed" in facts.api
-        body = told.asked_json if isinstance(told.asked_json, Mapping) else {}
+        body = told.request_json if isinstance(told.request_json, Mapping) else {}
         settings = {name: value for name, value in body.items() if name not in _UNSAID}
         model = "embedding.model_name" if embeds else "llm.model_name"
         return {
@@ -52,8 +52,8 @@ class _OpenInference:
                 "llm.token_count.prompt_details.cache_write": (usage.written or None) if usage else None,
                 **_describe_values(call, told),
             }),
-            **_flatten_messages("llm.input_messages", [*_build_system_messages(told), *([] if embeds else told.asked)]),
-            **_flatten_messages("llm.output_messages", told.said),
+            **_flatten_messages("llm.input_messages", [*_build_system_messages(told), *([] if embeds else told.input_messages)]),
+            **_flatten_messages("llm.output_messages", told.output_messages),
             **{f"llm.tools.{n}.tool.json_schema": json_text(tool) for n, tool in enumerate(_find_tools(body))},
         }  # fmt: skip
 
@@ -81,9 +81,9 @@ def _describe_values(call: RecordedCall, told: ExportedConversation) -> Attribut
         plain_bodies.plain_body(call.request.headers, call.request.body)
     )
     values: Attributes = {} if coded else {"input.value": asked, "input.mime_type": _JSON}
-    if told.said_json is None:
+    if told.reply_json is None:
         text = "\n".join(
-            str(part.get("content", "")) for each in told.said for part in each["parts"]
+            str(part.get("content", "")) for each in told.output_messages for part in each["parts"]
         )
         return (
             {**values, "output.value": text, "output.mime_type": "text/plain"} if text else values
@@ -94,7 +94,7 @@ def _describe_values(call: RecordedCall, told: ExportedConversation) -> Attribut
     whole = not coded and plain_bodies.parse_body(call.reply.headers, call.reply.body) is not None
     return {
         **values,
-        "output.value": said_text if whole else json_text(told.said_json),
+        "output.value": said_text if whole else json_text(told.reply_json),
         "output.mime_type": _JSON,
     }
 

@@ -27,7 +27,7 @@ class _GenAI:
     def model(self, _call: RecordedCall, told: ExportedConversation) -> Attributes:
         facts, usage = told.facts, told.facts.usage
         embeds = "embed" in facts.api
-        asked = [] if embeds else told.asked
+        asked = [] if embeds else told.input_messages
         return filled_attributes({
             "gen_ai.operation.name": "embeddings" if embeds else "chat",
             "gen_ai.provider.name": PROVIDERS.get(facts.provider, facts.provider),
@@ -46,7 +46,7 @@ class _GenAI:
             ),
             "gen_ai.tool.definitions": _to_json_text([{"type": "function", **tool} for tool in told.tools]),
             "gen_ai.input.messages": _to_json_text(asked),
-            "gen_ai.output.messages": _to_json_text([{"finish_reason": told.stop, **each} for each in told.said]),
+            "gen_ai.output.messages": _to_json_text([{"finish_reason": told.stop, **each} for each in told.output_messages]),
             "openai.api.type": "responses" if facts.wire == "openai_responses" else None,
         })  # fmt: skip
 

@@ -71,7 +71,7 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
     )  # fmt: skip
     if place == "model":
         seen.provider = recorders.named_provider(name)
-        seen.model = str(seen.asked.get("model") or "") if isinstance(seen.asked, Mapping) else ""
+        seen.model = str(seen.input.get("model") or "") if isinstance(seen.input, Mapping) else ""
         if isinstance(said, Mapping) and _STREAM in said:
             seen.chunks = listed_field(said[_STREAM])
             seen.missing.append("pace")

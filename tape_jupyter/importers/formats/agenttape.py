@@ -82,12 +82,12 @@ def _read_interaction(
     place: Any = _KINDS[kind]
     seen = ObservedStep(
         f"{row.get('index', number)}", place, str(asked.get("name") or row.get("boundary") or ""), trace, "", start,
-        start + float(row.get("latency_ms") or 0.0) / 1000, error=failed, thrown=thrown, said=said,
+        start + float(row.get("latency_ms") or 0.0) / 1000, error=failed, thrown=thrown, output=said,
         usage=usage_of(row.get("usage")), missing=missing, assumed=["time, from when the tape began"] if start else [],
     )  # fmt: skip
     if place == "model":
         body = {name: value for name, value in asked.items() if name != "endpoint"}
-        seen.asked, seen.model = (
+        seen.input, seen.model = (
             _cut_later_messages(body, said, seen.assumed),
             str(asked.get("model") or ""),
         )
@@ -95,7 +95,7 @@ def _read_interaction(
     else:
         given = asked.get("args", asked.get("arguments", asked))
         more = asked.get("kwargs")
-        seen.asked = recorders.named_arguments(
+        seen.input = recorders.named_arguments(
             {"args": given, "kwargs": more} if more is not None else given
         )
     yield observed.item(seen, "agenttape", source.name)

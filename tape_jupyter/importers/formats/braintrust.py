@@ -107,8 +107,8 @@ def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
     )  # fmt: skip
     if kind == "model" and (made := _build_model_call(seen, about, metrics, file)) is not None:
         return made
-    if kind == "model" and not isinstance(seen.asked, dict):
-        seen.asked = {"messages": seen.asked}
+    if kind == "model" and not isinstance(seen.input, dict):
+        seen.input = {"messages": seen.input}
     return observed.item(seen, "braintrust", file)
 
 
@@ -116,11 +116,11 @@ def _build_model_call(
     seen: ObservedStep, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str
 ) -> Call | None:
     settings, mixed = envelopes.parameters(about, without=_OWN)
-    body = envelopes.envelope_request(seen.asked, settings, seen.provider, seen.assumed)
-    if body is None or (seen.said is None and not seen.error):
+    body = envelopes.envelope_request(seen.input, settings, seen.provider, seen.assumed)
+    if body is None or (seen.output is None and not seen.error):
         return None
     api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
-    seen.asked, seen.grade = body, "P" if mixed or api != rebuild.OPENAI_CHAT else "J"
+    seen.input, seen.grade = body, "P" if mixed or api != rebuild.OPENAI_CHAT else "J"
     if about.get("request_path"):  # by OpenTelemetry: the messages alone
         seen.url = f"{str(about.get('request_base_uri') or '').rstrip('/')}/{about['request_path']}"
         seen.stream = "time_to_first_token" in metrics
@@ -130,11 +130,11 @@ def _build_model_call(
         body["max_tokens"] = 1024
         seen.assumed.append("max_tokens 1024, which the API requires")
         seen.grade = "M"
-    if _ATTACHED in str(seen.asked):
+    if _ATTACHED in str(seen.input):
         seen.missing.append("attachments: the file refers to Braintrust's store")
         seen.grade = "M"
-    if seen.said is not None:
-        seen.said = envelopes.envelope_reply(api, seen.said, seen.model, seen.usage, about)
+    if seen.output is not None:
+        seen.output = envelopes.envelope_reply(api, seen.output, seen.model, seen.usage, about)
         seen.assumed.append("reply envelope: the platform keeps its choices, output or content")
         seen.sent = True
     made = observed.item(seen, "braintrust", file)

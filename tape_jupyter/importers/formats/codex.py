@@ -134,7 +134,7 @@ class _State:
             if isinstance(result, Mapping) and isinstance(result.get("output"), str):
                 result = result["output"]
             yield self.talk.used(str(told.get("call_id") or ""), result, time, line)
-            self.talk.asked.append(dict(told))
+            self.talk.messages.append(dict(told))
         elif kind == "message" or kind in _SAID:
             yield from self._add_answer_part(told, time, line)
         else:

@@ -67,11 +67,11 @@ def _read_span(
         settings={"temperature": row["temperature"]} if row.get("temperature") is not None else {},
     )  # fmt: skip
     if place == "model":
-        seen.asked, seen.grade = {"prompt": seen.asked}, "P"
+        seen.input, seen.grade = {"prompt": seen.input}, "P"
         seen.stream = bool(metrics.get("time_to_first_token_ns"))
         stop = row.get("finish_reason")
-        if stop and isinstance(seen.said, dict):
-            seen.said = {**seen.said, "finish_reason": stop}
+        if stop and isinstance(seen.output, dict):
+            seen.output = {**seen.output, "finish_reason": stop}
     yield observed.item(seen, "galileo", file)
     for number, inner in enumerate(listed_field(row.get("spans"))):
         yield from each(

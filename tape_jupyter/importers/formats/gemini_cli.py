@@ -92,7 +92,7 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
     for number, use in enumerate(calls):
         yield _build_tool_call(talk, use, f"{use.get('id') or number}", time, line, answers)
     if answers:
-        talk.asked.append({"role": "user", "parts": answers})
+        talk.messages.append({"role": "user", "parts": answers})
 
 
 def _build_tool_call(

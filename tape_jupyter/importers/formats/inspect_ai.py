@@ -241,7 +241,7 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         seen.missing.append(f"{event['retries']} retries before it")
     call = event.get("call")
     if isinstance(call, Mapping) and isinstance(call.get("request"), Mapping):
-        seen.asked, seen.said, seen.sent = (
+        seen.input, seen.output, seen.sent = (
             _restore_request(pool, call, seen),
             pool.resolve_texts(call.get("response")),
             True,
@@ -249,7 +249,7 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         seen.error = seen.error or str(call.get("error") or "")
         return observed.item(seen, "inspect_ai", log.file)
     asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
-    seen.asked, seen.said = pool.resolve_texts(asked), output.get("choices")
+    seen.input, seen.output = pool.resolve_texts(asked), output.get("choices")
     seen.settings = {**mapping_field(event.get("config")), "tool_choice": event.get("tool_choice")}
     seen.tools = pool.resolve_texts(listed_field(event.get("tools")))
     if not seen.tools:

@@ -90,8 +90,8 @@ def _read_observation(file: str, told: Mapping[str, Any], line: int) -> Item:
     )  # fmt: skip
     seen.provider = seen.provider or _guess_provider(seen.model)
     system = decode_field(attributes.get("gen_ai.system_instructions"))
-    if kind == "model" and system and isinstance(seen.asked, list):
-        seen.asked = {"messages": seen.asked, "system": system}
+    if kind == "model" and system and isinstance(seen.input, list):
+        seen.input = {"messages": seen.input, "system": system}
     if _MEDIA in str(told.get("input")) + str(told.get("output")):
         seen.missing.append("media: the file refers to Langfuse's store")
     return observed.item(seen, "langfuse", file)

@@ -102,8 +102,8 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     )  # fmt: skip
     if kind == "model":
         _fill_model_step(seen, extra, row)
-    elif kind == "tool" and isinstance(seen.said, dict) and seen.said.keys() == {"output"}:
-        seen.said = seen.said["output"]  # how the SDK keeps what is no object
+    elif kind == "tool" and isinstance(seen.output, dict) and seen.output.keys() == {"output"}:
+        seen.output = seen.output["output"]  # how the SDK keeps what is no object
     yield observed.item(seen, "langsmith", file)
 
 
@@ -126,7 +126,7 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
     """The keyword arguments of an SDK's call, as `wrap_openai` and its like keep them, or
     LangChain's messages.
     """
-    if not isinstance(seen.asked, dict) or not observed.is_request(seen.asked):
+    if not isinstance(seen.input, dict) or not observed.is_request(seen.input):
         parameters = mapping_field(extra.get("invocation_params")) or mapping_field(
             mapping_field(extra.get("metadata")).get("ls_invocation_params")
         )
@@ -146,28 +146,28 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
             for each in listed_field(row.get("events"))
         )
         seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
-        seen.usage = seen.usage or usage_of(_find_token_counts(seen.said))
+        seen.usage = seen.usage or usage_of(_find_token_counts(seen.output))
         if (
-            isinstance(seen.asked, dict)
-            and "prompts" in seen.asked
+            isinstance(seen.input, dict)
+            and "prompts" in seen.input
             and about.get("ls_model_type") == "chat"
         ):
             seen.missing.append("messages: their texts are joined")
             seen.grade = "T"
         return
-    body = observed.keywords(seen.asked)
+    body = observed.keywords(seen.input)
     first = (body.get("messages") or [{}])[0]
     if seen.provider == "anthropic" and isinstance(first, dict) and first.get("role") == "system":
         body = {**body, "messages": body["messages"][1:], "system": first.get("content")}
         seen.assumed.append("system, which LangSmith keeps as the first message")
-    seen.asked = body
+    seen.input = body
     events = [_read_chunk(each) for each in listed_field(row.get("events"))]
     chunks = [each for each in events if each is not None]
     if body.get("stream") and chunks and len(chunks) > 1:
         seen.chunks = [chunk for chunk, _ in chunks]
         seen.waits = [max(time - seen.start, 0.0) for _, time in chunks] if seen.start else ()
-    if isinstance(seen.said, dict):
-        seen.said = _restore_reply(seen.said, seen)
+    if isinstance(seen.output, dict):
+        seen.output = _restore_reply(seen.output, seen)
 
 
 def _find_token_counts(said: Any) -> Any:

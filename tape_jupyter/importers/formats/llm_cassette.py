@@ -42,12 +42,12 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
             asked.get("operation")
         )
         seen = ObservedStep(
-            str(line), "model", str(asked.get("operation") or ""), asked=body, said=row.get("response"), error=failed,
+            str(line), "model", str(asked.get("operation") or ""), input=body, output=row.get("response"), error=failed,
             thrown=thrown, model=str(body.get("model") or ""), provider=provider, sent=bool(body), line=line,
         )  # fmt: skip
     elif kind == "tool_call":
         seen = ObservedStep(
-            str(line), "tool", str(row.get("name") or ""), asked=row.get("args"), said=row.get("result"), error=failed,
+            str(line), "tool", str(row.get("name") or ""), input=row.get("args"), output=row.get("result"), error=failed,
             thrown=thrown, line=line,
         )  # fmt: skip
     else:

@@ -57,8 +57,8 @@ def _build_hosted_call(file: str, row: Mapping[str, Any], line: int) -> Item:
     ]
     seen = ObservedStep(
         str(row.get("id") or ""), "model", str(row.get("datasource_item_id") or ""), str(row.get("run_id") or ""),
-        start=attribute_seconds(row.get("created_at")), asked={"messages": sample.get("input")},
-        said=sample.get("output"),
+        start=attribute_seconds(row.get("created_at")), input={"messages": sample.get("input")},
+        output=sample.get("output"),
         error=str(failed.get("message") or "") if failed.get("message") else "", thrown=str(failed.get("code") or ""),
         model=str(sample.get("model") or ""), provider="openai", usage=usage_of(sample.get("usage")), grade="P",
         settings={name: sample[name] for name in _SETTINGS if sample.get(name) is not None}, line=line,
@@ -73,7 +73,7 @@ def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
     seen = ObservedStep(
         str(row.get("event_id") or ""), "model", str(row.get("sample_id") or ""), str(row.get("run_id") or ""),
         start=attribute_seconds(str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")),
-        asked={"messages": data.get("prompt")}, said=said[0] if isinstance(said, list) and len(said) == 1 else said,
+        input={"messages": data.get("prompt")}, output=said[0] if isinstance(said, list) and len(said) == 1 else said,
         model=str(data.get("model") or ""), provider="openai", usage=usage_of(data.get("usage")), line=line,
         missing=["parameters"] + ([] if data.get("model") else ["model"]),
     )  # fmt: skip

@@ -96,15 +96,15 @@ def _choose_provider(told: str, made_by: str) -> str:
 
 def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:
     settings, _ = envelopes.parameters(about, without=_OWN)
-    body = envelopes.envelope_request(seen.asked, settings, seen.provider, seen.assumed)
+    body = envelopes.envelope_request(seen.input, settings, seen.provider, seen.assumed)
     if body is None or not observed.is_request(body):
         return
     if about.get("object") == "response":
         seen.missing.append("which of the parameters that the reply repeats were sent")
     if seen.model and "model" not in body and "contents" not in body:
         body["model"] = seen.model
-    seen.asked, seen.grade = body, "P"
+    seen.input, seen.grade = body, "P"
     api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
-    if seen.said is not None:
-        seen.said = envelopes.envelope_reply(api, seen.said, seen.model, seen.usage, about)
+    if seen.output is not None:
+        seen.output = envelopes.envelope_reply(api, seen.output, seen.model, seen.usage, about)
         seen.assumed.append("reply envelope: the platform keeps it in pieces")

@@ -250,7 +250,7 @@ class _Taped(Heard):
         error = thawed(reply.error) if reply.error is not None else None
         kept = registry.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
         exchange = kept if isinstance(kept, Exchange) else Exchange(kept)
-        for event in exchange.heard:
+        for event in exchange.messages:
             if gate is not None:
                 await gate.wait_async(event.get("at", 0.0))
             await self.repeat_event(event, strand, options)

@@ -50,7 +50,7 @@ _NOTHING: Mapping[str, Any] = {}
 class TapedFunction:
     """A taped function: the call's name and kind, and the body to run when the tape says so.
 
-    `given` are the arguments that partials have given it already; `discreet` is told in the call
+    `partial_arguments` are the arguments that partials have given it already; `discreet` is told in the call
     (calls.FunctionCall).
     """
 
@@ -59,7 +59,7 @@ class TapedFunction:
     body: Callable[..., Any]
     signature: inspect.Signature | None
     drop_first: bool
-    given: tuple[tuple[Any, ...], Mapping[str, Any]] = ((), _NOTHING)
+    partial_arguments: tuple[tuple[Any, ...], Mapping[str, Any]] = ((), _NOTHING)
     discreet: Discreet = "no"
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class TapedFunction:
 
     def _bind_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """All that the body is given, by parameter name. Raises TypeError where it does not fit."""
-        args, kwargs = (*self.given[0], *args), {**self.given[1], **kwargs}
+        args, kwargs = (*self.partial_arguments[0], *args), {**self.partial_arguments[1], **kwargs}
         if self.signature is None:
             return {"args": list(args), "kwargs": kwargs}
         bound = self.signature.bind(*args, **kwargs)
@@ -88,7 +88,7 @@ class TapedFunction:
         """Whether the body can run with other arguments than the program's: they are told by name,
         all of them.
         """
-        return self.signature is not None and self.given == ((), _NOTHING)
+        return self.signature is not None and self.partial_arguments == ((), _NOTHING)
 
     def _is_rest(self, name: str) -> bool:
         return (
@@ -119,7 +119,7 @@ class TapedFunction:
         except TypeError:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
-        own = next(iter((*self.given[0], *args)), None) if self.drop_first else None
+        own = next(iter((*self.partial_arguments[0], *args)), None) if self.drop_first else None
         scope = within_reach(self.body, bound)
         module = getattr(scope.function, "__module__", None) or ""
         ours = module.startswith("tape_jupyter.")  # what our own bodies do is on the tape already
@@ -135,7 +135,7 @@ class TapedFunction:
     def _build_tool_call(
         self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]
     ) -> TapedToolCall:
-        own = (*self.given[0], *args)[:1] if self.drop_first else ()
+        own = (*self.partial_arguments[0], *args)[:1] if self.drop_first else ()
         return TapedToolCall(made.name, decision, made.arguments, own)
 
     def sent(
@@ -192,7 +192,7 @@ class TapedToolCall:
     name: str
     decision: Play | Capture | None
     arguments: Mapping[str, Any]
-    own: tuple[Any, ...] = ()
+    instance: tuple[Any, ...] = ()
 
     # ------------------------------------------------------------ live
 
@@ -221,7 +221,7 @@ class TapedToolCall:
         """A list or dict that was handed in and comes back is told as that; so is a handle, which
         has no copy.
         """
-        objects = {"self": self.own[0], **self.arguments} if self.own else self.arguments
+        objects = {"self": self.instance[0], **self.arguments} if self.instance else self.arguments
         name = next((name for name, value in objects.items() if value is result), "")
         return (
             registry.Argument(name)
@@ -286,8 +286,8 @@ class TapedToolCall:
     def _resolve_argument(self, value: Any) -> Any:
         if not isinstance(value, registry.Argument):
             return value
-        if value.name == "self" and self.own:
-            return self.own[0]
+        if value.name == "self" and self.instance:
+            return self.instance[0]
         if value.name not in self.arguments:
             raise UnmatchedCall(
                 f"{self.name} gave back its argument {value.name} when recorded, and has none now"

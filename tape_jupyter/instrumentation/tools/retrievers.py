@@ -82,7 +82,7 @@ class _Library:
     """
 
     stand_in: Callable[[Any, Play], Any]
-    heard: Callable[[Any], AbstractContextManager[Found]]
+    observe: Callable[[Any], AbstractContextManager[Found]]
 
     def retrieve(
         self, go: Callable[[Any], Any], name: str, retriever: Any, query: Any, more: dict[str, Any]
@@ -94,7 +94,7 @@ class _Library:
         if isinstance(decision, Play):
             pass_head(decision)
             return go(self.stand_in(retriever, decision))
-        with running_body(decision, name), self.heard(retriever) as found:
+        with running_body(decision, name), self.observe(retriever) as found:
             documents = go(retriever)
         return _record_documents(decision, retriever, documents, found)
 
@@ -114,7 +114,7 @@ class _Library:
             await await_cancel(decision.reply.error)
             await await_head(decision)
             return await go(self.stand_in(retriever, decision))
-        with running_body(decision, name), self.heard(retriever) as found:
+        with running_body(decision, name), self.observe(retriever) as found:
             documents = await go(retriever)
             await await_turn(decision)
         return _record_documents(decision, retriever, documents, found)

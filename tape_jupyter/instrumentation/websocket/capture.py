@@ -88,7 +88,7 @@ class Assembler:
     def _build_message(self, *, whole: bool) -> WebSocketFrame:
         parts, self._parts = self._parts, []
         lengths = tuple(map(len, parts)) if len(parts) > 1 or not whole else ()
-        return WebSocketFrame(self._by, self._kind, b"".join(parts), parts=lengths, whole=whole)
+        return WebSocketFrame(self._by, self._kind, b"".join(parts), parts=lengths, complete=whole)
 
 
 def capture_protocol(
@@ -180,7 +180,9 @@ class Sent:
         """Raises what `tell` raises."""
         told = self._parts.feed(opcode, data, fin)
         if told is not None and not (opcode == CLOSE and self._answers()):
-            self._on_frame(replace(told, kind="failed") if opcode == CLOSE and self._failing else told)
+            self._on_frame(
+                replace(told, kind="failed") if opcode == CLOSE and self._failing else told
+            )
         if opcode == PING:
             self._pinged(bytes(data))
 

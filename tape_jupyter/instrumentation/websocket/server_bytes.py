@@ -65,7 +65,7 @@ def wire(frame: WebSocketFrame) -> bytes:
     fragments = frame.fragments
     last = len(fragments) - 1
     return b"".join(
-        _build_frame(CONTINUED if number else first, data, fin=frame.whole and number == last)
+        _build_frame(CONTINUED if number else first, data, fin=frame.complete and number == last)
         for number, data in enumerate(fragments)
     )
 

@@ -99,7 +99,7 @@ def _build_resume_action(runner: Rerunner, said: Any, tell: rerunner.Tell) -> Ca
         return lambda: runner.resolve(parked.question.id, "write", said.write, tell=tell)
     if said.on_divergence in (None, "stop"):
         raise TapeUsageError(
-            f"a re-run waits at a divergence; say what becomes of it. {_format_choices(parked.question.told)}"
+            f"a re-run waits at a divergence; say what becomes of it. {_format_choices(parked.question.payload)}"
         )
     return lambda: runner.resolve_all(said.on_divergence, tell=tell)
 

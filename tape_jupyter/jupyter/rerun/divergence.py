@@ -31,19 +31,19 @@ MOST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A divergence as a person is asked about it, wherever its cell ran. `told`: as protocol.ts has
+    """A divergence as a person is asked about it, wherever its cell ran. `payload`: as protocol.ts has
     it, but for its cell; `nearest`: the recorded call in whose wire form a reply is written.
     """
 
     match: str
     is_tool: bool
-    told: Mapping[str, Any]
+    payload: Mapping[str, Any]
     nearest: Entry | None = None
 
     @property
     def id(self) -> str:
         """As the divergence's own."""
-        return str(self.told["id"])
+        return str(self.payload["id"])
 
     @classmethod
     def from_divergence(cls, divergence: Divergence) -> Question:
@@ -105,7 +105,7 @@ def commit_reply(take: Cassette, cell: str, divergence: Divergence, text: str) -
     name = divergence.call.name if isinstance(divergence.call, FunctionCall) else ""
     head = Head(
         divergence.id, run, divergence.match, divergence.kind, Where(run, divergence.lineage, (), ""), at, 0.0, kit,
-        name, diverged="hand", apart=divergence.apart,
+        name, diverged="hand", discriminator=divergence.apart,
     )  # fmt: skip
     take.append_call(head, divergence.call, reply, secrets)
     take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)

@@ -51,7 +51,7 @@ def follow(shell: FreshShell, orders: Mapping[str, Any]) -> None:
     followed = _Followed(cells, Orders(**orders), shell.execution_count)
     cells.deck.session_options["decided"] = dict(followed.orders.decided)
     cells.planned = followed.planned
-    shell.tells = followed.describe_cell
+    shell.collect_extras = followed.describe_cell
 
 
 @dataclass(slots=True)
@@ -113,5 +113,5 @@ class _Followed:
         if text is None:
             return rerun_divergence.Question.from_divergence(divergence).record()
         take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
-        rerun_divergence.commit_reply(take, cell.ask.cell_id or "", divergence, text)
+        rerun_divergence.commit_reply(take, cell.request.cell_id or "", divergence, text)
         return {"written": divergence.match}

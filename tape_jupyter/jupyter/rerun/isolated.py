@@ -193,12 +193,12 @@ class FreshPage:
 
 @dataclass(frozen=True, slots=True)
 class FreshHearer:
-    """Who hears of it, on the kernel's main thread: `asks` where a call waits for a person, `over`
+    """Who hears of it, on the kernel's main thread: `on_question` where a call waits for a person, `over`
     once, at its end, with the comparison, or None where it was cancelled.
     """
 
-    tell: Tell
-    asks: Callable[[Execution, Question], None]
+    notify: Tell
+    on_question: Callable[[Execution, Question], None]
     over: Callable[[Comparison | None], None]
 
 
@@ -220,7 +220,7 @@ class FreshRun:
     pace: str = ""
     variables: Variables | None = None
     leash: process.Leash = field(default_factory=process.Leash)
-    asked: Message = field(default_factory=dict)
+    message: Message = field(default_factory=dict)
     decided: dict[str, str] = field(default_factory=dict)
     """What becomes of calls that are not on the tape, by match key."""
     written: dict[str, str] = field(default_factory=dict)
@@ -230,7 +230,7 @@ class FreshRun:
     def begin(self) -> None:
         """Start it. Raises TapeUsageError."""
         self._require_possible()
-        self.asked = self.page.parents.now()
+        self.message = self.page.parents.now()
         self._start_process()
 
     def resume_run(self, question: Question, choice: str, reply: str | None, *, tell: Tell) -> None:
@@ -239,7 +239,7 @@ class FreshRun:
             self.written[question.match] = reply
         else:
             self.decided[question.match] = choice
-        self.hears = replace(self.hears, tell=tell)
+        self.hears = replace(self.hears, notify=tell)
         self._start_process()
 
     def _start_process(self) -> None:
@@ -318,7 +318,7 @@ class FreshRun:
             "cell": self._find_cell_id(entry),
             "state": "running",
         }
-        self.hears.tell("progress", {**told, "title": title_of(entry.source)})
+        self.hears.notify("progress", {**told, "title": title_of(entry.source)})
 
     def _is_new_failure(self, ran: process.EntryOutcome) -> bool:
         """At the first cell that fails and did not before."""
@@ -335,7 +335,7 @@ class FreshRun:
             return
         if self.take.base is not None:  # it may have grown
             self.take = Cassette.open(self.take.root).take(self.name)
-        if asked := replayed.ran[-1].told.get("asks") if replayed.ran else None:
+        if asked := replayed.ran[-1].extras.get("asks") if replayed.ran else None:
             self._ask_person(self.history[replayed.ran[-1].index], asked)
             return
         stopped, whole = self._explain_stop(replayed)
@@ -355,7 +355,7 @@ class FreshRun:
             self.written.pop(asked["written"], None)
             self._start_process()
         else:
-            self.hears.asks(entry, Question.read(asked, self.take))
+            self.hears.on_question(entry, Question.read(asked, self.take))
 
     def _explain_stop(self, replayed: process.Replayed) -> tuple[str | None, bool]:
         """Why it ended early, as a sentence, and whether what ran before counts."""
@@ -409,7 +409,7 @@ class FreshRun:
                 self.page.parents.replace_outputs(index, outputs[index])
             else:
                 self.page.parents.show_below(
-                    self.asked, f"{self.history[index].title}\n", outputs[index]
+                    self.message, f"{self.history[index].title}\n", outputs[index]
                 )
         return placed
 
@@ -458,11 +458,11 @@ class FreshRun:
         found, differing = [], set[str]()
         for ran in replayed.ran:
             entry = self.history[ran.index]
-            for name in dict.fromkeys(ran.told.get("tools", ())):
+            for name in dict.fromkeys(ran.extras.get("tools", ())):
                 asked = self.variables and asks_for(name, differing, self.variables)
                 found += [gave_recorded(entry.title, name, asked)] if asked else []
-            found += [beside_others(entry.title, name) for name in ran.told.get("mingled", ())]
-            found += [f"{entry.title}: {each}" for each in ran.told.get("doubts", ())]
+            found += [beside_others(entry.title, name) for name in ran.extras.get("mingled", ())]
+            found += [f"{entry.title}: {each}" for each in ran.extras.get("doubts", ())]
             for name in entry.changed | ran.changed:
                 same = entry.after.get(name) == ran.after.get(name)
                 (differing.discard if same else differing.add)(name)

@@ -92,11 +92,11 @@ class RunningCell:
     """The cell that is to run next, as a replay on the take. `cell` is the taped cell once it runs."""
 
     entry: Execution
-    ask: RerunRequest
+    request: RerunRequest
     decided: dict[str, str]
     differing: frozenset[str] = frozenset()
     """Variables that are not what they were when the cell was recorded."""
-    anew: tuple[str, ...] = ()
+    live_tools: tuple[str, ...] = ()
     """Tools that go live, since what they ask for is not what it was."""
     cell: TapedCell | None = None
 
@@ -105,25 +105,25 @@ class RunningCell:
         if is_quiet(raw):
             return None
         own = parse_line(line) if line is not None else Word("replay")
-        root = paths.stem(self.ask.take.root)
+        root = paths.stem(self.request.take.root)
         options = {
             name: told for name, told in own.options.items() if name not in partial_replay.OPTIONS
         }
         options |= {
             "decided": dict(self.decided),
-            "on_divergence": self.ask.on_divergence,
+            "on_divergence": self.request.on_divergence,
             "repeats": self.entry.run,
         }
         options["rerun"] = True
-        if self.anew:
-            options["live"] = [f"tool:{name}" for name in self.anew]
+        if self.live_tools:
+            options["live"] = [f"tool:{name}" for name in self.live_tools]
         if line is None and not self.entry.run:
             options["untaped"] = True
-        if self.ask.pace:
-            options["pace"] = self.ask.pace
+        if self.request.pace:
+            options["pace"] = self.request.pace
         name = own.name or (root if line is None else None)
         own_take = files.path_of(
-            self.ask.take.root.with_name(f"{name or MAIN}{paths.SUFFIX}"), self.take_name
+            self.request.take.root.with_name(f"{name or MAIN}{paths.SUFFIX}"), self.take_name
         )
         if (name or MAIN) == root or own_take.exists():
             options["take"] = self.take_name
@@ -131,7 +131,7 @@ class RunningCell:
 
     @property
     def take_name(self) -> str:
-        return files.take_name(self.ask.take.path)
+        return files.take_name(self.request.take.path)
 
 
 @dataclass(slots=True)
@@ -347,7 +347,11 @@ class Rerunner:
             self._start_fresh(ask, tell)
             return
         history = self._require_history()
-        self._request, self._notify, self._route = ask, tell, best_route(self.parents, browser=browser)
+        self._request, self._notify, self._route = (
+            ask,
+            tell,
+            best_route(self.parents, browser=browser),
+        )
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else do_nothing
         behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
@@ -792,7 +796,7 @@ def forget_rerunner(cells: CellRunner) -> None:
 def parked_divergence(parked: ParkedRerun, cell: str) -> dict[str, Any]:
     """As protocol.ts has it."""
     return {
-        **parked.question.told,
+        **parked.question.payload,
         "cell": cell,
         "title": title_of(parked.entry.source),
     }

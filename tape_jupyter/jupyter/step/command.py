@@ -77,12 +77,12 @@ class PreparedStep:
             self.steps.send_state,
             records=self.mode == "record",
         )
-        if take := cell.ask.options.get("take"):
+        if take := cell.request.options.get("take"):
             stepper.options["take"] = take
         elif cell.cassette is not None and cell.cassette.base is not None:
             stepper.options["take"] = files.take_name(cell.cassette.path)
         self.reach.attach(stepper)
-        self.steps.current, self.steps.asked = (
+        self.steps.current, self.steps.parent = (
             stepper,
             rerunner.rerunner_of(self.steps.cells).parents.read_current_id(),
         )
@@ -99,7 +99,7 @@ class Steps:
 
     cells: CellRunner
     current: Stepper | None = None
-    asked: str = ""
+    parent: str = ""
     """The message that asked for the cell: what the cell shows is in its name."""
     armed: Armed | None = None
     answered: threading.Event = field(default_factory=threading.Event)
@@ -181,10 +181,10 @@ class Steps:
         for stream in (sys.stdout, sys.stderr):  # what waits to be sent goes before the answer
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        ask = stepper.cell.ask if stepper.cell is not None else None
+        ask = stepper.cell.request if stepper.cell is not None else None
         return {
             "cell": stepper.state()["cell"],
-            "asked": self.asked,
+            "asked": self.parent,
             "count": ask.count if ask is not None else None,
             "outputs": displayed.last.copied() if displayed.open else [],
         }

@@ -154,7 +154,7 @@ class CellPasses:
         """The cell as it is run again: on the take that holds the edits; of a recording what it
         recorded is played.
         """
-        ask, stepper = self.cell.ask, self.stepper
+        ask, stepper = self.cell.request, self.stepper
         options = {**ask.options, **stepper.options}
         if stepper.records and stepper.runs | ({self.cell.run} - {""}):
             options.setdefault("repeats", options.get("adds_to") or self.cell.run)

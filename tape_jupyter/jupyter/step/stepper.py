@@ -52,7 +52,7 @@ class Waiter:
     """
 
     stepper: Stepper
-    held: HeldCall
+    call: HeldCall
     at: ParkedStrand
     decided: Any
     answer: Callable[[], Play | Capture]
@@ -197,7 +197,7 @@ class Stepper:
     def park_waiter(self, waiter: Waiter) -> bool:
         """Whether the call waits. Called on the strand itself."""
         with self._lock:
-            if self._is_left_behind(waiter.held):
+            if self._is_left_behind(waiter.call):
                 raise SteppedAway("the step was left at this call")
             revision = self.machine.revision
             if not self.machine.stays(waiter.at):
@@ -207,10 +207,10 @@ class Stepper:
             frame = sys._getframe(1)  # noqa: SLF001 - its callers are the stack that is shown
             waiter.frames = walk_stack(frame)
             if isinstance(waiter.decided, GoLive):
-                waiter.unchangeable = stepping_hook.why_unchangeable(waiter.held.call, frame)
+                waiter.unchangeable = stepping_hook.why_unchangeable(waiter.call.call, frame)
             self._waiters[waiter.at.strand] = waiter
-            if waiter.held.cell.clock is not None:
-                waiter.held.cell.clock.pause_deadlines()
+            if waiter.call.cell.clock is not None:
+                waiter.call.cell.clock.pause_deadlines()
             self.stops.keep_texts(waiter.at.place, self._collect_texts(waiter))
         self.publish_state()
         return True
@@ -229,8 +229,8 @@ class Stepper:
             self.publish_state()
 
     def _release_clock(self, waiter: Waiter) -> None:
-        if waiter.held.cell.clock is not None and not self._waiters:
-            waiter.held.cell.clock.resume_deadlines()
+        if waiter.call.cell.clock is not None and not self._waiters:
+            waiter.call.cell.clock.resume_deadlines()
 
     def _release_strand(self, strand: str) -> None:
         waiter = self._waiters.pop(strand)
@@ -239,11 +239,11 @@ class Stepper:
 
     def _collect_texts(self, waiter: Waiter) -> dict[str, str]:
         """The notebook's variables, and those of the functions that the strand is in."""
-        texts = namespace_texts(waiter.held.cell.ask.namespace, self.scrub)
+        texts = namespace_texts(waiter.call.cell.request.namespace, self.scrub)
         for frame, _ in waiter.frames:
             if (
                 frame.f_globals is not frame.f_locals
-                and frame.f_locals is not waiter.held.cell.ask.namespace
+                and frame.f_locals is not waiter.call.cell.request.namespace
             ):
                 name = frame.f_code.co_name
                 texts |= {
@@ -306,14 +306,14 @@ class Stepper:
             waiter.answer = lambda: _refuse_call(waiter)
             self._release_call(waiter)
         elif word == "request":
-            waiter.sent = shown.changed_request(waiter.held.call, str(message.get("text", "")))
-            waiter.answer = lambda: waiter.held.settle(waiter.decided, waiter.sent)
+            waiter.sent = shown.changed_request(waiter.call.call, str(message.get("text", "")))
+            waiter.answer = lambda: waiter.call.settle(waiter.decided, waiter.sent)
             self.machine.set_note("the request is changed; it goes out when you step over it")
         else:
             self._edit_reply(word, waiter, message)
 
     def _answer_call(self, waiter: Waiter, decided: Any) -> None:
-        waiter.answer = lambda: waiter.held.settle(decided)
+        waiter.answer = lambda: waiter.call.settle(decided)
         self._release_call(waiter)
 
     def _release_call(self, waiter: Waiter, until: str = "each", *, edited: bool = False) -> None:
@@ -363,8 +363,8 @@ class Stepper:
             self._rewind_cell(Rewind(waiter.at.place, through=True))
             return
         made = take.call(entry.run, entry.id)
-        waiter.held.cell.execution.shelves.clear()
-        waiter.answer = lambda: waiter.held.settle(made)
+        waiter.call.cell.execution.shelves.clear()
+        waiter.answer = lambda: waiter.call.settle(made)
         self._release_call(waiter, edited=True)
 
     def _build_edit(self, word: str, entry: Entry, message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -385,7 +385,7 @@ class Stepper:
         """The reply of a call that is not on the tape: in the wire form of the recorded call that
         is nearest.
         """
-        held = waiter.held
+        held = waiter.call
         told = find_divergence(held.cell, held.call, held.match, held.lineage, self.deck.secrets)
         if word == "fault":
             return divergence.fault(
@@ -397,7 +397,7 @@ class Stepper:
         """The first edit of a recording: what happened until here stays in it, and what follows
         goes to a take.
         """
-        cell = waiter.held.cell
+        cell = waiter.call.cell
         if not self.records or cell.cassette is None or cell.cassette.base is not None:
             return
         self.runs.add(cell.run)
@@ -407,7 +407,7 @@ class Stepper:
 
     def _serve_written_reply(self, waiter: Waiter, reply: Any) -> None:
         self.edits += 1
-        waiter.answer = lambda: waiter.held.settle(Written(reply))
+        waiter.answer = lambda: waiter.call.settle(Written(reply))
         self._release_call(waiter, edited=True)
 
     def _require_cassette(self) -> Any:
@@ -490,7 +490,7 @@ class Stepper:
         """protocol.ts' StepState."""
         with self._lock:
             machine, cell = self.machine, self.cell
-            ask = cell.ask if cell is not None else None
+            ask = cell.request if cell is not None else None
             tape = cell.cassette if cell is not None else None
             notes = [machine.note, *machine.breaks.failures]
             return {
@@ -513,7 +513,7 @@ class Stepper:
         frame = waiter.frames[0][0] if waiter.frames else None
         at = waiter.at
         call = shown.call_record(
-            at, waiter.held, waiter.decided, self.can(waiter), self.deck.secrets,
+            at, waiter.call, waiter.decided, self.can(waiter), self.deck.secrets,
             sent=waiter.sent, unchangeable=waiter.unchangeable if self.records else "",
         )  # fmt: skip
         return {
@@ -539,7 +539,7 @@ class Stepper:
 
     def _find_cell_id(self, number: int) -> str:
         """As the front end has it, else the first digits of the source's hash."""
-        ask = self.cell.ask if self.cell is not None else None
+        ask = self.cell.request if self.cell is not None else None
         if ask is not None and ask.count == number:
             return ask.cell_id or source_hash(ask.source)[:12]
         history = self.deck.tracker.history if self.deck.tracker is not None else ()
@@ -574,8 +574,8 @@ def _leave_step() -> Play | Capture:
 
 
 def _refuse_call(waiter: Waiter) -> Play | Capture:
-    text = f"{title(waiter.held.call)} was refused by you. Nothing was sent."
-    raise waiter.held.cell.refuse(BlockedConnection(text))
+    text = f"{title(waiter.call.call)} was refused by you. Nothing was sent."
+    raise waiter.call.cell.refuse(BlockedConnection(text))
 
 
 def _name_strand() -> str:

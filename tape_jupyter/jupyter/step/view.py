@@ -48,7 +48,7 @@ def held_site(held: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
     """
     call, entry = held.call, entry_of(decided)
     kind = held.kind if held.kind in KINDS else "http"
-    cell = held.cell.ask
+    cell = held.cell.request
     shared: dict[str, Any] = {
         "span": entry.name if entry is not None else "",
         "would": would(decided),

@@ -177,6 +177,6 @@ def _find_node(viewer: Viewer, span: str) -> tuple[Spans, Node]:
 
 
 def _require_entry(_: Spans, node: Node) -> Entry:
-    if node.told is None or node.told.entry is None:
+    if node.header is None or node.header.entry is None:
         raise TapeUsageError("this span has no bytes of its own: it is no call, or still runs")
-    return node.told.entry
+    return node.header.entry

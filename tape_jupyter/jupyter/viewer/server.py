@@ -300,7 +300,7 @@ class Viewer:
         cell = self.deck.active
         if cell is None:
             return None
-        name = cell.ask.cell_id or source_hash(cell.ask.source)[:12]
+        name = cell.request.cell_id or source_hash(cell.request.source)[:12]
         seconds = round(live.now() - cell.at.timestamp(), 2)
         return {
             "cell": name,

@@ -49,7 +49,7 @@ def put_on_pins(cell: TapedCell) -> Undo:
     if cell.cassette is None or cell.mode == "live":
         return do_nothing
     run = recorded_run(cell)
-    off = cell.ask.options.get("no_pin", ())
+    off = cell.request.options.get("no_pin", ())
     undo = [
         _put_on_pin("clock", clock.pin, cell, run)
     ]  # it looks at `no_pin` itself: paces need it too
@@ -80,22 +80,26 @@ def recorded_run(cell: TapedCell) -> Mapping[str, Any] | None:
     if not cell.replaying:
         return None
     current = [runs[run.id] for run in cell.player.current() if not run.parent and run.id in runs]
-    if cell.ask.explicit and len(current) == 1:
+    if cell.request.explicit and len(current) == 1:
         return current[0]
     same = [
-        run for run in current if cell.ask.count is not None and run.get("count") == cell.ask.count
+        run
+        for run in current
+        if cell.request.count is not None and run.get("count") == cell.request.count
     ]
-    return same[-1] if same and (cell.ask.explicit or not _is_anothers(cell, same[-1])) else None
+    return (
+        same[-1] if same and (cell.request.explicit or not _is_anothers(cell, same[-1])) else None
+    )
 
 
 def _is_anothers(cell: TapedCell, run: Mapping[str, Any]) -> bool:
     """Whether the recording is not of this cell, though it was run as the same `In [n]`: a cell of
     the notebook has its source, or both have ids.
     """
-    if cell.ask.cell_id and run.get("cell"):
+    if cell.request.cell_id and run.get("cell"):
         return True
-    return cell.ask.notebook is not None and run.get("source") in adoption.source_hashes(
-        cell.ask.notebook
+    return cell.request.notebook is not None and run.get("source") in adoption.source_hashes(
+        cell.request.notebook
     )
 
 
@@ -151,5 +155,5 @@ def _is_first_recording(cell: TapedCell) -> bool:
     Not for `once`: what it finds on the tape it replays for ever, and a cell may ask something the
     next time.
     """
-    by_line = cell.ask.explicit and cell.ask.path is None and cell.mode == "record"
+    by_line = cell.request.explicit and cell.request.path is None and cell.mode == "record"
     return by_line and cell.cassette is not None and not cell.cassette.path.exists()

@@ -43,12 +43,12 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     """Hold the cell's clock to what `run` recorded, or begin to note it. Raises CassetteError on a
     bad record.
     """
-    off = set(cell.ask.options.get("no_pin", ()))
+    off = set(cell.request.options.get("no_pin", ()))
     replays, holds = run is not None, "clock" not in off
     cell.origin.counted = run is not None and not run.get("strands")
     readings = _load_readings(cell, run) if run is not None and holds else None
     notes = Notes() if holds and not replays and not cell.replaying else None
-    live = cell.ask.options.get("live")
+    live = cell.request.options.get("live")
     pace = asked_pace(cell)
     cell.clock = clock = TapeClock(
         _build_clock_base(run),
@@ -72,7 +72,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
             "perf": clock.base.perf,
         }
     unhook = _hook_wall_clock(cell) if clock.is_active else do_nothing
-    clock_tap.rebind([cell.ask.namespace])
+    clock_tap.rebind([cell.request.namespace])
 
     def undo_pin() -> None:
         clock.close()
@@ -173,7 +173,7 @@ def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
     if (
         cell.clock is not None
         and cell.clock.notes is not None
-        and _NUMPY_NOW.search(cell.ask.source)
+        and _NUMPY_NOW.search(cell.request.source)
     ):
         cell.warn(
             "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time. Now: "
@@ -214,11 +214,11 @@ def asked_pace(cell: TapedCell) -> str:
     """
     if seed_of(cell):
         return "shuffled"
-    return str(cell.ask.options.get("pace") or "")
+    return str(cell.request.options.get("pace") or "")
 
 
 def seed_of(cell: TapedCell) -> str:
-    told = cell.ask.options.get("shuffle")
+    told = cell.request.options.get("shuffle")
     return os.environ.get(SHUFFLE, "") if told is None else str(told)
 
 

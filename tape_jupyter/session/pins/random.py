@@ -82,7 +82,7 @@ class _Held:
         self.cell, self.own, self.recorded = cell, own, recorded
         seed = bytes.fromhex(own["seed"]) if own is not None else os.urandom(SEED)
         self.chance = Chance(
-            seed, str(cell.ask.namespace.get("__name__", "__main__")), self.handle_import
+            seed, str(cell.request.namespace.get("__name__", "__main__")), self.handle_import
         )
         self.standing: list[tuple[Generator, Raw]] = []  # where each stood, while recording
         self.known: set[str] = set()
@@ -106,7 +106,7 @@ class _Held:
         self.cell.chance = self.chance
 
     def _list_variable_generators(self) -> list[Generator]:
-        found = islice(random_state.of_variables(self.cell.ask.namespace), _VARIABLES)
+        found = islice(random_state.of_variables(self.cell.request.namespace), _VARIABLES)
         return [Generator(VARIABLE + each.name, each.get, each.set) for each in found]
 
     def _find_moved(self) -> dict[str, Raw]:
@@ -124,7 +124,7 @@ class _Held:
         places = self.cell.recording.pins["random"]["at"]
         new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
         self.kept.update(new)
-        return {STATE + name: random_state.write_state(raw).words for name, raw in new.items()}
+        return {STATE + name: random_state.write_state(raw).encoded for name, raw in new.items()}
 
     def handle_import(self, _module: str) -> None:
         """A library was imported within the cell: its generators stand where they stood in the
@@ -283,7 +283,7 @@ def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
     words = None if before is _NONE else random_state.words_between(before, after)
     if words is None:
         state = random_state.write_state(after)
-        return {"state": state.words, **state.at}
+        return {"state": state.encoded, **state.at}
     spare = random_state.mersenne(after)[2]
     return {"words": words, **({} if spare is None else {"gauss": spare})}
 

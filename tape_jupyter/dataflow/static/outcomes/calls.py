@@ -155,7 +155,7 @@ def _depend_on_identity(reckoning: Reckoning, called: OutcomeValue) -> None:
     """
     for each in (called, called.bound):
         if each is not None:
-            same = frozenset({f"{each.own}.__class__"}) if each.own else NOTHING
+            same = frozenset({f"{each.part}.__class__"}) if each.part else NOTHING
             reckoning.told.raises |= each.deps | same
             reckoning.told.reads |= each.deps | same
 
@@ -163,7 +163,7 @@ def _depend_on_identity(reckoning: Reckoning, called: OutcomeValue) -> None:
 def _read_argument(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
     """An argument; len(x) and its like look at part of one only."""
     found = reckoning.base(node, frame)
-    if not found.own:
+    if not found.part:
         reckoning.told.reads |= found.all
     return found
 
@@ -174,14 +174,14 @@ def _call_builtin(
     if (
         name == "len"
         and len(given) == 1
-        and given[0].own
+        and given[0].part
         and (
             type(given[0].obj) in (list, dict)
             or paths.is_frame(given[0].obj)
             or paths.is_array(given[0].obj)
         )
     ):
-        deps = given[0].deps | {f"{given[0].own}.__len__"}
+        deps = given[0].deps | {f"{given[0].part}.__len__"}
         reckoning.told.reads |= deps
         return OutcomeValue(deps, kind=int)
     deps = reckoning.all_of(given)
@@ -238,14 +238,14 @@ def _call_box_method(
     if base.fresh is not None:
         base.fresh.deps |= reckoning.after(frame, deps)
         base.fresh.refs |= inner
-    if name in _ELEMENTS_ONLY and base.own and type(base.obj) is list:
+    if name in _ELEMENTS_ONLY and base.part and type(base.obj) is list:
         of_others = base.deps if name == "append" else base.all
-        reckoning.write(frame, f"{base.own}{ELEMENT}", deps | of_others)
+        reckoning.write(frame, f"{base.part}{ELEMENT}", deps | of_others)
         surely = name == "append" and not frame.control
-        count = reckoning.told.appends.get(base.own, 0)
-        reckoning.told.appends[base.own] = count + (1 if surely else 2)
+        count = reckoning.told.appends.get(base.part, 0)
+        reckoning.told.appends[base.part] = count + (1 if surely else 2)
         if frame.control or reckoning.told.raises:
-            reckoning.write(frame, base.own, NOTHING)
+            reckoning.write(frame, base.part, NOTHING)
         return OutcomeValue(kind=type(None))
     if name in MUTATORS:
         reckoning.change(frame, base, deps | base.all)
@@ -412,4 +412,4 @@ def _bind_arguments(
 
 def _is_method(called: OutcomeValue) -> bool:
     """A function found in the class of what it is called on, not in the object itself."""
-    return called.bound is not None and not called.own
+    return called.bound is not None and not called.part

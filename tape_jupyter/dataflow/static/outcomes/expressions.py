@@ -66,7 +66,7 @@ def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFra
             else OutcomeValue()
         )
         deps = reckoning.after(frame, value.all, before.all)
-        frame.names[name] = replace(value, deps=deps, own="", refs=value.refs | before.refs)
+        frame.names[name] = replace(value, deps=deps, part="", refs=value.refs | before.refs)
     elif name in frame.shared:
         resource = f"{frame.place}:{name}" if frame.place else name
         reckoning.write(frame, resource, value.all)
@@ -101,34 +101,34 @@ def _store_part(
     if isinstance(target, ast.Attribute):
         known = base.obj is not MISSING and paths.stores(f"x.{target.attr}", base.obj)
     else:
-        frame_ = paths.is_frame(base.obj) and type(key.obj) is str and not key.own
+        frame_ = paths.is_frame(base.obj) and type(key.obj) is str and not key.part
         known = (
             frame_
             or type(base.obj) in (dict, OrderedDict, defaultdict)
             or (type(base.obj) is list and paths.value_at(f"x{step}", base.obj) is not MISSING)
         )
-    if isinstance(target, ast.Subscript) and paths.is_array(base.obj) and base.own:
+    if isinstance(target, ast.Subscript) and paths.is_array(base.obj) and base.part:
         reckoning.may_raise(frame, base.deps, value.all, key.all)
-        reckoning.write(frame, f"{base.own}{ELEMENT}", value.all | key.all)
+        reckoning.write(frame, f"{base.part}{ELEMENT}", value.all | key.all)
         return
-    if not known or not base.own:
+    if not known or not base.part:
         if base.obj is not MISSING and isinstance(base.obj, types.ModuleType):
             raise Unclear
         reckoning.may_raise(frame, base.all, key.all)
         reckoning.change(frame, base, value.all | key.all)
     elif step:
-        reckoning.write(frame, f"{base.own}{step}", value.all | base.deps)
+        reckoning.write(frame, f"{base.part}{step}", value.all | base.deps)
         if not there and isinstance(target, ast.Subscript) and not paths.is_frame(base.obj):
-            reckoning.write(frame, f"{base.own}.__len__", NOTHING)
+            reckoning.write(frame, f"{base.part}.__len__", NOTHING)
     else:
-        reckoning.write(frame, base.own, key.all | base.deps)
-        reckoning.write(frame, f"{base.own}{ELEMENT}", value.all)
+        reckoning.write(frame, base.part, key.all | base.deps)
+        reckoning.write(frame, f"{base.part}{ELEMENT}", value.all)
 
 
 def _format_step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> str:
     if isinstance(target, ast.Attribute):
         return f".{target.attr}"
-    return f"[{key.obj!r}]" if type(key.obj) in (str, int) and not key.own else ""
+    return f"[{key.obj!r}]" if type(key.obj) in (str, int) and not key.part else ""
 
 
 BOXES = (list, dict, set, deque, OrderedDict, defaultdict)
@@ -162,11 +162,11 @@ def _read_attribute(
         )  # a property that asks a model is a call we do not see
     if isinstance(base.obj, types.ModuleType):
         return _read_module_attribute(reckoning, base, name, frame)
-    if paths.is_array(base.obj) and base.own and name in ("shape", "dtype", "ndim", "size"):
-        return OutcomeValue(base.deps | {f"{base.own}.__len__"})
+    if paths.is_array(base.obj) and base.part and name in ("shape", "dtype", "ndim", "size"):
+        return OutcomeValue(base.deps | {f"{base.part}.__len__"})
     found = paths.static_attribute(base.obj, name)
-    if found is not MISSING and base.own:
-        own = f"{base.own}.{name}"
+    if found is not MISSING and base.part:
+        own = f"{base.part}.{name}"
         refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
         kind = type(found) if not refs else None
         return OutcomeValue(
@@ -192,7 +192,7 @@ def _read_module_attribute(
 ) -> OutcomeValue:
     found = vars(base.obj).get(name, MISSING)
     if not is_users(base.obj.__name__):
-        return OutcomeValue(base.all, obj=found, refs=frozenset({(f"{base.own}.{name}", False)}))
+        return OutcomeValue(base.all, obj=found, refs=frozenset({(f"{base.part}.{name}", False)}))
     resource = reckoning.variables.resource(base.obj.__name__, name)
     if resource is None or found is MISSING:
         raise Unclear
@@ -209,11 +209,11 @@ def _read_module_attribute(
 def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) -> OutcomeValue:
     base, key = reckoning.base(node.value, frame), reckoning.value(node.slice, frame)
     said = _find_key(reckoning, key)
-    if type(said) is int and said < 0 and part_root(base.own) in reckoning.moved:
+    if type(said) is int and said < 0 and part_root(base.part) in reckoning.moved:
         said = MISSING
     if (
         type(said) in (str, int)
-        and base.own
+        and base.part
         and (type(base.obj) in _KEYED or paths.is_frame(base.obj))
     ):
         at = (
@@ -222,12 +222,12 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
             else said
         )
         if type(base.obj) is defaultdict:
-            reckoning.write(frame, f"{base.own}.__len__", NOTHING)
-        own = f"{base.own}[{at!r}]"
+            reckoning.write(frame, f"{base.part}.__len__", NOTHING)
+        own = f"{base.part}[{at!r}]"
         found = paths.value_at(f"x[{at!r}]", base.obj)
         if found is not MISSING:
             refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
-            there = frozenset({f"{base.own}.__len__", f"{base.own}.__class__"})
+            there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
             reckoning.told.reads |= there
             reckoning.may_raise(frame, base.deps, there)
             deps = base.deps | key.deps | (there if at != said else NOTHING) | key.all
@@ -249,9 +249,9 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
 
 def _find_key(reckoning: Reckoning, key: OutcomeValue) -> Any:
     """What a key is, where that is known."""
-    if not key.own:
+    if not key.part:
         return key.obj
-    return reckoning.now(key) if key.own not in reckoning.unsteady and not key.late else MISSING
+    return reckoning.now(key) if key.part not in reckoning.unsteady and not key.late else MISSING
 
 
 def joined_outcome(
@@ -285,9 +285,9 @@ def comparison_outcome(
 ) -> OutcomeValue:
     left, right = reckoning.base(node.left, frame), reckoning.base(node.comparators[0], frame)
     asks = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
-    known = type(left.obj) in (str, int) and not left.own and right.own
+    known = type(left.obj) in (str, int) and not left.part and right.part
     if asks and known and type(right.obj) in (dict, defaultdict, OrderedDict):
-        deps = left.deps | right.deps | {f"{right.own}[{left.obj!r}]"}
+        deps = left.deps | right.deps | {f"{right.part}[{left.obj!r}]"}
         reckoning.told.reads |= deps
         return OutcomeValue(deps, kind=bool)
     found = joined_outcome(reckoning, node, frame, kind=bool)

@@ -71,7 +71,7 @@ def returned(reckoning: Reckoning, node: ast.Return, frame: OutcomeFrame) -> Non
         if node.value is not None
         else OutcomeValue(kind=type(None))
     )
-    frame.returns.append(replace(value, deps=value.all | frame.control, own="", fresh=value.fresh))
+    frame.returns.append(replace(value, deps=value.all | frame.control, part="", fresh=value.fresh))
 
 
 def branch(reckoning: Reckoning, node: ast.If, frame: OutcomeFrame) -> None:

@@ -32,12 +32,12 @@ class Unclear(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeValue:
-    """`own`: the part of a name that it is; `deps`: what else it depends on; `refs`: (part, whether
+    """`part`: the part of a name that it is; `deps`: what else it depends on; `refs`: (part, whether
     it is that very object or something in it).
     """
 
     deps: frozenset[str] = NOTHING
-    own: str = ""
+    part: str = ""
     refs: frozenset[tuple[str, bool]] = frozenset()
     obj: Any = MISSING
     kind: type | None = None
@@ -50,7 +50,7 @@ class OutcomeValue:
     @property
     def all(self) -> frozenset[str]:
         found = self.deps | self.late
-        found = found | {self.own} if self.own else found
+        found = found | {self.part} if self.part else found
         return found | self.fresh.deps if self.fresh is not None else found
 
     @property
@@ -273,10 +273,10 @@ class Reckoning:
             value = MISSING
         if type(value) in ATOMS:
             return OutcomeValue(
-                own=resource, kind=type(value), late=self.find_later_dependencies(resource)
+                part=resource, kind=type(value), late=self.find_later_dependencies(resource)
             )
         return OutcomeValue(
-            own=resource,
+            part=resource,
             refs=frozenset({(resource, True)}),
             obj=value,
             late=self.find_later_dependencies(resource),
@@ -285,7 +285,9 @@ class Reckoning:
     def now(self, value: OutcomeValue) -> Any:
         """What a name holds after the cell."""
         return (
-            self.variables.value(value.own) if value.own and value.own.isidentifier() else MISSING
+            self.variables.value(value.part)
+            if value.part and value.part.isidentifier()
+            else MISSING
         )
 
     def all_of(self, values: Iterable[OutcomeValue]) -> frozenset[str]:
