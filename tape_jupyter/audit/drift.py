@@ -55,8 +55,8 @@ def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
 
 def of_pairs(pairs: Iterable[tuple[CallSeen, CallSeen]]) -> list[Drift]:
     """Each change once, however many calls show it."""
-    found = (each for one, other in pairs for each in call_drift(one, other))
-    return list({(each.what, each.before, each.after): each for each in found}.values())
+    drifts = (each for one, other in pairs for each in call_drift(one, other))
+    return list({(each.what, each.before, each.after): each for each in drifts}.values())
 
 
 def pair_seen(
@@ -66,13 +66,13 @@ def pair_seen(
     models with models.
     """
     left = list(before)
-    found: dict[str, CallSeen] = {}
+    pairs: dict[str, CallSeen] = {}
     for key in _KEYS:
-        waiting = [call for call in after if call.id not in found]
-        found |= _pair_calls(key, left, waiting)
-        taken = {id(call) for call in found.values()}
+        waiting = [call for call in after if call.id not in pairs]
+        pairs |= _pair_calls(key, left, waiting)
+        taken = {id(call) for call in pairs.values()}
         left = [call for call in left if id(call) not in taken]
-    return [(found[call.id], call) for call in after if call.id in found]
+    return [(pairs[call.id], call) for call in after if call.id in pairs]
 
 
 _KEYS: tuple[Callable[[CallSeen], Any], ...] = (
@@ -136,16 +136,16 @@ def _compare_results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
             yield Drift(f"tool result of {after.name}", *_cut_to_difference(one, other), after.id)
         return
     old, new = chunks_of(before.reply), chunks_of(after.reply)
-    told = {
+    compared = {
         "embedding model": (old.embedding, new.embedding),
         "retrieval scores": (_format_scores(old.chunks), _format_scores(new.chunks)),
         "retrieved text": (_format_value(before.reply), _format_value(after.reply)),
     }
     what = next(
-        (name for name, (one, other) in told.items() if one != other), ""
+        (name for name, (one, other) in compared.items() if one != other), ""
     )  # the text holds all of it
     if what:
-        yield Drift(f"{what} of {after.name}", *_cut_to_difference(*told[what]), after.id)
+        yield Drift(f"{what} of {after.name}", *_cut_to_difference(*compared[what]), after.id)
 
 
 def _format_scores(chunks: Iterable[Mapping[str, Any]]) -> str:
@@ -153,8 +153,8 @@ def _format_scores(chunks: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _format_value(value: Value) -> str:
-    told = value.error if value.error is not None else value.unkept or value.value
-    return json.dumps(told, ensure_ascii=False, sort_keys=True, default=str)
+    content = value.error if value.error is not None else value.unkept or value.value
+    return json.dumps(content, ensure_ascii=False, sort_keys=True, default=str)
 
 
 def _cut_to_difference(one: str, other: str) -> tuple[str, str]:
@@ -163,9 +163,9 @@ def _cut_to_difference(one: str, other: str) -> tuple[str, str]:
     return _cut_text(one, start), _cut_text(other, start)
 
 
-def _cut_text(told: str, start: int) -> str:
-    shown = told[start : start + _SHOWN]
-    return f"{'…' if start else ''}{shown}{'…' if start + _SHOWN < len(told) else ''}"
+def _cut_text(text: str, start: int) -> str:
+    excerpt = text[start : start + _SHOWN]
+    return f"{'…' if start else ''}{excerpt}{'…' if start + _SHOWN < len(text) else ''}"
 
 
 # ---- the run
@@ -215,23 +215,23 @@ def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
 
 def _collect_code(run: RunSeen) -> dict[str, str]:
     git = as_mapping(run.kit.get("git"))
-    told = {
+    fields = {
         "cell source": run.record.get("source"),
         "git commit": git.get("commit"),
         "git diff": git.get("diff"),
     }
-    return {name: as_text(value)[:16] for name, value in told.items() if value}
+    return {name: as_text(value)[:16] for name, value in fields.items() if value}
 
 
 def _collect_surroundings(run: RunSeen) -> dict[str, str]:
     clock = as_mapping(run.kit.get("clock"))
     zone = as_mapping(run.pins.get("timezone")).get("zone") or clock.get("zone")
-    told = {
+    fields = {
         "python": run.kit.get("python"), "platform": run.kit.get("platform"),
         "day (UTC)": as_text(clock.get("utc"))[:10],
         "timezone": zone, "hash seed": as_mapping(run.pins.get("random")).get("hash"),
     }  # fmt: skip
-    return {name: as_text(value) for name, value in told.items() if value}
+    return {name: as_text(value) for name, value in fields.items() if value}
 
 
 def _read_versions(kit: Mapping[str, Any]) -> dict[str, str]:
@@ -242,23 +242,23 @@ def _read_versions(kit: Mapping[str, Any]) -> dict[str, str]:
 
 def _read_generator_places(run: RunSeen) -> dict[str, str]:
     """Where each generator stood: a short mark of its state, or how far it had been drawn from."""
-    told = as_mapping(as_mapping(run.pins.get("random")).get("at"))
-    return {name: _format_place(each) for name, each in told.items()}
+    places = as_mapping(as_mapping(run.pins.get("random")).get("at"))
+    return {name: _format_place(each) for name, each in places.items()}
 
 
-def _format_place(told: Any) -> str:
+def _format_place(place: Any) -> str:
     return (
-        ", ".join(f"{name} {each}" for name, each in told.items())
-        if isinstance(told, dict)
-        else as_text(told)
+        ", ".join(f"{name} {each}" for name, each in place.items())
+        if isinstance(place, dict)
+        else as_text(place)
     )
 
 
 def _to_texts(value: Any) -> dict[str, str]:
-    told = as_mapping(value)
+    mapping = as_mapping(value)
     return {
         str(name): each if isinstance(each, str) else json.dumps(each, default=str)
-        for name, each in told.items()
+        for name, each in mapping.items()
     }
 
 
@@ -282,11 +282,11 @@ def _compare_fields(
 # ---- in words
 
 
-def line(found: Sequence[Drift]) -> str:
+def line(drifts: Sequence[Drift]) -> str:
     """One line for a summary; "" where nothing changed."""
-    if not found:
+    if not drifts:
         return ""
-    counts = Counter(map(str, found))
-    told = [f"{said} ({count} times)" if count > 1 else said for said, count in counts.items()]
-    more = f"; and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-    return f"drift: {'; '.join(told[:_NAMED])}{more}"
+    counts = Counter(map(str, drifts))
+    parts = [f"{text} ({count} times)" if count > 1 else text for text, count in counts.items()]
+    more = f"; and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+    return f"drift: {'; '.join(parts[:_NAMED])}{more}"

@@ -60,7 +60,7 @@ def collect(
     person's own. About 50 ms the first time, then under 15 ms.
     """
     home = (folder or Path.cwd()).absolute()
-    found = {
+    fields = {
         **{str(name): value for name, value in (tags or {}).items()},
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "platform": _read_platform(),
@@ -71,7 +71,7 @@ def collect(
         "modules": local_modules(home),
         "distributions": distributions(),
     }
-    return {name: value for name, value in found.items() if value not in ("", {}, [], None)}
+    return {name: value for name, value in fields.items() if value not in ("", {}, [], None)}
 
 
 # ---- the moment
@@ -91,10 +91,10 @@ def _digest_generators() -> dict[str, str]:
     """16 hex of the state of each global generator there is; only digests, since a seed cannot be
     told from a state.
     """
-    found = {"random": _compute_digest(repr(random.getstate()).encode())}
+    digests = {"random": _compute_digest(repr(random.getstate()).encode())}
     if (numpy_random := imported_module("numpy.random")) is not None:
-        found["numpy"] = _digest_numpy(numpy_random)
-    return found
+        digests["numpy"] = _digest_numpy(numpy_random)
+    return digests
 
 
 def _digest_numpy(numpy_random: Any) -> str:
@@ -106,13 +106,13 @@ def _digest_own_generators(namespace: Mapping[str, Any]) -> dict[str, str]:
     """States of generators that notebook variables hold (`rng = numpy.random.default_rng(7)`)."""
     numpy_random = imported_module("numpy.random")
     kinds = () if numpy_random is None else (numpy_random.Generator,)
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for name, value in list(namespace.items()):
         if isinstance(value, random_state.Random):
-            found[name] = _compute_digest(repr(value.getstate()).encode())
+            digests[name] = _compute_digest(repr(value.getstate()).encode())
         elif kinds and isinstance(value, kinds):
-            found[name] = _compute_digest(repr(value.bit_generator.state).encode())
-    return found
+            digests[name] = _compute_digest(repr(value.bit_generator.state).encode())
+    return digests
 
 
 def _compute_digest(data: bytes) -> str:
@@ -171,13 +171,13 @@ def _read_git_state(root: Path, _moved: tuple[int, ...], _window: int) -> dict[s
         return {"unknown": f"git took longer than {_GIT_PATIENCE:g} s"}
     except subprocess.CalledProcessError as problem:
         return {"unknown": problem.stderr.decode("utf-8", "replace").strip()[:200] or "git failed"}
-    told = dict(line[2:].split(" ", 1) for line in status.splitlines() if line.startswith("# "))
-    found = {
-        "commit": told.get("branch.oid", ""),
-        "branch": told.get("branch.head", ""),
+    headers = dict(line[2:].split(" ", 1) for line in status.splitlines() if line.startswith("# "))
+    state = {
+        "commit": headers.get("branch.oid", ""),
+        "branch": headers.get("branch.head", ""),
         "dirty": dirty,
     }
-    return {**found, **({"diff": _compute_digest(diff)} if dirty else {})}
+    return {**state, **({"diff": _compute_digest(diff)} if dirty else {})}
 
 
 def _run_git(root: Path, command: str, *arguments: str) -> bytes:
@@ -210,14 +210,14 @@ def local_modules(folder: Path) -> dict[str, str]:
     there.
     """
     inside = str(folder) + os.sep
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for name, path in not_installed():
-        if path.startswith(inside) and not path.startswith(_OURS) and len(found) < _MODULES:
+        if path.startswith(inside) and not path.startswith(_OURS) and len(digests) < _MODULES:
             try:
-                found[name] = _digest_file(path, Path(path).stat().st_mtime_ns)
+                digests[name] = _digest_file(path, Path(path).stat().st_mtime_ns)
             except OSError:  # deleted since
                 continue
-    return dict(sorted(found.items()))
+    return dict(sorted(digests.items()))
 
 
 _OURS = str(Path(__file__).parents[1]) + os.sep
@@ -247,8 +247,8 @@ _FOUND = frozenset(
 )
 
 
-def tags_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def tags_of(kit: Mapping[str, Any]) -> dict[str, Any]:
     """Of a run's whole kit the tags: what a person told, or what was found of whom the run served."""
     return {
-        name: value for name, value in told.items() if name not in _FOUND and name.isidentifier()
+        name: value for name, value in kit.items() if name not in _FOUND and name.isidentifier()
     }

@@ -37,9 +37,9 @@ def tags(run: RunSeen) -> dict[str, Any]:
     """What was told or found of whom the run served; flags that were evaluated later stand on its
     end mark.
     """
-    told = kits.tags_of(run.kit)
-    flags = {**_to_flags(told.get("flags")), **_to_flags((run.end or {}).get("flags"))}
-    return {**told, **({"flags": flags} if flags else {})}
+    kit_tags = kits.tags_of(run.kit)
+    flags = {**_to_flags(kit_tags.get("flags")), **_to_flags((run.end or {}).get("flags"))}
+    return {**kit_tags, **({"flags": flags} if flags else {})}
 
 
 def _to_flags(value: Any) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def _audit_field(name: str, value: Any, capture: str, what: str = "") -> AuditFi
 
 def _shorten_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        value = ", ".join(f"{key}={told}" for key, told in value.items())
+        value = ", ".join(f"{key}={item}" for key, item in value.items())
     elif isinstance(value, list):
         value = ", ".join(map(str, value))
-    said = str(value)
-    return said if len(said) <= 120 else f"{said[:117]}..."
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 # ---- the run
@@ -86,14 +86,16 @@ def _audit_identity(run: RunSeen) -> list[AuditFinding]:
 
 
 def _audit_users(run: RunSeen) -> list[AuditFinding]:
-    told = tags(run)
+    run_tags = tags(run)
     users = sorted({call.facts.user for call in run.calls if call.facts.user})
-    if users and "user_id" not in told:
-        told["user_id"] = ", ".join(users) + " (in the requests)"
-    found = [_audit_field(name, told.get(name), f"%tape set {name}=...") for name in WHO[:-1]]
-    flags = told.get("flags")
+    if users and "user_id" not in run_tags:
+        run_tags["user_id"] = ", ".join(users) + " (in the requests)"
+    findings = [
+        _audit_field(name, run_tags.get(name), f"%tape set {name}=...") for name in WHO[:-1]
+    ]
+    flags = run_tags.get("flags")
     return [
-        *found,
+        *findings,
         AuditFinding(
             "flags", "recorded", _shorten_value(flags) if flags else "none told, none evaluated"
         ),
@@ -119,34 +121,34 @@ def _audit_code(kit: Mapping[str, Any]) -> list[AuditFinding]:
     ]
 
 
-def _audit_git(told: Mapping[str, Any]) -> AuditFinding:
-    if not told:
+def _audit_git(git: Mapping[str, Any]) -> AuditFinding:
+    if not git:
         what = "the notebook lies in no git repository"
         return AuditFinding(
             "code version", "missing", what, "git init, and commit, before recording"
         )
-    if "unknown" in told:
-        what = f"git could not tell ({told['unknown']})"
+    if "unknown" in git:
+        what = f"git could not tell ({git['unknown']})"
         return AuditFinding("code version", "missing", what, "record where `git status` works")
-    if told.get("dirty"):
-        kept = f"only their digest is kept: {told.get('diff', '')}"
+    if git.get("dirty"):
+        kept = f"only their digest is kept: {git.get('diff', '')}"
         what = "changes were not committed"
         return AuditFinding(
             "code version", "missing", what, "git commit before recording", detail=kept
         )
     return AuditFinding(
-        "code version", "recorded", f"commit {as_text(told.get('commit'))[:12]}, clean"
+        "code version", "recorded", f"commit {as_text(git.get('commit'))[:12]}, clean"
     )
 
 
 def _audit_moment(run: RunSeen) -> list[AuditFinding]:
-    told = as_mapping(run.kit.get("clock"))
+    kit_clock = as_mapping(run.kit.get("clock"))
     utc, zone = (
-        as_text(told.get("utc")),
-        as_text(as_mapping(run.pins.get("timezone")).get("zone")) or as_text(told.get("zone")),
+        as_text(kit_clock.get("utc")),
+        as_text(as_mapping(run.pins.get("timezone")).get("zone")) or as_text(kit_clock.get("zone")),
     )
     clock = "clock" in run.pins
-    found = [
+    findings = [
         AuditFinding("base clock", "pinned" if clock else "recorded", utc)
         if utc
         else _audit_field("base clock", "", AGAIN),
@@ -155,16 +157,16 @@ def _audit_moment(run: RunSeen) -> list[AuditFinding]:
         else _audit_field("timezone", "", AGAIN),
     ]
     if "random" in run.pins:
-        held = as_mapping(as_mapping(run.pins["random"]).get("at"))
+        places = as_mapping(as_mapping(run.pins["random"]).get("at"))
         return [
-            *found,
+            *findings,
             AuditFinding(
-                "random state", "pinned", ", ".join(map(str, held)) or "a seed for what is drawn"
+                "random state", "pinned", ", ".join(map(str, places)) or "a seed for what is drawn"
             ),
         ]
     capture = "record it again without --no-pin random"
     return [
-        *found,
+        *findings,
         AuditFinding(
             "random state", "missing", "only a digest of it, if anything, is kept", capture
         ),
@@ -196,9 +198,9 @@ def environment_findings(call: CallSeen) -> list[AuditFinding]:
                 "record", "missing", call.problem, "mend the file, or record it again", call=call.id
             )
         ]
-    asked = [] if isinstance(call.request, FunctionCall) else _audit_request(call)
-    found = [
-        *asked,
+    request_findings = [] if isinstance(call.request, FunctionCall) else _audit_request(call)
+    findings = [
+        *request_findings,
         *_audit_model(call),
         *_audit_retrieval(call),
         *_audit_times(call),
@@ -206,7 +208,7 @@ def environment_findings(call: CallSeen) -> list[AuditFinding]:
     ]
     return [
         AuditFinding(each.name, each.status, each.what, each.capture, call=call.id)
-        for each in found
+        for each in findings
     ]
 
 
@@ -261,8 +263,11 @@ def _audit_times(call: CallSeen) -> list[AuditFinding]:
     reply = call.reply
     first = f"{reply.waits[0]:g} s after" if isinstance(reply, Reply) and reply.waits else ""
     ended = f"{call.seconds:g} s after" if call.seconds is not None else ""
-    found = [_audit_field("start", call.head.get("at"), AGAIN), _audit_field("end", ended, AGAIN)]
-    return [*found, AuditFinding("first byte", "recorded", first)] if first else found
+    findings = [
+        _audit_field("start", call.head.get("at"), AGAIN),
+        _audit_field("end", ended, AGAIN),
+    ]
+    return [*findings, AuditFinding("first byte", "recorded", first)] if first else findings
 
 
 def _audit_lineage(call: CallSeen) -> list[AuditFinding]:

@@ -58,7 +58,7 @@ def _scan_modules() -> _Look:
             (name, getattr(module, "__dict__", _NONE).get("__file__"))
             for name, module in modules.items()
         ]
-        told = [
+        located = [
             (name, path)
             for name, path in files
             if path and isinstance(path, str) and name != "__main__"
@@ -66,8 +66,8 @@ def _scan_modules() -> _Look:
         _last = _Look(
             state,
             list(modules),
-            told,
-            [(name, path) for name, path in told if "-packages" not in path],
+            located,
+            [(name, path) for name, path in located if "-packages" not in path],
         )
     return _last
 
@@ -75,27 +75,27 @@ def _scan_modules() -> _Look:
 def distributions() -> list[str]:
     """`name==version` of each installed distribution a module of which is imported now, sorted."""
     sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
-    shelves, look = (
+    shelves, scan = (
         [_read_shelf(site, _read_modified_time(site)) for site in sites],
         _scan_modules(),
     )
-    if look.owners is None or look.owners[0] != shelves:
+    if scan.owners is None or scan.owners[0] != shelves:
         owners = {
             shelf.owner(key, path)
-            for key, path in _iterate_top_modules(look)
+            for key, path in _iterate_top_modules(scan)
             for shelf in shelves
             if path.startswith(shelf.inside)
         }
-        look.owners = shelves, sorted(owners - {""})
-    return list(look.owners[1])
+        scan.owners = shelves, sorted(owners - {""})
+    return list(scan.owners[1])
 
 
-def _iterate_top_modules(look: _Look) -> Iterator[tuple[str, str]]:
+def _iterate_top_modules(scan: _Look) -> Iterator[tuple[str, str]]:
     """`numpy`, and `google/genai` where the top is a namespace that several distributions share,
     with a file each.
     """
-    files = look.files
-    shared = {name for name in look.names if "." not in name}.difference(name for name, _ in files)
+    files = scan.files
+    shared = {name for name in scan.names if "." not in name}.difference(name for name, _ in files)
     for name, path in files:
         top, _, rest = name.partition(".")
         if not rest:

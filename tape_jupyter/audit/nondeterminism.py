@@ -60,13 +60,13 @@ class AuditFinding:
         return f"{self.what}, {self.detail}" if self.detail else self.what
 
     def record(self) -> dict[str, Any]:
-        whole = {**asdict(self), "what": self.description}
-        told = {
+        fields = {**asdict(self), "what": self.description}
+        shown_fields = {
             key: value
-            for key, value in whole.items()
+            for key, value in fields.items()
             if key not in ("empty", "detail") and value not in ("", 0)
         }
-        return {**({"item": told.pop("number")} if self.number else {}), **told}
+        return {**({"item": shown_fields.pop("number")} if self.number else {}), **shown_fields}
 
     def __str__(self) -> str:
         return f"{self.name}: {self.what}" + (
@@ -90,16 +90,16 @@ def fold_findings(
     findings = [each for each in findings if not each.empty] or findings
     status = worst(findings)
     bad = [each for each in findings if each.status == status]
-    said = Counter(
+    counts = Counter(
         each.description if len(findings) == 1 else each.what for each in bad
     ).most_common()
-    told = "; ".join(
-        f"{what} ({count} {unit})" if count > 1 else what for what, count in said[:_NAMED]
+    text = "; ".join(
+        f"{what} ({count} {unit})" if count > 1 else what for what, count in counts[:_NAMED]
     )
-    more = f"; {len(said) - _NAMED} more kinds" if len(said) > _NAMED else ""
+    more = f"; {len(counts) - _NAMED} more kinds" if len(counts) > _NAMED else ""
     of = f"{len(bad)} of {len(findings)} {unit}: " if len(bad) < len(findings) else ""
     capture = next((each.capture for each in bad if each.capture), "")
-    return AuditFinding(name, status, f"{of}{told}{more}", capture, number)
+    return AuditFinding(name, status, f"{of}{text}{more}", capture, number)
 
 
 NAMES = {
@@ -143,7 +143,7 @@ def call_findings(call: CallSeen) -> list[AuditFinding]:
         retrieval_finding,
         rate_limit_finding,
     )
-    return [found for item in items if (found := item(call)) is not None]
+    return [finding for item in items if (finding := item(call)) is not None]
 
 
 def tool_names(runs: Iterable[RunSeen]) -> frozenset[str]:
@@ -159,8 +159,8 @@ def tool_names(runs: Iterable[RunSeen]) -> frozenset[str]:
 def _fold_calls(
     run: RunSeen, number: int, item: Callable[[CallSeen], AuditFinding | None], none: str
 ) -> AuditFinding:
-    found = [each for call in run.calls if (each := item(call)) is not None]
-    return fold_findings(NAMES[number], number, found, none)
+    findings = [each for call in run.calls if (each := item(call)) is not None]
+    return fold_findings(NAMES[number], number, findings, none)
 
 
 # ---- 1 sampling
@@ -170,9 +170,9 @@ def sampling(call: CallSeen) -> AuditFinding | None:
     """Which settings the request fixed; `absent` is what it left to the provider."""
     if not call.is_model:
         return None
-    told = call.facts.sampling
-    what = ", ".join(f"{name} {_shorten_value(told.get(name, ABSENT))}" for name in _SETTINGS)
-    temperature = told.get("temperature", ABSENT)
+    settings = call.facts.sampling
+    what = ", ".join(f"{name} {_shorten_value(settings.get(name, ABSENT))}" for name in _SETTINGS)
+    temperature = settings.get("temperature", ABSENT)
     if temperature == ABSENT and (why := _explain_no_temperature(call)):
         return AuditFinding(
             NAMES[1],
@@ -194,8 +194,8 @@ def _explain_no_temperature(call: CallSeen) -> str:
 
 
 def _shorten_value(value: Any) -> str:
-    said = str(value)
-    return said if len(said) <= 20 else f"{said[:19]}…"
+    text = str(value)
+    return text if len(text) <= 20 else f"{text[:19]}…"
 
 
 # ---- 2 seed
@@ -204,9 +204,9 @@ def _shorten_value(value: Any) -> str:
 def seed(call: CallSeen) -> AuditFinding | None:
     if not call.is_model:
         return None
-    told = call.facts.sampling.get("seed", ABSENT)
-    if told != ABSENT:
-        return AuditFinding(NAMES[2], "pinned", f"seed {_shorten_value(told)}", "", 2, call.id)
+    value = call.facts.sampling.get("seed", ABSENT)
+    if value != ABSENT:
+        return AuditFinding(NAMES[2], "pinned", f"seed {_shorten_value(value)}", "", 2, call.id)
     provider = registry.providers().get(call.facts.wire)
     if provider is not None and provider.seeds:
         return AuditFinding(NAMES[2], "missing", "the request gave no seed", "seed=7", 2, call.id)
@@ -221,27 +221,27 @@ def model(call: CallSeen) -> AuditFinding | None:
     """Whether the name that was asked for is a dated snapshot, and what answered."""
     if not (call.is_model or call.is_embedding) or (call.status or 0) >= 400:
         return None  # of a call that failed, nothing answered
-    asked, answered = call.facts.model, call.facts.answered
+    requested, answered = call.facts.model, call.facts.answered
     build = f", system_fingerprint {call.more.fingerprint}" if call.more.fingerprint else ""
-    if _DATED.search(asked):
-        same = answered in ("", asked)
-        told = f"{asked}{build}" if same else f"{asked}, answered by {answered}{build}"
-        return AuditFinding(NAMES[3], "pinned" if same else "recorded", told, "", 3, call.id)
+    if _DATED.search(requested):
+        same = answered in ("", requested)
+        summary = f"{requested}{build}" if same else f"{requested}, answered by {answered}{build}"
+        return AuditFinding(NAMES[3], "pinned" if same else "recorded", summary, "", 3, call.id)
     if not answered:
-        capture = f"ask for a dated snapshot of {asked}"
+        capture = f"ask for a dated snapshot of {requested}"
         return AuditFinding(
             NAMES[3],
             "missing",
-            f"{asked}; the reply does not say what answered",
+            f"{requested}; the reply does not say what answered",
             capture,
             3,
             call.id,
         )
-    told = f"{asked}, answered by {answered}{build}"
+    summary = f"{requested}, answered by {answered}{build}"
     capture = (
         f"to pin it, ask for the dated snapshot: {answered}" if _DATED.search(answered) else ""
     )
-    return AuditFinding(NAMES[3], "recorded", told, capture, 3, call.id)
+    return AuditFinding(NAMES[3], "recorded", summary, capture, 3, call.id)
 
 
 # ---- 4 routing
@@ -255,7 +255,7 @@ def routing(call: CallSeen) -> AuditFinding | None:
         "": call.host, "region": call.region, "edge": call.more.edge, "tier": call.more.tier,
         "through to": call.more.upstream,
     }  # fmt: skip
-    what = ", ".join(f"{name} {told}".strip() for name, told in parts.items() if told)
+    what = ", ".join(f"{name} {value}".strip() for name, value in parts.items() if value)
     status, more, capture = _find_route_status(call)
     detail = f"request id {call.facts.request_id}" if call.facts.request_id else ""
     return AuditFinding(NAMES[4], status, f"{what}{more}", capture, 4, call.id, detail=detail)
@@ -285,25 +285,25 @@ def latency(call: CallSeen) -> AuditFinding | None:
         return AuditFinding(
             NAMES[5], "missing", "when it began or ended is not on the tape", capture, 5, call.id
         )
-    strand = f", strand {call.lineage}" if call.lineage else ""
+    lineage = f", strand {call.lineage}" if call.lineage else ""
     waits = (
         f", {len(call.reply.waits)} reads"
         if isinstance(call.reply, Reply) and call.reply.waits
         else ""
     )
-    return AuditFinding(NAMES[5], "pinned", f"{call.seconds:g} s{waits}{strand}", "", 5, call.id)
+    return AuditFinding(NAMES[5], "pinned", f"{call.seconds:g} s{waits}{lineage}", "", 5, call.id)
 
 
 def races(run: RunSeen) -> AuditFinding:
     """Whether calls were under way together, and whether their order of completion is known."""
-    found = [each for call in run.calls if (each := latency(call)) is not None]
-    if any(each.status == "missing" for each in found):
-        return fold_findings(NAMES[5], 5, found, "")
+    findings = [each for call in run.calls if (each := latency(call)) is not None]
+    if any(each.status == "missing" for each in findings):
+        return fold_findings(NAMES[5], 5, findings, "")
     together = overlapping(run.calls)
     if not together:
         several = len(run.calls) > 1
-        told = "one call after another" if several else "at most one call"
-        return AuditFinding(NAMES[5], "pinned", told, number=5, empty=not several)
+        summary = "one call after another" if several else "at most one call"
+        return AuditFinding(NAMES[5], "pinned", summary, number=5, empty=not several)
     what = f"{together} calls were under way together; their order of completion is recorded (--pace order holds it)"
     return AuditFinding(NAMES[5], "pinned", what, number=5)
 
@@ -344,14 +344,16 @@ def tool_result(call: CallSeen) -> AuditFinding | None:
 
 def tool_results(run: RunSeen, taped: frozenset[str]) -> AuditFinding:
     """Whether every result that a request hands back has its tool call on the tape."""
-    found = [each for call in run.calls if (each := tool_result(call)) is not None]
-    found += [_report_untaped_tool(name) for name in dict.fromkeys(_find_untaped_tools(run, taped))]
-    found += [
-        AuditFinding(NAMES[6], "missing", told, "return what the tool changes")
-        for told in run.cold
-        if _CHANGED(told)
+    findings = [each for call in run.calls if (each := tool_result(call)) is not None]
+    findings += [
+        _report_untaped_tool(name) for name in dict.fromkeys(_find_untaped_tools(run, taped))
     ]
-    return fold_findings(NAMES[6], 6, found, "no tool was called")
+    findings += [
+        AuditFinding(NAMES[6], "missing", note, "return what the tool changes")
+        for note in run.cold
+        if _CHANGED(note)
+    ]
+    return fold_findings(NAMES[6], 6, findings, "no tool was called")
 
 
 _UNTAPED = re.compile(r"^the result of tool (.+?) was not taped")
@@ -368,13 +370,13 @@ def _find_untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
     """Those named while recording; and where this run asked for a tool, the results it handed back
     without a call.
     """
-    yield from (found[1] for told in run.cold if (found := _UNTAPED.match(told)))
+    yield from (match[1] for note in run.cold if (match := _UNTAPED.match(note)))
     if any(isinstance(call.request, FunctionCall) for call in run.calls):
         # a function may go by another name than its tool: what was named while recording is all
         return
-    asked = {each.id or each.name: each.name for call in run.calls for each in call.facts.calls}
+    requested = {each.id or each.name: each.name for call in run.calls for each in call.facts.calls}
     for call in run.calls:
-        names = (asked.get(result.id or result.name, "") for result in call.facts.results)
+        names = (requested.get(result.id or result.name, "") for result in call.facts.results)
         yield from (name for name in names if name and name not in taped)
 
 
@@ -394,20 +396,20 @@ def retrieval_finding(call: CallSeen) -> AuditFinding | None:
         )
     if call.kind != "retrieval":
         return None
-    told = chunks_of(call.reply)
+    retrieved = chunks_of(call.reply)
     lacking = [
         name
         for name in ("id", "score")
-        if told.chunks and not all(name in chunk for chunk in told.chunks)
+        if retrieved.chunks and not all(name in chunk for chunk in retrieved.chunks)
     ]
-    number = len(told.chunks)
+    number = len(retrieved.chunks)
     parts = [
         f"{call.name}: {number} chunk{'' if number == 1 else 's'}",
-        *([f"embedded by {told.embedding}"] if told.embedding else []),
+        *([f"embedded by {retrieved.embedding}"] if retrieved.embedding else []),
     ]
     if index := _find_index(call):
         parts.append(f"index {index}")
-    if not told.embedding:
+    if not retrieved.embedding:
         lacking.append("embedding model")
     what = ", ".join(parts)
     if lacking:
@@ -434,7 +436,7 @@ def chunks_of(reply: Any) -> Chunks:
     value = reply.value if isinstance(reply, Value) else None
     parcel = as_mapping(value)
     chunks = next((parcel[name] for name in _LISTS if isinstance(parcel.get(name), list)), value)
-    embedding = next((found for name in _EMBEDDINGS if (found := as_text(parcel.get(name)))), "")
+    embedding = next((text for name in _EMBEDDINGS if (text := as_text(parcel.get(name)))), "")
     listed = [_read_chunk(each) for each in maps(chunks)]
     return Chunks(
         listed,
@@ -451,22 +453,22 @@ _IDS, _SCORES = (
 )
 
 
-def _read_chunk(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    fields = {**told, **as_mapping(told.get("fields")), **as_mapping(told.get("attributes"))}
+def _read_chunk(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    fields = {**chunk, **as_mapping(chunk.get("fields")), **as_mapping(chunk.get("attributes"))}
     places = {"id": _IDS, "score": _SCORES, "embedding": ("embedding_model",)}
-    found = {
+    by_field = {
         key: [fields[name] for name in names if name in fields] for key, names in places.items()
     }
-    return {key: values[0] for key, values in found.items() if values}
+    return {key: values[0] for key, values in by_field.items() if values}
 
 
 def _find_index(call: CallSeen) -> str:
     arguments = call.request.arguments if isinstance(call.request, FunctionCall) else {}
-    found = (
+    candidates = (
         arguments.get(name)
         for name in ("index", "index_name", "collection", "namespace", "collection_name")
     )
-    return next((each for each in found if isinstance(each, str) and each), "")
+    return next((each for each in candidates if isinstance(each, str) and each), "")
 
 
 # ---- 8 time-of-day failures
@@ -489,7 +491,7 @@ def rate_limit_finding(call: CallSeen) -> AuditFinding | None:
 
 def failures(run: RunSeen) -> AuditFinding:
     """Failures are on the tape like any reply; what hour it was must be as well."""
-    found = [each for call in run.calls if (each := rate_limit_finding(call)) is not None]
+    findings = [each for call in run.calls if (each := rate_limit_finding(call)) is not None]
     clock_told = as_mapping(run.kit.get("clock"))
     hour = f"{as_text(clock_told.get('utc'))[:16]}Z {as_text(clock_told.get('zone'))}".strip()
     if not clock_told.get("utc"):
@@ -498,9 +500,9 @@ def failures(run: RunSeen) -> AuditFinding:
         )
     limited = sum(bool(call.facts.limits) for call in run.calls)
     limits = f", rate-limit headers of {limited} calls" if limited else ""
-    what = f"{len(found)} failed ({found[0].what})" if found else "no call was refused"
+    what = f"{len(findings)} failed ({findings[0].what})" if findings else "no call was refused"
     return AuditFinding(
-        NAMES[8], "pinned" if found else "recorded", f"{what}; begun {hour}{limits}", "", 8
+        NAMES[8], "pinned" if findings else "recorded", f"{what}; begun {hour}{limits}", "", 8
     )
 
 
@@ -509,7 +511,7 @@ def failures(run: RunSeen) -> AuditFinding:
 
 def clock(run: RunSeen) -> AuditFinding:
     """Whether the cell's clock is held, who read it, and which readings are not."""
-    unheld = [told for told in run.cold if _CLOCK(told)]
+    unheld = [note for note in run.cold if _CLOCK(note)]
     if run.record.get("mode") == "replay":  # what ran live in a replay: a run of a take
         return AuditFinding(
             NAMES[9], "pinned", f"as in {run.record.get('parent')}, which it repeats", number=9
@@ -527,8 +529,8 @@ def clock(run: RunSeen) -> AuditFinding:
     readings = as_mapping((run.end or {}).get("clock"))
     count = sum(len(each) for each in readings.values() if isinstance(each, list))
     who = ", ".join(sorted({str(name).partition(" ")[0] for name in readings})[:4])
-    told = f"{count} readings on the tape, by {who}" if count else "held; nobody read it"
-    return AuditFinding(NAMES[9], "pinned", told, number=9)
+    note = f"{count} readings on the tape, by {who}" if count else "held; nobody read it"
+    return AuditFinding(NAMES[9], "pinned", note, number=9)
 
 
 _CLOCK = re.compile(r"\bclock\b|\btimezone\b").search

@@ -97,8 +97,8 @@ class CallSeen:
 
     @property
     def seconds(self) -> float | None:
-        told = self.head.get("seconds")
-        return float(told) if isinstance(told, int | float) and told >= 0 else None
+        value = self.head.get("seconds")
+        return float(value) if isinstance(value, int | float) and value >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ class RunSeen:
     @property
     def cold(self) -> tuple[str, ...]:
         """What was said while recording that cannot be replayed."""
-        told = (self.end or {}).get("cold")
-        return tuple(str(each) for each in told) if isinstance(told, list) else ()
+        notes = (self.end or {}).get("cold")
+        return tuple(str(each) for each in notes) if isinstance(notes, list) else ()
 
     @property
     def models(self) -> list[CallSeen]:
@@ -143,18 +143,24 @@ def view_run(
 
 
 def all_seen(
-    cassette: Cassette, runs: Iterable[str], *, notebook: str = "", tell: Tell = ignore_progress
+    cassette: Cassette,
+    runs: Iterable[str],
+    *,
+    notebook: str = "",
+    on_progress: Tell = ignore_progress,
 ) -> list[RunSeen]:
     """Several runs of a cassette, from one look at its calls."""
-    wanted = list(runs)
-    by_run: dict[str, list[Entry]] = {run: [] for run in wanted}
+    run_ids = list(runs)
+    by_run: dict[str, list[Entry]] = {run: [] for run in run_ids}
     for entry in cassette.calls:
         if entry.run in by_run:
             by_run[entry.run].append(entry)
     calls = count_items(
-        [entry for run in wanted for entry in by_run[run]], f"calls of {cassette.path.name}", tell
+        [entry for run in run_ids for entry in by_run[run]],
+        f"calls of {cassette.path.name}",
+        on_progress,
     )
-    return [_build_run(cassette, run, islice(calls, len(by_run[run])), notebook) for run in wanted]
+    return [_build_run(cassette, run, islice(calls, len(by_run[run])), notebook) for run in run_ids]
 
 
 def _build_run(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> RunSeen:
@@ -168,16 +174,16 @@ def calls_seen(entries: Iterable[Entry]) -> tuple[CallSeen, ...]:
     whoever retried it.
     """
     refused: Counter[str] = Counter()
-    found = []
+    calls = []
     for call in map(call_seen, entries):
         attempt = max(call.more.attempt, 1 + refused[call.match])
-        found.append(
+        calls.append(
             replace(call, more=replace(call.more, attempt=attempt))
             if attempt > call.more.attempt
             else call
         )
         refused[call.match] = refused[call.match] + 1 if call.was_refused else 0
-    return tuple(found)
+    return tuple(calls)
 
 
 def call_seen(entry: Entry) -> CallSeen:
@@ -185,16 +191,16 @@ def call_seen(entry: Entry) -> CallSeen:
     head: dict[str, Any] = {}
     try:
         head = entry.head()
-        asked, reply = entry.request(), entry.reply()
+        request, reply = entry.request(), entry.reply()
     except (CassetteError, OSError) as error:
         return CallSeen(
             entry.id, head, match=entry.match, lineage=entry.lineage, problem=str(error)
         )
-    told, more = NO_FACTS, NO_PARTICULARS
-    if isinstance(asked, Request):
+    facts, more = NO_FACTS, NO_PARTICULARS
+    if isinstance(request, Request):
         answer = reply if isinstance(reply, Reply) else None
-        body = http.loads(http.decoded_body(asked.headers, asked.body) or b"")
-        said = None if answer is None else registry.said_json(answer)
-        told = registry.call_facts(asked, answer, parsed=body, said=said)
-        more = particulars(asked, answer, parsed=body, said=said)
-    return CallSeen(entry.id, head, told, more, asked, reply, entry.match, entry.lineage)
+        body = http.loads(http.decoded_body(request.headers, request.body) or b"")
+        reply_json = None if answer is None else registry.said_json(answer)
+        facts = registry.call_facts(request, answer, parsed=body, reply_json=reply_json)
+        more = particulars(request, answer, parsed=body, reply_json=reply_json)
+    return CallSeen(entry.id, head, facts, more, request, reply, entry.match, entry.lineage)

@@ -34,13 +34,13 @@ class RunCase:
         }  # fmt: skip
 
 
-def case(run: RunSeen, cassette: str, found: Iterable[AuditFinding] = ()) -> RunCase:
-    """`found`: the run's budget. A tool result that is not on the tape makes a run cold; an
+def case(run: RunSeen, cassette: str, findings: Iterable[AuditFinding] = ()) -> RunCase:
+    """`findings`: the run's budget. A tool result that is not on the tape makes a run cold; an
     unpinned model does not.
     """
     reasons = [*run.cold, *_explain_unread(run)]
     if not reasons:  # what was named while recording is the same, in better words
-        reasons = [each.what for each in found if each.number == 6 and each.status == "missing"]
+        reasons = [each.what for each in findings if each.number == 6 and each.status == "missing"]
     if run.end is None:
         reasons.append("the run has no end mark: its kernel died, or it still runs")
     return RunCase(
@@ -64,8 +64,8 @@ def _explain_unread(run: RunSeen) -> list[str]:
 
 
 def _collect_tools(run: RunSeen) -> set[str]:
-    asked = {tool.name for call in run.calls for tool in call.facts.calls if tool.name}
-    return asked | {call.name for call in run.calls if call.kind == "tool"}
+    tool_names = {tool.name for call in run.calls for tool in call.facts.calls if tool.name}
+    return tool_names | {call.name for call in run.calls if call.kind == "tool"}
 
 
 PATTERNS: Mapping[str, Callable[[RunCase], Sequence[str]]] = {
@@ -91,8 +91,8 @@ def _count_groups(
         for value in of(each):
             runs.setdefault(value, []).append(each)
     rows = [
-        {"value": value, "cold": sum(bool(each.reasons) for each in found), "runs": len(found)}
-        for value, found in runs.items()
+        {"value": value, "cold": sum(bool(each.reasons) for each in group), "runs": len(group)}
+        for value, group in runs.items()
     ]
     return sorted(
         (row for row in rows if row["cold"]),

@@ -72,25 +72,42 @@ class ExportedBundle:
     notes: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        made = self.manifest
+        bundle_manifest = self.manifest
         return {
-            "path": self.place, "sha256": self.digest, "bytes": self.size, "files": len(made.files) + 1,
-            "cells": len(made.cells), "calls": sum(cell.calls for cell in made.cells), "guards": list(made.guards),
-            "differences": [{"cell": each.cell, "why": each.why} for each in made.differences],
-            "left_out": [{"path": each.path, "why": each.why} for each in made.left_out],
-            "redactions": [{"where": each.where, "kind": each.kind, "count": each.count} for each in made.redactions],
-            "hashed": made.lock.hashed, "notes": list(self.notes),
-        }  # fmt: skip
+            "path": self.place,
+            "sha256": self.digest,
+            "bytes": self.size,
+            "files": len(bundle_manifest.files) + 1,
+            "cells": len(bundle_manifest.cells),
+            "calls": sum(cell.calls for cell in bundle_manifest.cells),
+            "guards": list(bundle_manifest.guards),
+            "differences": [
+                {"cell": each.cell, "why": each.why} for each in bundle_manifest.differences
+            ],
+            "left_out": [{"path": each.path, "why": each.why} for each in bundle_manifest.left_out],
+            "redactions": [
+                {"where": each.where, "kind": each.kind, "count": each.count}
+                for each in bundle_manifest.redactions
+            ],
+            "hashed": bundle_manifest.lock.hashed,
+            "notes": list(self.notes),
+        }
 
     def lines(self) -> list[str]:
         """For a person."""
-        made, told = self.manifest, self.record()
+        bundle_manifest, record = self.manifest, self.record()
         proved = self._format_proof()
         return [
-            f"{self.place}: {self.size:,} bytes, {told['cells']} cells, {told['calls']} calls, {told['files']} files",
+            (
+                f"{self.place}: {self.size:,} bytes, {record['cells']} cells, {record['calls']} calls, "
+                f"{record['files']} files"
+            ),
             f"  sha256 {self.digest}",
-            f"  {proved}, in a fresh kernel; {'; '.join(made.guards)}",
-            *(f"  {each.count} x {each.kind} in {each.where}, masked" for each in made.redactions),
+            f"  {proved}, in a fresh kernel; {'; '.join(bundle_manifest.guards)}",
+            *(
+                f"  {each.count} x {each.kind} in {each.where}, masked"
+                for each in bundle_manifest.redactions
+            ),
             *(f"  ! {note}" for note in self.notes),
             f"  whoever has it: uvx tape-jupyter replay {Path(self.place).name}",
         ]
@@ -107,7 +124,7 @@ def export_bundle(
     notebook: Path,
     out: str | Path | None = None,
     options: Options | None = None,
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> ExportedBundle:
     """Make the bundle of a saved notebook, at `out`: a file, folder or URL; else `churn.tape.zip`
     beside the notebook.
@@ -115,32 +132,32 @@ def export_bundle(
     Raises NotExported where a cell differs or a secret was found, TapeUsageError and BundleError
     where there is nothing to export or nowhere to write; then nothing was written.
     """
-    tell("reading the notebook and its recording", 0, 0)
+    on_progress("reading the notebook and its recording", 0, 0)
     session = session_of(notebook)
     name = f"{session.path.stem}{locations.SUFFIX}"
     goal = locations.bundle_place(out if out is not None else session.folder / name, name)
     _require_writable(goal)
     options = options or Options()
     with scratch("proof") as place:
-        made, staged, cells = _make_bundle(session, options, place, tell)
-        signature = signing.sign(made.to_bytes(), options.key) if options.key else None
-        size = _write_bundle(goal, made, staged.content, tell)
+        bundle_manifest, staged, cells = _make_bundle(session, options, place, on_progress)
+        signature = signing.sign(bundle_manifest.to_bytes(), options.key) if options.key else None
+        size = _write_bundle(goal, bundle_manifest, staged.content, on_progress)
     if signature is not None:
         with locations.write_to_place(locations.place_beside(goal, signing.SUFFIX)) as file:
             file.write(signature)
-    kept = trust.remember_trust(made.digest, made.notebook, "exported")
+    kept = trust.remember_trust(bundle_manifest.digest, bundle_manifest.notebook, "exported")
     return ExportedBundle(
         locations.shown_place(goal),
-        made.digest,
+        bundle_manifest.digest,
         size,
-        made,
+        bundle_manifest,
         cells,
-        tuple(filter(None, (*_collect_notes(made), kept))),
+        tuple(filter(None, (*_collect_notes(bundle_manifest), kept))),
     )
 
 
 def _make_bundle(
-    session: Session, options: Options, place: Path, tell: Tell
+    session: Session, options: Options, place: Path, on_progress: Tell
 ) -> tuple[manifest.Manifest, Staged, tuple[proof_run.CellProof, ...]]:
     """All of it, before it is written."""
     python, top = options.python or kernel_python(session.notebook), originals.top_of(session.path)
@@ -149,31 +166,33 @@ def _make_bundle(
     secrets_environment.with_beginnings(secrets)
     start = originals.original_folder(session.path)
     copy = copies.put_copy(
-        copies.copied(session.path, top, place / "first" / proof_run.PLACE, tell), top, start
+        copies.copied(session.path, top, place / "first" / proof_run.PLACE, on_progress), top, start
     )
-    found, collected = _run_discovery(
-        session, copy, place / "first" / "home", python, tell, options.pace
+    proof, collected = _run_discovery(
+        session, copy, place / "first" / "home", python, on_progress, options.pace
     )
     session = replace(session, packages=collected.packages)
     staged = staging.staged(session, top, collected, options.include, options.exclude, copy.before)
-    lock = environment_lock.lock_needs(collected, ask_index=options.ask_index, tell=tell)
+    lock = environment_lock.lock_needs(
+        collected, ask_index=options.ask_index, on_progress=on_progress
+    )
     for path, content in lock.files.items():
         staged.add(path, content, _find_role(path))
-    redactions = _mask_secrets(staged, secrets, collected.called, options, tell)
+    redactions = _mask_secrets(staged, secrets, collected.called, options, on_progress)
     if redactions or not copy.files <= staged.carried:
-        session, found = _prove_alone(
-            session, staged, top, place / "second", python, tell, options.pace
+        session, proof = _prove_alone(
+            session, staged, top, place / "second", python, on_progress, options.pace
         )
-    made = manifest.Manifest(
+    bundle_manifest = manifest.Manifest(
         made_by=f"tape-jupyter {__version__}", notebook=staged.notebook, kernel=_describe_kernel(session.notebook),
         files=(), kit=_build_kit(session, collected, lock, options.pace), cells=expected.of_session(session),
         lock=manifest.LockState(lock.hashed, lock.index, lock.why),
-        differences=_collect_differences(found, options, copy, session), guards=found.guards,
+        differences=_collect_differences(proof, options, copy, session), guards=proof.guards,
         left_out=tuple(sorted(staged.left, key=lambda each: each.path)), redactions=redactions,
     )  # fmt: skip
-    made = _add_pages(made, session, staged, place / "page", tell)
-    _require_clean(made, staged, secrets, tell)
-    return made, staged, found.cells
+    bundle_manifest = _add_pages(bundle_manifest, session, staged, place / "page", on_progress)
+    _require_clean(bundle_manifest, staged, secrets, on_progress)
+    return bundle_manifest, staged, proof.cells
 
 
 def _require_writable(goal: str | Path) -> None:
@@ -201,28 +220,45 @@ def kernel_python(node: NotebookNode) -> str:
     command = Path(spec.argv[0]) if spec.argv else Path()
     if not command.name.startswith("python"):
         return sys.executable
-    found = str(command) if command.is_absolute() else shutil.which(str(command)) or sys.executable
-    same = command.name == str(command) or Path(found).resolve() == Path(sys.executable).resolve()
-    return sys.executable if same else found
+    executable = (
+        str(command) if command.is_absolute() else shutil.which(str(command)) or sys.executable
+    )
+    same = (
+        command.name == str(command) or Path(executable).resolve() == Path(sys.executable).resolve()
+    )
+    return sys.executable if same else executable
 
 
 # ---------------------------------------------------------------- the two runs
 
 
 def _run_discovery(
-    session: Session, copy: copies.Copy, home: Path, python: str, tell: Tell, pace: str
+    session: Session, copy: copies.Copy, home: Path, python: str, on_progress: Tell, pace: str
 ) -> tuple[proof_run.ProofRun, collection.Collected]:
     """Run it in a copy of its folder, and see what it needs."""
-    tell("starting a kernel without network", 0, 0)
+    on_progress("starting a kernel without network", 0, 0)
     before = collection.before(copy.top, copy.notebook.parent)
-    found = proof_run.prove_session(
-        session, copy.notebook, home, python, tell, pace=pace, before=before, after=collection.AFTER
+    proof = proof_run.prove_session(
+        session,
+        copy.notebook,
+        home,
+        python,
+        on_progress,
+        pace=pace,
+        before=before,
+        after=collection.AFTER,
     )
-    return found, collection.parse_collected(found.after)
+    return proof, collection.parse_collected(proof.after)
 
 
 def _prove_alone(
-    session: Session, staged: Staged, top: Path, place: Path, python: str, tell: Tell, pace: str
+    session: Session,
+    staged: Staged,
+    top: Path,
+    place: Path,
+    python: str,
+    on_progress: Tell,
+    pace: str,
 ) -> tuple[Session, proof_run.ProofRun]:
     """Run it once more, from nothing but what the bundle holds; the session is then as it is in
     there.
@@ -231,50 +267,50 @@ def _prove_alone(
     inside = {path: staged.content[path] for path in staged.session()}
     inside |= {path: top / below for path, below in staged.lacking.items()}
     for number, (path, content) in enumerate(inside.items()):
-        tell("laying out the session alone", number, len(inside))
+        on_progress("laying out the session alone", number, len(inside))
         copies.copy_file(content, folder / path)
     notebook = folder / staged.notebook
     session = replace(session_of(notebook), home=session.folder, packages=session.packages)
-    tell("starting a kernel without network", 0, 0)
+    on_progress("starting a kernel without network", 0, 0)
     return session, proof_run.prove_session(
-        session, notebook, place / "home", python, tell, pace=pace
+        session, notebook, place / "home", python, on_progress, pace=pace
     )
 
 
 def _collect_differences(
-    found: proof_run.ProofRun, options: Options, copy: copies.Copy, session: Session
+    proof: proof_run.ProofRun, options: Options, copy: copies.Copy, session: Session
 ) -> tuple[manifest.ProofDifference, ...]:
     """What the manifest says of cells that are not as saved. Raises NotExported unless they are
     allowed.
     """
-    if found.differences and not options.allow_differences:
+    if proof.differences and not options.allow_differences:
         missing = (
             [f"Not copied, since the folder is too large: {', '.join(copy.missing[:5])}"]
             if copy.missing
             else []
         )
         take = next(filter(None, map(takes_files.default_take, session.cassettes)), "")
-        raise NotExported("\n".join([*proof_run.changed_cells(found, take), *missing]))
-    return tuple(manifest.ProofDifference(each.number, each.why) for each in found.differences)
+        raise NotExported("\n".join([*proof_run.changed_cells(proof, take), *missing]))
+    return tuple(manifest.ProofDifference(each.number, each.why) for each in proof.differences)
 
 
 # ---------------------------------------------------------------- secrets
 
 
 def _mask_secrets(
-    staged: Staged, secrets: Secrets, called: Mapping[str, str], options: Options, tell: Tell
+    staged: Staged, secrets: Secrets, called: Mapping[str, str], options: Options, on_progress: Tell
 ) -> tuple[manifest.Redaction, ...]:
     """Look for secrets in what goes in, and mask them where that was asked for. Raises NotExported
     where it was not.
     """
-    found = leaks.scan(staged.content, secrets, tell)
-    if found and not options.redact:
+    found_leaks = leaks.scan(staged.content, secrets, on_progress)
+    if found_leaks and not options.redact:
         raise NotExported(
-            _format_leaks(found, "or mask them everywhere alike: tape export NB --redact")
+            _format_leaks(found_leaks, "or mask them everywhere alike: tape export NB --redact")
         )
-    if not found:
+    if not found_leaks:
         return ()
-    clean = redaction.redact(staged.content, secrets, tell, called)
+    clean = redaction.redact(staged.content, secrets, on_progress, called)
     staged.content = dict(clean.content)
     for path, why in clean.left_out:
         staged.left.append(manifest.LeftOut(path, 0, "", why))
@@ -284,21 +320,25 @@ def _mask_secrets(
     return tuple(manifest.Redaction(each.where, each.kind, each.count) for each in clean.redactions)
 
 
-def _require_clean(made: manifest.Manifest, staged: Staged, secrets: Secrets, tell: Tell) -> None:
+def _require_clean(
+    bundle_manifest: manifest.Manifest, staged: Staged, secrets: Secrets, on_progress: Tell
+) -> None:
     """What was made last is looked at as well."""
     last = {
         path: content
         for path, content in staged.content.items()
         if staged.roles[path] in ("page", "readme")
     }
-    if found := leaks.scan({**last, manifest.NAME: made.to_bytes()}, secrets, tell):
-        raise NotExported(_format_leaks(found, "or rename what has one in its name"))
+    if found_leaks := leaks.scan(
+        {**last, manifest.NAME: bundle_manifest.to_bytes()}, secrets, on_progress
+    ):
+        raise NotExported(_format_leaks(found_leaks, "or rename what has one in its name"))
 
 
-def _format_leaks(found: Iterable[leaks.Leak], else_: str) -> str:
+def _format_leaks(found_leaks: Iterable[leaks.Leak], else_: str) -> str:
     lines = [
         f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
-        for each in found
+        for each in found_leaks
     ]
     count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
     return "\n".join([
@@ -329,7 +369,7 @@ def _build_kit(
     """Of the kernel that proved it, and of the recording."""
     recorded = _find_recorded_kit(session.cassettes)
     local = [f"{each.name}=={each.version}" for each in collected.local]
-    told = {
+    kit = {
         "python": collected.python.get("version", ""),
         "implementation": collected.python.get("implementation", ""),
         "platform": collected.python.get("platform", ""),
@@ -342,7 +382,7 @@ def _build_kit(
         "unseen": collected.unseen,
         "pace": pace,
     }
-    return {key: value for key, value in told.items() if value not in ("", {})}
+    return {key: value for key, value in kit.items() if value not in ("", {})}
 
 
 def _find_recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
@@ -355,47 +395,62 @@ def _find_recorded_kit(cassettes: Iterable[Path]) -> Mapping[str, Any]:
 
 
 def _add_pages(
-    made: manifest.Manifest, session: Session, staged: Staged, place: Path, tell: Tell
+    bundle_manifest: manifest.Manifest,
+    session: Session,
+    staged: Staged,
+    place: Path,
+    on_progress: Tell,
 ) -> manifest.Manifest:
     """Add the pages and the README, and list all files."""
     place.mkdir(parents=True)
     for path in session.cassettes:
         name = PAGE if path == session.cassettes[0] else f"page-{path.name.partition('.')[0]}.html"
-        staged.add(name, _write_page(path, place / name, tell), "page")
-    tell("digests", 0, 0)
-    made = replace(made, files=tuple(staged.file(path) for path in sorted(staged.content)))
-    staged.add(readme.NAME, readme.readme(made).encode(), "readme")
-    files = sorted((*made.files, staged.file(readme.NAME)), key=lambda each: each.path)
-    return manifest.check_manifest(replace(made, files=tuple(files)))
+        staged.add(name, _write_page(path, place / name, on_progress), "page")
+    on_progress("digests", 0, 0)
+    bundle_manifest = replace(
+        bundle_manifest, files=tuple(staged.file(path) for path in sorted(staged.content))
+    )
+    staged.add(readme.NAME, readme.readme(bundle_manifest).encode(), "readme")
+    files = sorted((*bundle_manifest.files, staged.file(readme.NAME)), key=lambda each: each.path)
+    return manifest.check_manifest(replace(bundle_manifest, files=tuple(files)))
 
 
-def _write_page(cassette: Path, goal: Path, tell: Tell) -> Path:
+def _write_page(cassette: Path, goal: Path, on_progress: Tell) -> Path:
     from tape_jupyter.reports import page
 
     with goal.open("w", encoding="utf-8") as file:
-        told: list[str] = []
+        notes: list[str] = []
         file.writelines(
             page.page_pieces(
-                Cassette.open(cassette), told, lambda done, all_: tell("the page", done, all_)
+                Cassette.open(cassette),
+                notes,
+                lambda done, all_: on_progress("the page", done, all_),
             )
         )
     return goal
 
 
 def _write_bundle(
-    goal: str | Path, made: manifest.Manifest, content: Mapping[str, Path | bytes], tell: Tell
+    goal: str | Path,
+    bundle_manifest: manifest.Manifest,
+    content: Mapping[str, Path | bytes],
+    on_progress: Tell,
 ) -> int:
     """Write it in one step; gives its bytes."""
     with locations.write_to_place(goal) as file:
-        archive.pack(file, made, content, tell)
+        archive.pack(file, bundle_manifest, content, on_progress)
         return file.seek(0, os.SEEK_END)
 
 
-def _collect_notes(made: manifest.Manifest) -> list[str]:
-    told = [f"cell {each.cell} {each.why}" for each in made.differences]
-    told += [f"not in the bundle: {each.path} ({each.why})" for each in made.left_out]
-    if unseen := made.kit.get("unseen"):
-        told.append(
+def _collect_notes(bundle_manifest: manifest.Manifest) -> list[str]:
+    notes = [f"cell {each.cell} {each.why}" for each in bundle_manifest.differences]
+    notes += [f"not in the bundle: {each.path} ({each.why})" for each in bundle_manifest.left_out]
+    if unseen := bundle_manifest.kit.get("unseen"):
+        notes.append(
             f"not watched, so it may be missing: {unseen}; name what cells need with --include"
         )
-    return told if made.lock.hashed else [*told, f"not all packages have hashes: {made.lock.why}"]
+    return (
+        notes
+        if bundle_manifest.lock.hashed
+        else [*notes, f"not all packages have hashes: {bundle_manifest.lock.why}"]
+    )

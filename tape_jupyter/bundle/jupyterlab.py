@@ -70,8 +70,8 @@ class Laid:
 
 def unpack_bundle(
     place: str | Path,
-    wanted: Wanted | None = None,
-    heard: BundleListener | None = None,
+    options: Wanted | None = None,
+    listener: BundleListener | None = None,
     folder: Path | None = None,
 ) -> Laid:
     """Take a bundle out into a folder (by itself a new scratch folder) and make its environment;
@@ -80,7 +80,7 @@ def unpack_bundle(
     Raises BundleError where it cannot be used, or may not run, or where JupyterLab is not
     installed.
     """
-    want, hear = wanted or Wanted(), heard or BundleListener()
+    want, hear = options or Wanted(), listener or BundleListener()
     _require_lab()
     with opened(place, hear.on_step) as bundle:
         replay.runnable(bundle, want)
@@ -106,19 +106,21 @@ def unpack_bundle(
     )
 
 
-def run_lab(laid: Laid) -> int:
+def run_lab(unpacked: Laid) -> int:
     """Start JupyterLab and wait for its end; gives its exit code. An interrupt ends it, the folder
     stays.
     """
     try:
-        return _run_lab(laid)
+        return _run_lab(unpacked)
     finally:
-        socket_bridge.remove_sockets(laid.environment["JUPYTER_RUNTIME_DIR"], laid.folder)
+        socket_bridge.remove_sockets(unpacked.environment["JUPYTER_RUNTIME_DIR"], unpacked.folder)
 
 
-def _run_lab(laid: Laid) -> int:
+def _run_lab(unpacked: Laid) -> int:
     # ours
-    with subprocess.Popen(laid.command, env=laid.environment, cwd=laid.notebook.parent) as child:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
+        unpacked.command, env=unpacked.environment, cwd=unpacked.notebook.parent
+    ) as child:
         while True:
             try:
                 return child.wait()
@@ -179,10 +181,15 @@ def _build_environment(
     runtime = sockets or where / "server" / "runtime"
     for folder in (runtime, theirs, where / "layers"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    own = {**process.isolated_environment(theirs, python), "JUPYTER_RUNTIME_DIR": str(runtime)}
-    kernel = _Kernel(python, notebook, own, where / "layers", (where / "session", theirs, runtime))
+    kernel_env = {
+        **process.isolated_environment(theirs, python),
+        "JUPYTER_RUNTIME_DIR": str(runtime),
+    }
+    kernel = _Kernel(
+        python, notebook, kernel_env, where / "layers", (where / "session", theirs, runtime)
+    )
     kernel.install(data / "kernels" / KERNEL)
-    shown = (
+    desktop_variables = (
         "DISPLAY",
         "WAYLAND_DISPLAY",
         "XAUTHORITY",
@@ -190,10 +197,10 @@ def _build_environment(
         "XDG_SESSION_TYPE",
         "DBUS_SESSION_BUS_ADDRESS",
     )
-    said = process.kernel_options(want.take, want.pace)
-    options = {"TAPE_OPTIONS": said} if said else {}
+    options_text = process.kernel_options(want.take, want.pace)
+    options = {"TAPE_OPTIONS": options_text} if options_text else {}
     return {
-        **env, **{name: os.environ[name] for name in shown if name in os.environ},
+        **env, **{name: os.environ[name] for name in desktop_variables if name in os.environ},
         **caches.cache_variables(), **options,
         "PATH": os.environ.get("PATH", os.defpath), "TAPE_MODE": "replay",
         "PYTHONHASHSEED": process.hash_seed(notebook), "JUPYTER_NO_CONFIG": "1", "JUPYTER_RUNTIME_DIR": str(runtime),
@@ -215,11 +222,11 @@ class _Kernel:
         from tape_jupyter.headless.kernel import LOAD, START
 
         exec_lines = f"--InteractiveShellApp.exec_lines={LOAD}"
-        words = [self.python, "-c", START, "-f", "{connection_file}", exec_lines]
+        command = [self.python, "-c", START, "-f", "{connection_file}", exec_lines]
         # to jupyter_client `$NAME` is a variable's value
         env = {name: value.replace("$", "$$") for name, value in self.environment.items()}
         spec = {
-            "argv": sandbox.command(words, self.layers, self.kept), "language": "python", "env": env,
+            "argv": sandbox.command(command, self.layers, self.kept), "language": "python", "env": env,
             "display_name": f"{self.notebook.stem} (replay)",
         }  # fmt: skip
         folder.mkdir(parents=True)

@@ -72,13 +72,13 @@ def write_page_file(
     place: str | Path,
     name: str | None = None,
     take: str | None = None,
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> Shown:
     """The page as a file in a new folder for temporary files. Raises BundleError, TapeUsageError."""
-    with recordings(place, name, take, tell) as (it, cassettes):
+    with recordings(place, name, take, on_progress) as (it, cassettes):
         out = Path(tempfile.mkdtemp(prefix="tape-open-"), page.default_page(cassettes[0].path).name)
         _, notes = page.write_page(
-            cassettes[0], out, lambda done, total: tell("making the page", done, total)
+            cassettes[0], out, lambda done, total: on_progress("making the page", done, total)
         )
         return Shown(it.place, it.digest, str(out), _list_names(cassettes), tuple(notes))
 
@@ -88,20 +88,20 @@ def show_page(
     name: str | None = None,
     take: str | None = None,
     *,
-    tell: Tell = ignore_progress,
-    say: Say | None = None,
+    on_progress: Tell = ignore_progress,
+    on_address: Say | None = None,
 ) -> Shown:
     """Open the page in the browser, and wait until it is there whole; where there is no browser, as
     a file.
 
     Raises BundleError, TapeUsageError.
     """
-    with recordings(place, name, take, tell) as (it, cassettes):
-        pages = Pages(cassettes[0], tell)
+    with recordings(place, name, take, on_progress) as (it, cassettes):
+        pages = Pages(cassettes[0], on_progress)
         with pages.served() as address:
             if webbrowser.open(pages.once):
-                if say is not None:
-                    say(address)
+                if on_address is not None:
+                    on_address(address)
                 pages.sent.wait()
                 if pages.wrong is not None:
                     raise BundleError(
@@ -110,7 +110,7 @@ def show_page(
                 return Shown(
                     it.place, it.digest, address, _list_names(cassettes), tuple(pages.notes)
                 )
-    return write_page_file(place, name, take, tell)
+    return write_page_file(place, name, take, on_progress)
 
 
 @contextlib.contextmanager
@@ -118,24 +118,27 @@ def recordings(
     place: str | Path,
     name: str | None = None,
     take: str | None = None,
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> Iterator[tuple[Bundle, list[Cassette]]]:
     """The opened bundle, and its recordings in a folder for as long as the context lasts; the
     wanted one first.
     """
-    with opened(place, tell) as it, tempfile.TemporaryDirectory(prefix="tape-open-") as folder:
+    with (
+        opened(place, on_progress) as it,
+        tempfile.TemporaryDirectory(prefix="tape-open-") as folder,
+    ):
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
-        found = sorted(
+        cassette_paths = sorted(
             it.names("cassette"),
             key=lambda each: (paths.stem(Path(each)) != (name or paths.MAIN), each),
         )
-        if not found or (name and paths.stem(Path(found[0])) != name):
-            have = ", ".join(paths.stem(Path(each)) for each in found) or "none"
+        if not cassette_paths or (name and paths.stem(Path(cassette_paths[0])) != name):
+            have = ", ".join(paths.stem(Path(each)) for each in cassette_paths) or "none"
             raise TapeUsageError(
                 f"{locations.shown_place(place)}: no recording {name or 'in it'}; there are: {have}"
             )
         try:
-            cassettes = [Cassette.open(unpacked / each, check="marks") for each in found]
+            cassettes = [Cassette.open(unpacked / each, check="marks") for each in cassette_paths]
             if take is not None:
                 cassettes.insert(
                     0, Cassette.open(files.require_take(cassettes[0].path, take), check="marks")
@@ -154,12 +157,12 @@ class Pages:
     all of it.
     """
 
-    def __init__(self, cassette: Cassette, tell: Tell = ignore_progress) -> None:
+    def __init__(self, cassette: Cassette, on_progress: Tell = ignore_progress) -> None:
         self.cassette, self.notes, self.sent = cassette, list[str](), threading.Event()
         self.wrong: CassetteError | None = None
         self.host = ""
         self._on_step, self._path = (
-            tell,
+            on_progress,
             f"/{secrets.token_urlsafe(24)}/{page.default_page(cassette.path).name}",
         )
         self._once, self._lock = f"/{secrets.token_urlsafe(24)}", threading.Lock()

@@ -23,42 +23,57 @@ ROLES = {
 }  # fmt: skip
 
 
-def readme(made: Manifest) -> str:
+def readme(manifest: Manifest) -> str:
     """The text, by what the manifest says of everything else in the bundle."""
-    name = f"{PurePosixPath(made.notebook).stem}.tape.zip"
-    unseen = str(made.kit.get("unseen") or "")
+    name = f"{PurePosixPath(manifest.notebook).stem}.tape.zip"
+    unseen = str(manifest.kit.get("unseen") or "")
     parts = [
-        _build_head(made, name),
-        _build_wheel_note(made, name),
-        _build_proof(made.differences),
-        _build_contents(made),
-        _build_lock(made.lock),
+        _build_head(manifest, name),
+        _build_wheel_note(manifest, name),
+        _build_proof(manifest.differences),
+        _build_contents(manifest),
+        _build_lock(manifest.lock),
     ]
-    parts += [_build_instructions(made), _build_missing(made.left_out, made.redactions, unseen)]
+    parts += [
+        _build_instructions(manifest),
+        _build_missing(manifest.left_out, manifest.redactions, unseen),
+    ]
     parts += [["## What may differ and is still the same", ""]]
     lines = [line for part in parts for line in part] + [
-        f"* {word}" for word in outputs.forgiven_words()
+        f"* {phrase}" for phrase in outputs.forgiven_words()
     ]
     return "\n".join(lines) + "\n"
 
 
-def _build_head(made: Manifest, name: str) -> list[str]:
-    calls = sum(cell.calls for cell in made.cells)
-    said = (
-        f"A notebook of {len(made.cells)} cells with the {calls} model and tool calls that it made, recorded byte for "
-        "byte. It runs again without a key, without a network and without cost, and gives the same:"
+def _build_head(manifest: Manifest, name: str) -> list[str]:
+    calls = sum(cell.calls for cell in manifest.cells)
+    intro = (
+        f"A notebook of {len(manifest.cells)} cells with the {calls} model and tool calls that it made, recorded byte "
+        "for byte. It runs again without a key, without a network and without cost, and gives the same:"
     )
     return [
-        f"# {PurePosixPath(made.notebook).stem}", "", said, "", "```", f"uvx tape-jupyter replay {name}", "```", "",
-        "Replaying runs the code that is in here. Neither of these does:", "",
-        "```", f"uvx tape-jupyter verify {name}   # every file against its digest",
-        f"uvx tape-jupyter open {name}     # read all calls in the browser; page.html is the same page", "```", "",
-        f"To step through it in JupyterLab, or to change a reply: `uvx tape-jupyter open --lab {name}`.", "",
-    ]  # fmt: skip
+        f"# {PurePosixPath(manifest.notebook).stem}",
+        "",
+        intro,
+        "",
+        "```",
+        f"uvx tape-jupyter replay {name}",
+        "```",
+        "",
+        "Replaying runs the code that is in here. Neither of these does:",
+        "",
+        "```",
+        f"uvx tape-jupyter verify {name}   # every file against its digest",
+        f"uvx tape-jupyter open {name}     # read all calls in the browser; page.html is the same page",
+        "```",
+        "",
+        f"To step through it in JupyterLab, or to change a reply: `uvx tape-jupyter open --lab {name}`.",
+        "",
+    ]
 
 
-def _build_wheel_note(made: Manifest, name: str) -> list[str]:
-    wheel = next((each.path for each in made.files if each.role == "wheel"), "")
+def _build_wheel_note(manifest: Manifest, name: str) -> list[str]:
+    wheel = next((each.path for each in manifest.files if each.role == "wheel"), "")
     if not wheel:
         return []
     return [
@@ -69,25 +84,25 @@ def _build_wheel_note(made: Manifest, name: str) -> list[str]:
 
 def _build_proof(differences: Sequence[ProofDifference]) -> list[str]:
     if not differences:
-        said = (
+        intro = (
             "Before this file was written, its session was replayed in a fresh kernel, in another folder, with the "
             "network cut off, and every cell gave what the notebook shows."
         )
-        return [said, ""]
-    said = (
+        return [intro, ""]
+    intro = (
         "**It does not repeat itself whole.** It was exported all the same; in its proof these cells did not give what "
         "the notebook shows:"
     )
-    return [said, "", *(f"* cell {each.cell}: {each.why}" for each in differences), ""]
+    return [intro, "", *(f"* cell {each.cell}: {each.why}" for each in differences), ""]
 
 
-def _build_contents(made: Manifest) -> list[str]:
+def _build_contents(manifest: Manifest) -> list[str]:
     by_role: dict[str, list[str]] = {}
-    for each in made.files:
+    for each in manifest.files:
         by_role.setdefault(each.role, []).append(each.path)
     lines = [
-        f"| {_format_paths(by_role[role])} | {words} |"
-        for role, words in ROLES.items()
+        f"| {_format_paths(by_role[role])} | {description} |"
+        for role, description in ROLES.items()
         if role in by_role
     ]
     return ["## What is in it", "", "| file | is |", "|---|---|", *lines, ""]
@@ -108,15 +123,15 @@ def _build_lock(lock: LockState) -> list[str]:
     return [f"`environment/` lists the packages, not all with hashes: {lock.why}.", ""]
 
 
-def _build_instructions(made: Manifest) -> list[str]:
+def _build_instructions(manifest: Manifest) -> list[str]:
     """How pip and uv make the environment without tape-jupyter."""
-    if not any(each.role == "lock" for each in made.files):
+    if not any(each.role == "lock" for each in manifest.files):
         return []
-    wheels = [each.path for each in made.files if each.role == "wheel"]
+    wheels = [each.path for each in manifest.files if each.role == "wheel"]
     sources = sorted(
-        {"/".join(each.path.split("/")[:3]) for each in made.files if each.role == "source"}
+        {"/".join(each.path.split("/")[:3]) for each in manifest.files if each.role == "source"}
     )
-    hashes = " --require-hashes" if made.lock.hashed else ""
+    hashes = " --require-hashes" if manifest.lock.hashed else ""
     not_pip = "pip does not, for the sources" if sources else "pip does too, from 26.1 on"
     return [
         "`tape replay` makes the environment itself. By hand, in this folder unpacked, with pip or with uv (`uv pip`):",
@@ -133,8 +148,8 @@ def _format_left_out(each: LeftOut) -> str:
 def _build_missing(
     left_out: Iterable[LeftOut], redactions: Iterable[Redaction], unseen: str
 ) -> list[str]:
-    told = [f"* {_format_left_out(each)}: {each.why}" for each in left_out]
+    lines = [f"* {_format_left_out(each)}: {each.why}" for each in left_out]
     if unseen:
-        told.append(f"* perhaps more: the machine that made it could not watch {unseen}")
-    told += [f"* {each.count} x {each.kind} in `{each.where}`, masked" for each in redactions]
-    return ["## What is not in it", "", *told, ""] if told else []
+        lines.append(f"* perhaps more: the machine that made it could not watch {unseen}")
+    lines += [f"* {each.count} x {each.kind} in `{each.where}`, masked" for each in redactions]
+    return ["## What is not in it", "", *lines, ""] if lines else []

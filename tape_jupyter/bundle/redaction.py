@@ -93,15 +93,15 @@ class RedactedFolder:
             return None
         head = old.encode()[:size].decode("utf-8", "ignore")
         count = len(_COMMIT.findall(head))
-        ends = [found.end() for found in _COMMIT.finditer(new)]
-        told = new[: ends[count - 1]].encode() if 0 < count <= len(ends) else b""
-        return {"bytes": len(told), "sha256": hashlib.sha256(told).hexdigest()}
+        ends = [match.end() for match in _COMMIT.finditer(new)]
+        prefix = new[: ends[count - 1]].encode() if 0 < count <= len(ends) else b""
+        return {"bytes": len(prefix), "sha256": hashlib.sha256(prefix).hexdigest()}
 
     def _drop_assets(self) -> None:
         """Long texts that no cassette speaks of any more: they held what was masked."""
-        said = "".join(new for _, new in self._texts.values())
+        all_text = "".join(new for _, new in self._texts.values())
         for file in self.folder.glob("assets/*"):
-            if file.name not in said:
+            if file.name not in all_text:
                 file.unlink()
 
 
@@ -118,20 +118,20 @@ class _Cassette:
             return self.masking.scrub(piece)[0]
         record = emitter.parse_record(piece)
         kind = next(iter(record))
-        whole = (
+        full_record = (
             external_texts.restore_texts(record, self.book.assets)
             if external_texts.MARK in piece
             else record
         )
-        clean = self._redact_by_kind(kind, whole)
-        if clean == whole:
+        clean = self._redact_by_kind(kind, full_record)
+        if clean == full_record:
             return piece
-        told = {
+        redacted = {
             key: value if key in _KEPT else external_texts.put_away(value, self.book.assets)
             for key, value in clean.items()
         }
-        new = emitter.emit(told)
-        if emitter.parse_record(new) != told:
+        new = emitter.emit(redacted)
+        if emitter.parse_record(new) != redacted:
             raise CassetteError(
                 "a masked record did not survive being written and read; please report this"
             )
@@ -163,8 +163,10 @@ class _Cassette:
         }
         # one module, one class
         base = self.folder._find_base(self.path) if "take of" in record else None  # noqa: SLF001
-        told = self.folder.base_record(base, record["base"]["bytes"]) if base is not None else None
-        return {**clean, "base": told} if told else clean
+        new_base = (
+            self.folder.base_record(base, record["base"]["bytes"]) if base is not None else None
+        )
+        return {**clean, "base": new_base} if new_base else clean
 
     def _redact_fields(self, record: dict[str, Any]) -> dict[str, Any]:
         """What a record says above its request and reply."""
@@ -197,9 +199,9 @@ class _Cassette:
         entry = self.book.call(str(record["run"]), str(record["call"]))
         if entry is None:
             return {**clean, "request": records.scrubbed(request, self.masking)}
-        whole = self.book.request_section(_find_recorded(entry))
-        masked = records.scrubbed(whole, self.masking)
-        if masked is whole:
+        full_request = self.book.request_section(_find_recorded(entry))
+        masked = records.scrubbed(full_request, self.masking)
+        if masked is full_request:
             return clean
         masked = {key: value for key, value in masked.items() if key != "scrubbed"}
         folded = self.masking.scrub_structure(
@@ -208,9 +210,9 @@ class _Cassette:
         fresh = http_body.renewed(masked)[0] if any(form in masked for form in _FORMS) else {}
         digests = {key: fresh[key] for key in ("sha256", "plain", "wire") if key in fresh}
         named = {key: digests.get(key, value) for key, value in {**request, **folded}.items()}
-        told = {**named, **digests, "scrubbed": True}
+        new_request = {**named, **digests, "scrubbed": True}
         match = self._compute_match(record, masked)
-        return {key: match if key == "match" else told if key == "request" else value
+        return {key: match if key == "match" else new_request if key == "request" else value
                 for key, value in clean.items() if key != "exact"}  # fmt: skip
 
     def _compute_match(self, record: Mapping[str, Any], section: Mapping[str, Any]) -> str:
@@ -253,7 +255,7 @@ class Redacted:
 def redact(
     content: Content,
     known: Secrets,
-    tell: Tell | None = None,
+    on_progress: Tell | None = None,
     called: Mapping[str, str] = MappingProxyType({}),
 ) -> Redacted:
     """Mask every secret that `leaks.scan` finds. Files without one are given as they came.
@@ -264,7 +266,7 @@ def redact(
     were found, their mark takes the place of that name as well. Raises BundleError where a secret
     cannot be masked.
     """
-    first = hits = list(leaks.hunt(content, known, tell))
+    first = hits = list(leaks.hunt(content, known, on_progress))
     if named := sorted({hit.kind for hit in hits if hit.where == leaks.NAME}):
         raise BundleError(
             f"a file's own name holds a secret ({', '.join(named)}); rename it, then export again"
@@ -286,7 +288,7 @@ def redact(
         ]
         left_out |= _mask_files(new, touched, masking)
         seen |= masking.seen
-        hits = list(leaks.hunt(new, known, tell))
+        hits = list(leaks.hunt(new, known, on_progress))
     if seen and not hits:
         masking = _build_masking(known, every, called)
         seen = {**marks(every), **seen}
@@ -299,7 +301,9 @@ def redact(
             path for path, source in new.items() if _has_any(passages.read_passages(source), begun)
         ]
         left_out |= _mask_files(new, touched, masking)
-        hits = list(leaks.hunt({path: new[path] for path in touched if path in new}, known, tell))
+        hits = list(
+            leaks.hunt({path: new[path] for path in touched if path in new}, known, on_progress)
+        )
     if hits:
         raise _build_leak_error(hits)
     return Redacted(new, tuple(leaks.shown_leaks(first)), tuple(sorted(left_out.items())))
@@ -310,26 +314,26 @@ def _has_any(data: bytes, any_of: Iterable[bytes]) -> bool:
 
 
 def _build_masking(known: Secrets, every: Iterable[Hit], called: Mapping[str, str]) -> Masking:
-    found = marks(every)
-    names = _find_names(found, called)
-    found |= {
+    value_marks = marks(every)
+    names = _find_names(value_marks, called)
+    value_marks |= {
         value: names[name]
-        for value in found
+        for value in value_marks
         if (name := called.get(secret_digest(value), "")) in names
     }
-    return Masking(known, found, {marker(name): mark for name, mark in names.items()})
+    return Masking(known, value_marks, {marker(name): mark for name, mark in names.items()})
 
 
 _ROUNDS = 4
 """A part of a secret may be found as one of its own, and what it leaves of the whole the next time."""
 
 
-def _find_names(found: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str]:
+def _find_names(value_marks: Mapping[str, str], called: Mapping[str, str]) -> dict[str, str]:
     """What recordings call values that were all found, and the mark that takes its place. Sent in a
     header, a value has a name in what was sent and answered from then on; its mark must say the
     same.
     """
-    by_digest = {secret_digest(value): mark for value, mark in found.items()}
+    by_digest = {secret_digest(value): mark for value, mark in value_marks.items()}
     names: dict[str, list[str]] = {}
     for value, name in called.items():
         names.setdefault(name, []).append(by_digest.get(value, ""))
@@ -363,19 +367,19 @@ def _build_leak_error(hits: Iterable[Hit]) -> BundleError:
 
 def marks(hits: Iterable[Hit]) -> dict[str, str]:
     """What stands for each value that has no name here; one value spelled in two ways has one mark."""
-    given: dict[str, str] = {}
+    text_marks: dict[str, str] = {}
     counts: dict[str, int] = {}
-    found: dict[str, str] = {}
+    value_marks: dict[str, str] = {}
     for hit in hits:
-        if hit.kind.startswith("known ") or hit.value in found:
+        if hit.kind.startswith("known ") or hit.value in value_marks:
             continue
         plain = (nested_encodings.unescaped(hit.value) or (hit.value, []))[0]
-        if plain not in given:
+        if plain not in text_marks:
             kind = hit.kind.removeprefix("field ").lower().replace("_", "-")
             counts[kind] = counts.get(kind, 0) + 1
-            given[plain] = _format_mark(kind, counts[kind], plain)
-        found[hit.value] = found[plain] = given[plain]
-    return found
+            text_marks[plain] = _format_mark(kind, counts[kind], plain)
+        value_marks[hit.value] = value_marks[plain] = text_marks[plain]
+    return value_marks
 
 
 def _format_mark(kind: str, number: int, value: str) -> str:
@@ -485,17 +489,17 @@ def _redact_cassettes(
     folders = {_find_home(path) for path in touched if path.endswith(SUFFIX) or "/assets/" in path}
     folders |= {_find_home(path) for path in new if path.endswith(SUFFIX)} if sources else set()
     for folder in sorted(folders):
-        own = [path for path in new if path.startswith(f"{folder}/")]
-        if not any(path.endswith(SUFFIX) for path in own):
+        inner_paths = [path for path in new if path.startswith(f"{folder}/")]
+        if not any(path.endswith(SUFFIX) for path in inner_paths):
             continue
         with tempfile.TemporaryDirectory(prefix="tape-redact-") as temporary:
             place = Path(temporary)
-            for path in own:
+            for path in inner_paths:
                 target = place / path.removeprefix(f"{folder}/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(passages.read_passages(new[path]))
             RedactedFolder(place, masking, sources).redact_cassettes()
-            for path in own:
+            for path in inner_paths:
                 del new[path]
             for file in sorted(file for file in place.rglob("*") if file.is_file()):
                 path = f"{folder}/{file.relative_to(place).as_posix()}"

@@ -98,10 +98,12 @@ class BundleCell:
 
     def lines(self) -> list[str]:
         """What a terminal shows below it."""
-        shown = [line for each in self.differences for line in each.text()]
+        difference_lines = [line for each in self.differences for line in each.text()]
         return [
             safe_text(line)
-            for line in ([*self.said] if self.status == "missed" else [*self.said, *shown])
+            for line in (
+                [*self.said] if self.status == "missed" else [*self.said, *difference_lines]
+            )
         ]
 
     def build_cell_run(self) -> CellRun:
@@ -162,9 +164,9 @@ class BundleRun:
 
     def closing(self) -> str:
         """How many cells came out how, and which were not run."""
-        words = {"differs": "differ", "failed": "raised"}
+        labels = {"differs": "differ", "failed": "raised"}
         bad = ", ".join(
-            f"{count} {way if way == 'differs' and count == 1 else words.get(way, way)}"
+            f"{count} {way if way == 'differs' and count == 1 else labels.get(way, way)}"
             for way, count in self.counts().items()
             if way != "same"
         )
@@ -213,10 +215,10 @@ class Wanted:
 
 
 def replay_bundle(
-    place: str | Path, wanted: Wanted | None = None, heard: BundleListener | None = None
+    place: str | Path, options: Wanted | None = None, listener: BundleListener | None = None
 ) -> BundleRun:
     """Replay a bundle. Raises BundleError where it cannot be used, or may not run."""
-    want, hear = wanted or Wanted(), heard or BundleListener()
+    want, hear = options or Wanted(), listener or BundleListener()
     with opened(place, hear.on_step) as bundle:
         runnable(bundle, want)
         notes = [
@@ -284,13 +286,15 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
         return
     check_cassette_name(want.take)
     files = [name.rpartition("/")[2] for name in bundle.names("take") if name.endswith(SUFFIX)]
-    made = {name.removesuffix(SUFFIX).rpartition(".")[2] for name in files}
-    if want.take not in made:
-        have = f"there are: {', '.join(sorted(made))}" if made else "it has none"
+    take_names = {name.removesuffix(SUFFIX).rpartition(".")[2] for name in files}
+    if want.take not in take_names:
+        have = f"there are: {', '.join(sorted(take_names))}" if take_names else "it has none"
         raise BundleError(f"it has no take {want.take!r}; {have}", place=bundle.place)
 
 
-def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: list[str]) -> str:
+def interpreter(
+    bundle: Bundle, want: Wanted, on_progress: Tell, folder: Path, notes: list[str]
+) -> str:
     """The Python that runs the notebook: this one, or that of an environment made of the lock,
     which is kept in the cache, or made in `folder` where nothing can be kept: `notes` is told.
     """
@@ -305,12 +309,15 @@ def interpreter(bundle: Bundle, want: Wanted, tell: Tell, folder: Path, notes: l
                 return str(
                     install.make_bundle_environment(
                         bundle, folder / "environment", allow_index=want.allow_index, allow_build=want.allow_build,
-                        tell=tell,
+                        on_progress=on_progress,
                     )
                 )  # fmt: skip
         return str(
             install.make_bundle_environment(
-                bundle, allow_index=want.allow_index, allow_build=want.allow_build, tell=tell
+                bundle,
+                allow_index=want.allow_index,
+                allow_build=want.allow_build,
+                on_progress=on_progress,
             )
         )
     except BundleError as error:
@@ -337,16 +344,16 @@ def _explain_uncached() -> str:
 @contextmanager
 def _set_installer_caches(folder: Path) -> Iterator[None]:
     """Their own caches lie in the folder too: they have no other that they can write."""
-    own = {
+    variables = {
         name: str(folder / "installers")
         for name in ("UV_CACHE_DIR", "PIP_CACHE_DIR")
         if name not in os.environ
     }
-    os.environ.update(own)
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name in own:
+        for name in variables:
             os.environ.pop(name, None)
 
 
@@ -355,80 +362,92 @@ def laid_out(bundle: Bundle, folder: Path) -> tuple[Path, list[str]]:
     were left out: such as Python or Jupyter would run for merely lying there.
     """
     bundle.extract(folder, SESSION)
-    told = []
+    notes = []
     for name in (each.path for each in bundle.manifest.files if each.role in SESSION):
         if (why := names.startup_hook(name)) or _OURS.search(name):
             folder.joinpath(*name.split("/")).unlink()
-            told.append(
+            notes.append(
                 f"{safe_text(name)} was left out: {safe_text(why or 'it')} would run, "
                 "or stand for the tape, by its name alone"
             )
-    return folder.joinpath(*bundle.manifest.notebook.split("/")), told
+    return folder.joinpath(*bundle.manifest.notebook.split("/")), notes
 
 
 class _Judge:
     """Compares each cell as it comes with what the bundle expects of it."""
 
     def __init__(
-        self, bundle: Bundle, notebook: Path, home: Path, told: Callable[[BundleCell], None]
+        self, bundle: Bundle, notebook: Path, home: Path, on_cell: Callable[[BundleCell], None]
     ) -> None:
         text = bundle.read(bundle.manifest.notebook).decode("utf-8")
         self._notebook = parse_notebook(text)
         self._expected = {each.number: each for each in bundle.manifest.cells}
         self._known = {each.cell for each in bundle.manifest.differences}
         self._where = places(notebook.parent, home)
-        self._verified = told
+        self._verified = on_cell
         self.cells: list[BundleCell] = []
 
     def judge_output(self, out: Out) -> None:
         saved = self._notebook.cells[out.index]
-        wanted = self._expected.get(out.number) or _build_expected(out, saved)
-        self.cells.append(self._judge_cell(out, saved, wanted))
+        expected_cell = self._expected.get(out.number) or _build_expected(out, saved)
+        self.cells.append(self._judge_cell(out, saved, expected_cell))
         self._verified(self.cells[-1])
 
-    def _judge_cell(self, out: Out, saved: Any, wanted: Expected) -> BundleCell:
+    def _judge_cell(self, out: Out, saved: Any, expected_cell: Expected) -> BundleCell:
         never_ran = not out.ran and process.never_run(saved, self._notebook)
-        shown = run.counted_outputs(saved.source, out.outputs)
-        given = expected.outputs_digest(shown, self._where) if out.ran else ""
-        status, said = _find_status(out, wanted, given) if out.ran else ("not run", ())
+        cell_outputs = run.counted_outputs(saved.source, out.outputs)
+        digest = expected.outputs_digest(cell_outputs, self._where) if out.ran else ""
+        status, remarks = _find_status(out, expected_cell, digest) if out.ran else ("not run", ())
         differences = (
-            diff.compare_cells(expected.shown_outputs(saved), shown, self._where)
+            diff.compare_cells(expected.shown_outputs(saved), cell_outputs, self._where)
             if status in ("differs", "failed", "missed")
             else ()
         )
-        if status == "differs" and not differences and not said:
-            said = (
+        if status == "differs" and not differences and not remarks:
+            remarks = (
                 "the saved outputs are not those that the bundle's digest is of; the replay gave the saved ones",
             )
         return BundleCell(
-            out.number, status, out.title, out.seconds, wanted.calls, wanted.outputs, given, tuple(differences), said,
-            out.number in self._known, never_ran, saved.source, tuple(saved.outputs), tuple(out.outputs),
-        )  # fmt: skip
+            out.number,
+            status,
+            out.title,
+            out.seconds,
+            expected_cell.calls,
+            expected_cell.outputs,
+            digest,
+            tuple(differences),
+            remarks,
+            out.number in self._known,
+            never_ran,
+            saved.source,
+            tuple(saved.outputs),
+            tuple(out.outputs),
+        )
 
 
 def _build_expected(out: Out, saved: Any) -> Expected:
     """Of a cell that the manifest does not know: what the notebook shows is expected."""
-    shown = expected.shown_outputs(saved)
+    cell_outputs = expected.shown_outputs(saved)
     return Expected(
         out.number,
         "",
         out.title,
         "",
-        expected.outputs_digest(shown),
+        expected.outputs_digest(cell_outputs),
         0,
-        outputs.failure_of(shown)[0],
+        outputs.failure_of(cell_outputs)[0],
     )
 
 
-def _find_status(out: Out, wanted: Expected, given: str) -> tuple[Status, tuple[str, ...]]:
+def _find_status(out: Out, expected_cell: Expected, digest: str) -> tuple[Status, tuple[str, ...]]:
     name, value = outputs.failure_of(out.outputs)
-    if name in REFUSALS and wanted.raises != name:
+    if name in REFUSALS and expected_cell.raises != name:
         return "missed", tuple(f"{name}: {value}".rstrip().split("\n"))
     if out.unheld:
         return "differs", out.unheld
-    if given == wanted.outputs:
+    if digest == expected_cell.outputs:
         return "same", ()
-    if name and name != wanted.raises:
+    if name and name != expected_cell.raises:
         return "failed", (f"{name}: {value}".split("\n", maxsplit=1)[0],)
     return "differs", ()
 
@@ -453,9 +472,9 @@ def _compare_packages(listed: Any) -> Iterator[str]:
     }
     for each in map(str, listed):
         name, _, version = each.partition("==")
-        found = have.get(_normalise_name(name))
-        if found != version:
-            yield f"{safe_text(name)} {safe_text(version)} in the bundle, {found or 'not'} here"
+        installed = have.get(_normalise_name(name))
+        if installed != version:
+            yield f"{safe_text(name)} {safe_text(version)} in the bundle, {installed or 'not'} here"
 
 
 def _normalise_name(name: str) -> str:

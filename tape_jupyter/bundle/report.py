@@ -233,8 +233,8 @@ def _build_head(run: BundleRun) -> Iterator[str]:
         "of the bundle's lock" if run.env == "lock" else "of the interpreter that replayed it",
     )
     yield _build_row("Network", run.guard)
-    for name, told in (("Not as recorded", run.drift), ("Note", run.notes)):
-        for each in told:
+    for name, notes in (("Not as recorded", run.drift), ("Note", run.notes)):
+        for each in notes:
             yield _build_row(name, each)
     yield "</dl>\n</header>\n"
 

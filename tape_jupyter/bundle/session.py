@@ -56,19 +56,19 @@ def session_of(notebook: Path) -> Session:
     path = notebook.resolve()
     cassettes = _find_cassettes(path)
     _require_outputs(notebook, node)
-    found = {path.name: "notebook"}
+    roles = {path.name: "notebook"}
     for cassette in cassettes:
-        found |= {
+        roles |= {
             _to_relative(path, each): "take" for each in takes_files.list_take_files(cassette)
         }
-        found |= {_to_relative(path, cassette): "cassette"}
+        roles |= {_to_relative(path, cassette): "cassette"}
         if takes_files.default_take(cassette):
-            found |= {_to_relative(path, takes_files.choice(cassette)): "take"}
+            roles |= {_to_relative(path, takes_files.choice(cassette)): "take"}
     tapes = paths.folder(path)
     for name in sorted(
         {
             name
-            for each in found
+            for each in roles
             if each.endswith(paths.SUFFIX)
             for name in _find_assets(path.parent / each)
         }
@@ -78,8 +78,8 @@ def session_of(notebook: Path) -> Session:
             raise BundleError(
                 f"{_to_relative(path, asset)} is referred to and not there; restore it, or record again"
             )
-        found[_to_relative(path, asset)] = "asset"
-    return Session(path, node, dict(sorted(found.items())), tuple(cassettes))
+        roles[_to_relative(path, asset)] = "asset"
+    return Session(path, node, dict(sorted(roles.items())), tuple(cassettes))
 
 
 def _to_relative(notebook: Path, file: Path) -> str:
@@ -90,24 +90,24 @@ def _find_assets(path: Path) -> set[str]:
     """Names of the long texts that a cassette refers to; of some more where a recorded text looks
     like a reference.
     """
-    return {found.decode() for found in _ASSET.findall(path.read_bytes())}
+    return {asset.decode() for asset in _ASSET.findall(path.read_bytes())}
 
 
 def _find_cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
-    found = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
-    if not found:
+    cassettes = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
+    if not cassettes:
         raise TapeUsageError(_explain_missing(path))
-    for each in found:
+    for each in cassettes:
         if each.is_symlink() or not each.is_file():
             raise TapeUsageError(f"{each}: a cassette is a file of its own, not a link")
-    return found
+    return cassettes
 
 
 def _explain_missing(path: Path) -> str:
     """What to tell of a notebook without a recording: it may have been renamed."""
-    if beside := adoption.adoptable(path, adoption.source_hashes(path)):
-        return f"nothing to export yet: {adoption.offer(path, beside)}"
+    if neighbour := adoption.adoptable(path, adoption.source_hashes(path)):
+        return f"nothing to export yet: {adoption.offer(path, neighbour)}"
     return (
         f"{path.name} has no recording ({paths.folder(path).name}/): record it first, with %%tape record in its cells, "
         f"or: tape record {path.name}"
@@ -130,14 +130,14 @@ def included(folder: Path, globs: Sequence[str]) -> list[str]:
     """Files of the notebook's folder that `--include` names. Raises TapeUsageError for a glob that
     names none.
     """
-    found: list[str] = []
+    matches: list[str] = []
     for glob in globs:
         _require_inside(glob, "--include")
         files = sorted(_find_files(folder, glob))
         if not files:
             raise TapeUsageError(f"--include {glob}: there is no such file in {folder}")
-        found += files
-    return sorted(set(found))
+        matches += files
+    return sorted(set(matches))
 
 
 def _find_files(folder: Path, glob: str) -> Iterator[str]:

@@ -65,9 +65,9 @@ def sign(manifest: bytes, key: Path) -> bytes:
     """
     if not key.is_file():
         raise TapeUsageError(f"{key}: there is no such key. Make one with: ssh-keygen -t ed25519")
-    told = [_find_program(), "-Y", "sign", "-f", str(key.absolute()), "-n", NAMESPACE]
+    command = [_find_program(), "-Y", "sign", "-f", str(key.absolute()), "-n", NAMESPACE]
     # a list, no shell
-    done = subprocess.run(told, input=manifest, capture_output=True, check=False)  # noqa: S603
+    done = subprocess.run(command, input=manifest, capture_output=True, check=False)  # noqa: S603
     if done.returncode or not done.stdout.startswith(_FIRST):
         raise TapeUsageError(f"{key}: it cannot sign: {_read_error(done)}")
     return done.stdout
@@ -103,10 +103,12 @@ def verify_signature(manifest: bytes, signature: bytes | None, signers: Path | N
 
 
 def _find_signer(keygen: str, manifest: bytes, signature: Path, signers: Path, key: str) -> Signed:
-    found = _run_keygen(
+    result = _run_keygen(
         [keygen, "-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b""
     )
-    for who in found.stdout.decode("utf-8", "replace").splitlines() if not found.returncode else ():
+    for who in (
+        result.stdout.decode("utf-8", "replace").splitlines() if not result.returncode else ()
+    ):
         about = ["-f", str(signers), "-I", who, "-n", NAMESPACE, "-s", str(signature)]
         if not _run_keygen([keygen, "-Y", "verify", *about], manifest).returncode:
             return Signed("signer", who=who, key=key)
@@ -116,24 +118,26 @@ def _find_signer(keygen: str, manifest: bytes, signature: Path, signers: Path, k
 
 
 def _find_program() -> str:
-    found = program("ssh-keygen")
-    if not found:
+    path = program("ssh-keygen")
+    if not path:
         raise TapeUsageError(
             "signatures need ssh-keygen (OpenSSH 8.2 or newer), and the system has none: install OpenSSH"
         )
-    return found
+    return path
 
 
-def _run_keygen(told: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run_keygen(command: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(told, input=data, capture_output=True, check=False, timeout=_SECONDS)  # noqa: S603
+        return subprocess.run(  # noqa: S603
+            command, input=data, capture_output=True, check=False, timeout=_SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BundleError(f"the signature cannot be checked: {error}") from error
 
 
 def _parse_key(done: subprocess.CompletedProcess[bytes]) -> str:
-    found = re.search(r"with (\S+) key (\S+)", done.stdout.decode("utf-8", "replace"))
-    return f"{found[1]} {found[2]}" if found else "of an unknown kind"
+    match = re.search(r"with (\S+) key (\S+)", done.stdout.decode("utf-8", "replace"))
+    return f"{match[1]} {match[2]}" if match else "of an unknown kind"
 
 
 def _read_error(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -75,38 +75,40 @@ def staged(
         each.path: "module" for each in collected.modules
     }
     roles |= {_join_path(near, name): role for name, role in session.files.items()}
-    made = Staged(f"{SESSION}/{_to_relative(collected.root, _join_path(near, session.path.name))}")
-    gone = _find_excluded(roles, near, list(exclude))
+    result = Staged(
+        f"{SESSION}/{_to_relative(collected.root, _join_path(near, session.path.name))}"
+    )
+    removed = _find_excluded(roles, near, list(exclude))
     for path, role in sorted(roles.items()):
-        why = EXCLUDED if path in gone else HOOK if names.startup_hook(path) else ""
+        why = EXCLUDED if path in removed else HOOK if names.startup_hook(path) else ""
         if why:
-            made.left.append(LeftOut(path, *sized(top / path), why))
+            result.left.append(LeftOut(path, *sized(top / path), why))
             continue
         content = before.get(path, top / path)
         _require_unchanged(top / path, content, read.get(path))
-        made.add(f"{SESSION}/{_to_relative(collected.root, path)}", content, role)
-        made.carried.add(path)
+        result.add(f"{SESSION}/{_to_relative(collected.root, path)}", content, role)
+        result.carried.add(path)
     for each in collected.left_out:
-        made.left.append(LeftOut(each.path, each.size, each.sha256, each.why))
-        if (top / each.path).is_file() and each.path not in gone:
-            made.lacking[f"{SESSION}/{_to_relative(collected.root, each.path)}"] = each.path
+        result.left.append(LeftOut(each.path, each.size, each.sha256, each.why))
+        if (top / each.path).is_file() and each.path not in removed:
+            result.lacking[f"{SESSION}/{_to_relative(collected.root, each.path)}"] = each.path
     if collected.elsewhere:
-        made.left.append(
+        result.left.append(
             LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})")
         )
-    return made
+    return result
 
 
 def _find_excluded(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:
     """What `--exclude` names, as seen from the notebook's folder."""
     seen = {path: os.path.relpath(path, near).replace(os.sep, "/") for path in roles}
     named = excluded(seen.values(), exclude)
-    gone = {path for path in roles if seen[path] in named}
-    if needed := sorted(path for path in gone if roles[path] in ("notebook", "cassette")):
+    removed = {path for path in roles if seen[path] in named}
+    if needed := sorted(path for path in removed if roles[path] in ("notebook", "cassette")):
         raise TapeUsageError(
             f"--exclude leaves out {seen[needed[0]]}, without which there is no session"
         )
-    return gone
+    return removed
 
 
 def _join_path(folder: str, name: str) -> str:
@@ -127,8 +129,8 @@ def sized(path: Path | bytes) -> tuple[int, str]:
         return len(path), hashlib.sha256(path).hexdigest()
     try:
         with path.open("rb") as file:
-            told = hashlib.file_digest(file, "sha256").hexdigest()
-            return file.tell(), told
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return file.tell(), digest
     except OSError as error:
         raise BundleError(f"{path.name} cannot be read: {error.strerror or error}") from error
 

@@ -62,16 +62,19 @@ def ask_trust(
     """
     if yes or trusted(bundle.digest):
         return ""
-    asked = answer or terminal()
-    told = "\n".join(
+    prompt = answer or terminal()
+    notice = "\n".join(
         [f"{_to_plain_line(bundle.place)} (sha256 {bundle.digest[:16]}) was not made here.", *facts]
     )
-    if asked is None:
+    if prompt is None:
         raise BundleError(
-            f"{told}\nIt was not run: there is no terminal to ask on. To run it say --yes, or look first: tape verify, "
-            "tape open (neither runs anything of it)"
+            f"{notice}\nIt was not run: there is no terminal to ask on. To run it say --yes, or look first: tape "
+            "verify, tape open (neither runs anything of it)"
         )
-    if asked(f"{told}\nType {WORD} to run it, anything else to leave it: ").strip().lower() != WORD:
+    if (
+        prompt(f"{notice}\nType {WORD} to run it, anything else to leave it: ").strip().lower()
+        != WORD
+    ):
         raise BundleError(
             f"not run. To look at it without running anything: tape open {_to_plain_line(bundle.place)}"
         )
@@ -101,7 +104,7 @@ def _read_known() -> set[str]:
         lines = file().read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return set()
-    return {found[1] for line in lines if (found := _LINE.fullmatch(line))}
+    return {match[1] for line in lines if (match := _LINE.fullmatch(line))}
 
 
 def _add_line(line: str) -> None:

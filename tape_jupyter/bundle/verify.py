@@ -79,7 +79,7 @@ class Verdict:
                 self.signed.text(),
             )
         yield from (("note", note) for note in self.notes)
-        yield from (("said", said) for said in self.said)
+        yield from (("said", remark) for remark in self.said)
         if self.digest:
             yield "said" if self.problems else "ok", f"sha256 of the manifest: {self.digest}"
 
@@ -89,24 +89,26 @@ def verify_bundle(
     *,
     signature: str | Path | None = None,
     signers: Path | None = None,
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> Verdict:
     """Check a bundle at a place (bundle/archive/locations.py). Raises BundleError where there is
     nothing to check, else tells.
 
     `signature` is where its signature lies, `PLACE.sig` by itself.
     """
-    shown = locations.shown_place(place)
+    shown_place = locations.shown_place(place)
     with locations.fetched(place) as path:
         if not path.is_dir() and not (path.is_file() and locations.is_bundle(path)):
-            raise BundleError("it is no bundle: a bundle begins with its manifest", place=shown)
+            raise BundleError(
+                "it is no bundle: a bundle begins with its manifest", place=shown_place
+            )
         try:
-            with opened(path, tell) as it:
-                verdict = _check_bundle(it, shown, tell)
+            with opened(path, on_progress) as it:
+                verdict = _check_bundle(it, shown_place, on_progress)
                 manifest = it.manifest.to_bytes()
         except BundleError as error:
             problems = error.problems if len(error.problems) > 1 else (error.reason,)
-            return Verdict(shown, problems=problems)
+            return Verdict(shown_place, problems=problems)
     signed = signing.verify_signature(manifest, _read_signature(place, signature), signers)
     problems = (*verdict.problems, *([signed.text()] if signed.state == "wrong" else []))
     return Verdict(**{**_list_fields(verdict), "signed": signed, "problems": problems})
@@ -117,24 +119,24 @@ def _list_fields(verdict: Verdict) -> dict[str, Any]:
 
 
 def _read_signature(place: str | Path, signature: str | Path | None) -> bytes | None:
-    found = locations.small(
+    data = locations.small(
         signature if signature is not None else locations.place_beside(place, signing.SUFFIX)
     )
-    if found is None and signature is not None:
+    if data is None and signature is not None:
         raise BundleError("there is no such signature", place=locations.shown_place(signature))
-    return found
+    return data
 
 
-def _check_bundle(it: Bundle, place: str, tell: Tell) -> Verdict:
+def _check_bundle(it: Bundle, place: str, on_progress: Tell) -> Verdict:
     manifest = it.manifest
     problems: list[str] = []
     notes = [*_check_lock(it, problems), *_list_left_out(it)]
     with tempfile.TemporaryDirectory(prefix="tape-verify-") as folder:
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
         problems += [
-            f"{name} is no notebook that can be read: {said}"
+            f"{name} is no notebook that can be read: {reason}"
             for name in it.names("notebook")
-            if (said := notebook_schema.wrong((unpacked / name).read_bytes()))
+            if (reason := notebook_schema.wrong((unpacked / name).read_bytes()))
         ]
         if not problems:
             problems += _check_cells(it, notes)
@@ -145,7 +147,7 @@ def _check_bundle(it: Bundle, place: str, tell: Tell) -> Verdict:
         problems += _check_choices(it)
         calls, budget = 0, external_texts.ExpansionBudget()
         for done, name in enumerate(names):
-            tell("reading recordings", done, len(names))
+            on_progress("reading recordings", done, len(names))
             calls += _check_recording(unpacked / name, name, problems, notes, budget)
     return Verdict(
         place, it.digest, manifest.notebook, len(manifest.files), manifest.size, len(names), calls,
@@ -167,13 +169,13 @@ def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
     """How the cells of the notebook are not those of the manifest."""
     from tape_jupyter.bundle.proof import expected
 
-    told = json.loads(it.read(it.manifest.notebook).decode("utf-8"))
-    if told.get("nbformat") != 4:
+    notebook = json.loads(it.read(it.manifest.notebook).decode("utf-8"))
+    if notebook.get("nbformat") != 4:
         notes.append(
             f"{it.manifest.notebook} is of an old format: its cells were not compared with the manifest's"
         )
         return []
-    problems, unsure = expected.compare_with_manifest(it.manifest.cells, told["cells"])
+    problems, unsure = expected.compare_with_manifest(it.manifest.cells, notebook["cells"])
     if unsure:
         notes.append(
             f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_format_few(unsure)}. "
@@ -202,8 +204,8 @@ def _check_recording(
 
     try:
         book = Book.open(path, check="whole")
-        own = [entry for entry in book.calls if entry.book is book]
-        restored = [entry for entry in own if budget.allows(book.long_texts(entry))]
+        own_calls = [entry for entry in book.calls if entry.book is book]
+        restored = [entry for entry in own_calls if budget.allows(book.long_texts(entry))]
         edited = sum(1 for entry in restored if entry.edited())
     except (CassetteError, OSError, RecursionError) as error:
         reason = error.reason if isinstance(error, CassetteError) else str(error)
@@ -213,13 +215,13 @@ def _check_recording(
         problems.append(f"{name}{line} cannot be read: {reason}")
         return 0
     notes += [f"{name}: {note}" for note in book.notes]
-    if left := len(own) - len(restored):
+    if left := len(own_calls) - len(restored):
         notes.append(
             f"{name}: {left:,} replies are not put together: their long texts are too large for a check. A replay does"
         )
     if edited:
         notes.append(f"{name}: {edited:,} replies were edited by hand")
-    return len(own)
+    return len(own_calls)
 
 
 def _check_lock(it: Bundle, problems: list[str]) -> Iterator[str]:

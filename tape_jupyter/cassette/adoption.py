@@ -53,12 +53,12 @@ def recorded_sources(cassette: Path) -> set[str]:
 
 
 def adoptable(
-    notebook: Path, wanted: Collection[str], hashes: Hashes = recorded_sources
+    notebook: Path, cell_hashes: Collection[str], hashes: Hashes = recorded_sources
 ) -> Path | None:
     """The one neighbouring folder of cassettes that was recorded from these cells, if the notebook
     has none itself.
 
-    `wanted` are source hashes of the notebook's cells. A renamed or copied notebook is recognised
+    `cell_hashes` are source hashes of the notebook's cells. A renamed or copied notebook is recognised
     by it: none is started empty in silence.
     """
     if paths.folder(notebook).exists():
@@ -66,7 +66,7 @@ def adoptable(
     neighbours = [
         each
         for each in sorted(notebook.parent.glob("*.tapes"))
-        if _is_recorded_from(wanted, each, hashes)
+        if _is_recorded_from(cell_hashes, each, hashes)
     ]
     return neighbours[0] if len(neighbours) == 1 else None
 
@@ -76,13 +76,15 @@ def _is_recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -
     is still there, there are fewer cells that it does not know: one that merely shares its first
     cells has a recording of its own.
     """
-    held = {
+    recorded_hashes = {
         source for path in sorted(neighbour.glob(f"*{paths.SUFFIX}")) for source in hashes(path)
     }
-    shared, beside = held & set(cells), neighbour.with_suffix(".ipynb")
-    if not shared or len(shared) < len(held - shared):
+    shared, notebook = recorded_hashes & set(cells), neighbour.with_suffix(".ipynb")
+    if not shared or len(shared) < len(recorded_hashes - shared):
         return False
-    return not beside.exists() or len(shared) > len(set(cells) - held - source_hashes(beside))
+    return not notebook.exists() or len(shared) > len(
+        set(cells) - recorded_hashes - source_hashes(notebook)
+    )
 
 
 def offer(notebook: Path, neighbour: Path) -> str:
@@ -99,13 +101,15 @@ def adopt_cassettes(notebook: Path, name: str) -> Path:
     """Give the notebook a neighbour's cassettes: moved if the neighbour's notebook is gone, copied
     if it is there.
     """
-    neighbour, own = notebook.parent / name, paths.folder(notebook)
+    neighbour, folder = notebook.parent / name, paths.folder(notebook)
     if Path(name).name != name or not name.endswith(".tapes") or not neighbour.is_dir():
         raise TapeUsageError(f"{name!r} is no .tapes folder beside {notebook.name}")
-    if own.exists():
-        raise TapeUsageError(f"{own.name} exists already: {notebook.name} has cassettes of its own")
+    if folder.exists():
+        raise TapeUsageError(
+            f"{folder.name} exists already: {notebook.name} has cassettes of its own"
+        )
     if neighbour.with_suffix(".ipynb").exists():
-        shutil.copytree(neighbour, own)
+        shutil.copytree(neighbour, folder)
     else:
-        neighbour.rename(own)
-    return own
+        neighbour.rename(folder)
+    return folder

@@ -79,9 +79,9 @@ class Cassette(Derived):
         return spans_frame(self)
 
     def append_override(
-        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+        self, entry: Entry, reply: Reply | Value, metadata: Mapping[str, Any], secrets: Secrets
     ) -> Overridden:
-        """Commit what answers a recorded call from now on; `told` stands above it (by, at, seconds,
+        """Commit what answers a recorded call from now on; `metadata` stands above it (by, at, seconds,
         failed, kit).
 
         Raises CassetteError where this is no take, or it cannot be written. The base is never
@@ -91,13 +91,13 @@ class Cassette(Derived):
             try:
                 self._create_file()
                 reply = self._put_reply_body(reply, secrets)
-                return self._append_override(entry, reply, told, secrets)
+                return self._append_override(entry, reply, metadata, secrets)
             except Replaced:
-                self._reread_changed_file(str(told.get("by", "")))
-                return self._append_override(entry, reply, told, secrets)
+                self._reread_changed_file(str(metadata.get("by", "")))
+                return self._append_override(entry, reply, metadata, secrets)
 
     def _append_override(
-        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+        self, entry: Entry, reply: Reply | Value, metadata: Mapping[str, Any], secrets: Secrets
     ) -> Overridden:
         replaced = self.by_name.get((entry.run, entry.id))
         if self.base is None or replaced is None:
@@ -109,11 +109,11 @@ class Cassette(Derived):
             )
             raise CassetteError(reason, path=str(self.path))
         response = records.response_section(reply, secrets)
-        record = {"override": entry.id, "run": entry.run, **told, "response": response}
+        record = {"override": entry.id, "run": entry.run, **metadata, "response": response}
         text = emitter.emit(record)
         if secrets.suspicious(text):
             clean = records.masked_record(
-                {key: value for key, value in told.items() if key != "by"}, secrets
+                {key: value for key, value in metadata.items() if key != "by"}, secrets
             )
             record = {**record, **clean, "response": records.scrubbed(response, secrets)}
             text = emitter.emit(record)
@@ -121,7 +121,7 @@ class Cassette(Derived):
             self,
             self._append_record(self._prove_text(record, text)),
             replaced,
-            str(told.get("by", "")),
+            str(metadata.get("by", "")),
         )
         self._apply_override(overridden)
         return overridden
@@ -137,13 +137,13 @@ class Cassette(Derived):
         again = self.start_run(
             {"mode": "again", "parent": entry.run, **identity, "at": at}, {}, secrets
         )
-        told, request = entry.recorded.head(), entry.request()
+        recorded_head, request = entry.recorded.head(), entry.request()
         name = entry.match[:8]
         for number, reply in enumerate(replies, 1):
             head = records.Head(
-                name if number == 1 else f"{name}-{number}", again, entry.match, str(told.get("kind", "host")),
-                Where(again, entry.lineage), at, float(told.get("seconds", 0.0)), told.get("kit", {}),
-                str(told.get("name", "")), discriminator=entry.apart,
+                name if number == 1 else f"{name}-{number}", again, entry.match, str(recorded_head.get("kind", "host")),
+                Where(again, entry.lineage), at, float(recorded_head.get("seconds", 0.0)), recorded_head.get("kit", {}),
+                str(recorded_head.get("name", "")), discriminator=entry.apart,
             )  # fmt: skip
             self.append_call(head, request, reply, secrets)
         self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)
@@ -173,43 +173,47 @@ class Cassette(Derived):
         one).
         """
         run = f"r-{entropy.token_hex(4)}"
-        whole = {"run": run, **records.masked_record(record, secrets)}
+        full_record = {"run": run, **records.masked_record(record, secrets)}
         with self._lock:
             try:
-                self._append_record(emitter.emit(whole), header)
+                self._append_record(emitter.emit(full_record), header)
             except Replaced:
                 self._reread_changed_file(run)
-                self._append_record(emitter.emit(whole), header)
-            self._add_run(whole)
+                self._append_record(emitter.emit(full_record), header)
+            self._add_run(full_record)
         return run
 
     def add_kit(self, run: str, kit: Mapping[str, Any], secrets: Secrets | None = None) -> None:
         """Commit the slow part of a run's kit: as what differs from that of this session's first
         run in the file.
         """
-        told = records.masked_record(dict(kit), secrets)
+        masked_kit = records.masked_record(dict(kit), secrets)
         with self._lock:
             first = self._find_run(self._first_kit)
-            record = records.kit_like(run, told, first)
+            record = records.kit_like(run, masked_kit, first)
             try:
                 self._append_record(emitter.emit(record))
             except Replaced:
                 self._reread_changed_file(run)
-                first, record = None, records.kit_like(run, told, None)
+                first, record = None, records.kit_like(run, masked_kit, None)
                 self._append_record(emitter.emit(record))
             self._first_kit = first["run"] if first else run
-            if (own := self._find_run(run)) is not None:
-                own["kit"] = records.kit_whole(record, own, first)
+            if (run_record := self._find_run(run)) is not None:
+                run_record["kit"] = records.kit_whole(record, run_record, first)
 
     def begin_call(
-        self, run: str, call: Request | FunctionCall, asked: MatchedRequest, secrets: Secrets
+        self,
+        run: str,
+        call: Request | FunctionCall,
+        matched_request: MatchedRequest,
+        secrets: Secrets,
     ) -> Beginning:
         """What a call's record begins with, made before its reply is there. Writes nothing. Raises
         CassetteError.
         """
         with self._lock:
             self._prime_request_folder(run)
-            return begin_record(run, call, asked, secrets, self._folder)
+            return begin_record(run, call, matched_request, secrets, self._folder)
 
     def append_call(
         self,
@@ -280,8 +284,8 @@ class Cassette(Derived):
             )
         self._prime_request_folder(head.run)
         if beginning is None or not beginning.is_current(self._folder):
-            asked = MatchedRequest(head.match, head.exact, head.request_json, head.clean)
-            beginning = begin_record(head.run, call, asked, secrets, self._folder)
+            matched_request = MatchedRequest(head.match, head.exact, head.request_json, head.clean)
+            beginning = begin_record(head.run, call, matched_request, secrets, self._folder)
         text = self._record_text(head, beginning, reply, secrets)
         remember = beginning.remember
         if not text:
@@ -299,16 +303,16 @@ class Cassette(Derived):
         self, head: records.Head, beginning: Beginning, reply: Reply | Value, secrets: Secrets
     ) -> str:
         """The text of a call's record, proven; "" where it holds secrets."""
-        told = head.record()
+        head_record = head.record()
         answer = {"response": records.response_section(reply, secrets, head.reply_json)}
-        parts = (emitter.part_lines(told), beginning.text, emitter.part_lines(answer))
+        parts = (emitter.part_lines(head_record), beginning.text, emitter.part_lines(answer))
         looked_at = parts[::2] if beginning.clean and beginning.clean == secrets.version else parts
         if secrets.suspicious("".join(looked_at)):
             return ""
         if sum(map(len, parts)) > external_texts.LIMIT:
-            record = {**told, "request": beginning.section, **answer}
+            record = {**head_record, "request": beginning.section, **answer}
             return self._prove_text(record, emitter.whole_record(*parts))
-        if emitter.parse_record(emitter.whole_record(*parts[::2])) != {**told, **answer}:
+        if emitter.parse_record(emitter.whole_record(*parts[::2])) != {**head_record, **answer}:
             raise CassetteError(UNPROVEN, path=str(self.path))
         return emitter.whole_record(*parts)
 
@@ -354,8 +358,8 @@ class Cassette(Derived):
         committed.
         """
         response = records.response_section(self._put_reply_body(reply, secrets), secrets)
-        for told in ("status", "headers", "version", "reason"):
-            response.pop(told, None)
+        for key in ("status", "headers", "version", "reason"):
+            response.pop(key, None)
         with self._lock:
             record = {"more": entry.id, "run": entry.run, **response}
             text = emitter.emit(record)
@@ -374,15 +378,15 @@ class Cassette(Derived):
         """Commit a run's end mark, and with `sync` ask the disk to hold all that is committed.
         Raises CassetteError.
         """
-        whole = {"end": run, **records.masked_record(record, secrets)}
-        data = emitter.emit(whole)
+        full_record = {"end": run, **records.masked_record(record, secrets)}
+        data = emitter.emit(full_record)
         with self._lock:
             try:
                 self._append_record(data)
             except Replaced:
                 self._reread_changed_file(run)
                 self._append_record(data)
-            self.ended[run] = whole
+            self.ended[run] = full_record
             if sync:
                 self._sync_to_disk()
 
@@ -411,10 +415,10 @@ class Cassette(Derived):
         with self._lock:
             self._journal.distrust()
             self.refresh()
-            found = self.call(run, name) if over is None else self.call(over.run, over.id)
+            entry = self.call(run, name) if over is None else self.call(over.run, over.id)
             return (
-                found
-                if over is None or (isinstance(found, Overridden) and found.by == run)
+                entry
+                if over is None or (isinstance(entry, Overridden) and entry.by == run)
                 else None
             )
 
@@ -425,7 +429,7 @@ class Cassette(Derived):
         A file that is broken now is still recorded to: what was paid for is kept, and reading it
         again will tell.
         """
-        own = self._find_run(run)
+        run_record = self._find_run(run)
         self._histories.clear()
         self._clear_index()
         try:
@@ -433,9 +437,9 @@ class Cassette(Derived):
         except CassetteError:
             self._clear_index()
             self._journal.distrust()
-        if own is not None and self._find_run(run) is None:
-            self._append_record(emitter.emit(own))
-            self._add_run(own)
+        if run_record is not None and self._find_run(run) is None:
+            self._append_record(emitter.emit(run_record))
+            self._add_run(run_record)
 
     def _prove_text(self, record: dict[str, Any], text: str) -> str:
         """The text to commit, long texts put away; proven to read back as what they were written

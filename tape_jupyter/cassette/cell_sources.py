@@ -36,12 +36,12 @@ def title_of(source: str) -> str:
     if lines and lines[0].startswith("#") and (heading := lines[0].strip("#! ")):
         return _shorten_title(heading)
     code = [line for line in lines if not line.startswith("#")]
-    telling = next((line for line in code if not _DULL.match(line)), code[0] if code else "")
-    if found := _DEFINES.match(telling):
-        return _shorten_title(found[1] or found[2])
-    if found := _GIVES.match(telling):
-        return _shorten_title(f"{found[1]} = {found[2].rpartition('.')[2]}(…)")
-    return _shorten_title(telling)
+    title_line = next((line for line in code if not _DULL.match(line)), code[0] if code else "")
+    if match := _DEFINES.match(title_line):
+        return _shorten_title(match[1] or match[2])
+    if match := _GIVES.match(title_line):
+        return _shorten_title(f"{match[1]} = {match[2].rpartition('.')[2]}(…)")
+    return _shorten_title(title_line)
 
 
 def _shorten_title(text: str) -> str:
@@ -95,8 +95,8 @@ class Sources:
 
     def of_cell(self, cell: str) -> str | None:
         """The source of a cell by what its spans name it by: as it stands in the notebook now."""
-        for held in (self.known, self._read_sources()):
-            for digest, source in held.items():
+        for sources in (self.known, self._read_sources()):
+            for digest, source in sources.items():
                 if cell and digest.startswith(cell):
                     return source
         return self._ids.get(cell)
@@ -105,8 +105,12 @@ class Sources:
         """`[2] classify`: the number is the one beside the cell in this session, else of its recording."""
         count = self.number(record)
         number = f"[{count}] " if isinstance(count, int) else ""
-        told = record.get("title")
-        title = told if isinstance(told, str) and told else title_of(self.find_source(record) or "")
+        recorded_title = record.get("title")
+        title = (
+            recorded_title
+            if isinstance(recorded_title, str) and recorded_title
+            else title_of(self.find_source(record) or "")
+        )
         return f"{number}{_shorten_title(title) or 'cell'}"
 
     def number(self, record: Mapping[str, Any]) -> Any:
@@ -119,9 +123,9 @@ class Sources:
 
     def _refresh_sources(self) -> None:
         try:
-            found = self.notebook.stat()
-            seen = (found.st_mtime_ns, found.st_size)
-            if seen == self._seen or found.st_size > _CAP:
+            file_stat = self.notebook.stat()
+            seen = (file_stat.st_mtime_ns, file_stat.st_size)
+            if seen == self._seen or file_stat.st_size > _CAP:
                 return
             self._seen = seen
             cells = json.loads(self.notebook.read_bytes())["cells"]
@@ -138,8 +142,8 @@ class Sources:
 
 
 def _extract_source(cell: Mapping[str, Any]) -> str:
-    told = cell.get("source", "") if cell.get("cell_type") == "code" else ""
-    return "".join(map(str, told)) if isinstance(told, list) else str(told)
+    source = cell.get("source", "") if cell.get("cell_type") == "code" else ""
+    return "".join(map(str, source)) if isinstance(source, list) else str(source)
 
 
 def digests(source: str) -> Iterator[str]:

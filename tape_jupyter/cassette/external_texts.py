@@ -223,8 +223,8 @@ def bodies(value: Any) -> set[str]:
 
 def _collect_names(value: Any, marks: tuple[str, ...]) -> set[str]:
     if isinstance(value, dict):
-        own = {str(value[mark]) for mark in marks if mark in value}
-        return own or set().union(*(_collect_names(item, marks) for item in value.values()))
+        names = {str(value[mark]) for mark in marks if mark in value}
+        return names or set().union(*(_collect_names(item, marks) for item in value.values()))
     return (
         set().union(*(_collect_names(item, marks) for item in value))
         if isinstance(value, list)

@@ -218,8 +218,8 @@ class GrowingBody:
         """The dialect that the whole body is spelled in, where that is on one line."""
         if self._known is None:
             json_style.require_structure(exact.value, 0)
-            found = json_style.find_dialect(text, exact.value)
-            return found if found is not None and found.separator else None
+            candidate = json_style.find_dialect(text, exact.value)
+            return candidate if candidate is not None and candidate.separator else None
         dialect = self._known.dialect
         if dialect is None:
             return None
@@ -252,13 +252,13 @@ def _join_objects(before: _Object | None, new: _Object) -> _Object:
 def _write_around_items(address: str, counted: _Object, canonical: Canonical) -> tuple[str, str]:
     """What counts of a request before the items of its list and after them, as it is digested."""
     members = {**counted.lead, **counted.tail}
-    told = {
+    member_texts = {
         key: f"{canonical.text(key)}:{canonical.text(members[key])}"
         for key in sorted(members)
         if key not in canonical.volatile
     }
-    before = "".join(f"{text}," for key, text in told.items() if key < counted.key)
-    after = "".join(f",{text}" for key, text in told.items() if key > counted.key)
+    before = "".join(f"{text}," for key, text in member_texts.items() if key < counted.key)
+    after = "".join(f",{text}" for key, text in member_texts.items() if key > counted.key)
     return f"{address}\n{{{before}{canonical.text(counted.key)}:[", f"]{after}}}"
 
 

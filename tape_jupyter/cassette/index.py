@@ -134,13 +134,13 @@ class CassetteIndex(Holder):
         self.notes, self._memory = [], None
 
     def _index_record(self, span: RecordPosition) -> None:
-        found = _HEAD.match(span.head)
-        kind = found[1].decode() if found else ""
+        head_match = _HEAD.match(span.head)
+        kind = head_match[1].decode() if head_match else ""
         if not self.calls and not self.runs and self.base is None and kind != "tape":
             self._require_header(span, kind)
-        if kind == "call" and found and (names := _CALL.match(span.head, found.end())):
+        if kind == "call" and head_match and (names := _CALL.match(span.head, head_match.end())):
             call, run, match = (
-                _decode_group(found, 2),
+                _decode_group(head_match, 2),
                 sys.intern(_decode_group(names, 1)),
                 _decode_group(names, 3),
             )
@@ -148,7 +148,7 @@ class CassetteIndex(Holder):
                 self, span[:2], (call, run, match, _decode_group(names, 7)), _decode_group(names, 9)
             )
             self._add_call(entry, _decode_group(names, 5), _decode_group(names, 11))
-        elif kind == "tape" and found:
+        elif kind == "tape" and head_match:
             self._read_header(span)
         else:
             self._index_parsed(span)
@@ -332,15 +332,15 @@ class CassetteIndex(Holder):
         """The slow part of a run's kit, told as what differs from an earlier run's where it says
         `like`.
         """
-        own, like = self._find_run(str(record["kit"])), record.get("like")
+        run_record, like = self._find_run(str(record["kit"])), record.get("like")
         base = self._find_run(str(like)) if like is not None else None
-        if own is None or (like is not None and base is None):
-            missing = record["kit"] if own is None else like
+        if run_record is None or (like is not None and base is None):
+            missing = record["kit"] if run_record is None else like
             raise self.locate_error(
                 CassetteError(f"a kit speaks of run {missing}, which is not before it", line=2),
                 span.offset,
             )
-        own["kit"] = records.kit_whole(record, own, base)
+        run_record["kit"] = records.kit_whole(record, run_record, base)
 
     def _find_run(self, name: str) -> dict[str, Any] | None:
         return self.by_run.get(name)
@@ -383,7 +383,7 @@ class CassetteIndex(Holder):
 
     def newest_overrides(self) -> Collection[Overridden]:
         """Of its own overrides those that count: the newest of each call."""
-        return {(made.run, made.id): made for made in self.overrides}.values()
+        return {(override.run, override.id): override for override in self.overrides}.values()
 
     def matching(self, key: str) -> Sequence[Entry]:
         """Every recorded call with that match key, in file order (the order of completion)."""
@@ -468,5 +468,5 @@ def _find_wrong_value(record: Mapping[str, Any]) -> str:
     return ""
 
 
-def _decode_group(found: re.Match[bytes], group: int) -> str:
-    return (found[group] or found[group + 1] or b"").decode("utf-8")
+def _decode_group(match: re.Match[bytes], group: int) -> str:
+    return (match[group] or match[group + 1] or b"").decode("utf-8")

@@ -45,8 +45,8 @@ class _Seen(NamedTuple):
     inode: int
 
     @classmethod
-    def from_stat(cls, found: os.stat_result) -> _Seen:
-        return cls(found.st_mtime_ns, found.st_size, found.st_ino)
+    def from_stat(cls, file_stat: os.stat_result) -> _Seen:
+        return cls(file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
 
 
 _UNSURE = _Seen(0, 0, 0)
@@ -143,19 +143,19 @@ class Journal:
         except OSError as error:
             raise self._build_io_error("read", error) from error
 
-    def _has_known_beginning(self, file: int, found: _Seen) -> bool:
+    def _has_known_beginning(self, file: int, current: _Seen) -> bool:
         """Whether the open file still begins with what is known to be committed.
 
         Records that others append leave the inode, and the same bytes where we stopped. An edit
         that does both and makes the file longer goes unseen here: its records are then found to be
         no records when they are read.
         """
-        if not self._known or found == self._seen or not self.committed:
+        if not self._known or current == self._seen or not self.committed:
             return True
-        same = self._seen is not None and found.inode == self._seen.inode
+        same = self._seen is not None and current.inode == self._seen.inode
         return (
             same
-            and found.size > self.committed
+            and current.size > self.committed
             and _read_before(file, self.committed).endswith(self._ending)
         )
 
@@ -185,14 +185,14 @@ class Journal:
             marked = _MARK in block or _MARK in edge + block[:6]
             edge = (edge + block[-6:])[-6:]
             if marked:
-                held = b"".join(parts)
-                done = yield from self._scan_records(held, base)
-                parts, base = [held[done:]], base + done
+                buffer = b"".join(parts)
+                done = yield from self._scan_records(buffer, base)
+                parts, base = [buffer[done:]], base + done
             if sum(map(len, parts)) > RECORD_CAP:
                 raise self._build_error("a record larger than 64 MiB", base)
-        held = b"".join(parts)
-        done = yield from self._scan_records(held, base, at_end=True)
-        rest = held[done:]
+        buffer = b"".join(parts)
+        done = yield from self._scan_records(buffer, base, at_end=True)
+        rest = buffer[done:]
         self.committed, self.torn = base + done, len(rest) if rest.strip() else 0
 
     def _scan_records(
@@ -236,8 +236,10 @@ class Journal:
                 offset,
             )
         first = next(iter(text.splitlines()), b"").decode("utf-8", "backslashreplace")[:60]
-        found = repr(first) if first.strip() else "an empty line; take it out"
-        return self._build_error(f"expected `---`, the start of a record, found {found}", offset)
+        description = repr(first) if first.strip() else "an empty line; take it out"
+        return self._build_error(
+            f"expected `---`, the start of a record, found {description}", offset
+        )
 
     def _build_error(self, reason: str, offset: int) -> CassetteError:
         return CassetteError(reason, path=str(self.path), line=self.line(offset))
@@ -287,19 +289,19 @@ class Journal:
         if self._appending_file is None:
             self.exists()
         try:
-            with self._hold_lock() as (file, found):
-                if not self._has_known_beginning(file, found):
+            with self._hold_lock() as (file, current):
+                if not self._has_known_beginning(file, current):
                     raise Replaced("was changed by somebody else meanwhile", path=str(self.path))
                 # Where nobody wrote since we did, the file ends in our commit mark: there is
                 # nothing to mend.
-                size = found.size if found == self._written else self._mend_tail(file)
+                size = current.size if current == self._written else self._mend_tail(file)
                 self._seen = self._written = (
                     _UNSURE  # what fails half-way is read anew before the next append
                 )
-                whole = data if size else header + data
-                self._write_all(file, whole, size)
-                self.committed, self.torn = size + len(whole), 0
-                after, self._ending = _Seen.from_stat(os.fstat(file)), whole[-64:]
+                payload = data if size else header + data
+                self._write_all(file, payload, size)
+                self.committed, self.torn = size + len(payload), 0
+                after, self._ending = _Seen.from_stat(os.fstat(file)), payload[-64:]
             self._seen = self._written = after
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
@@ -333,9 +335,9 @@ class Journal:
             file = self._open_for_append()
             try:
                 self._wait_for_lock(file)
-                found = os.fstat(file)
-                if self._is_at_path(found):
-                    yield file, _Seen.from_stat(found)
+                file_stat = os.fstat(file)
+                if self._is_at_path(file_stat):
+                    yield file, _Seen.from_stat(file_stat)
                     return
             finally:
                 os.close(file)
@@ -355,9 +357,9 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(self.path, _APPENDING, 0o644)
 
-    def _is_at_path(self, found: os.stat_result) -> bool:
+    def _is_at_path(self, file_stat: os.stat_result) -> bool:
         try:
-            return os.path.samestat(found, self.path.stat())
+            return os.path.samestat(file_stat, self.path.stat())
         except FileNotFoundError:
             return False
 
@@ -453,17 +455,17 @@ def _read_torn_tail(file: int, size: int) -> bytes:
     """The bytes after the last commit mark."""
     if not size or _is_mark(_read_at(file, max(0, size - 6), 6)):
         return b""
-    held, at = b"", size
+    tail, at = b"", size
     while at > 0:
         step = min(_BLOCK, at)
-        held, at = _read_at(file, at - step, step) + held, at - step
-        mark = held.rfind(_MARK)
+        tail, at = _read_at(file, at - step, step) + tail, at - step
+        mark = tail.rfind(_MARK)
         while mark >= 0:
-            end = _find_line_end(held, mark + 4)
+            end = _find_line_end(tail, mark + 4)
             if end >= 0:
-                return held[end:]
-            mark = held.rfind(_MARK, 0, mark)
-    return held
+                return tail[end:]
+            mark = tail.rfind(_MARK, 0, mark)
+    return tail
 
 
 def _read_before(file: int, offset: int) -> bytes:

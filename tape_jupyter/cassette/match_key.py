@@ -198,17 +198,19 @@ def match_request(
         text, value, clean = _read_counted_body(request, secrets, ignore, masked)
         match = _compute_digest(address, text)
     in_query = "?" in request.url and _note_masked_query(request.url, masked)
-    told = MatchedRequest(match, exact, value, version if clean else 0, spelled=spelled)
-    told = _add_masked_values(told, masked)
+    matched_request = MatchedRequest(match, exact, value, version if clean else 0, spelled=spelled)
+    matched_request = _add_masked_values(matched_request, masked)
     return (
-        told._replace(exact="") if in_query or told.hidden else told
+        matched_request._replace(exact="")
+        if in_query or matched_request.hidden
+        else matched_request
     )  # a digest of it would help to guess it
 
 
-def _add_masked_values(told: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
+def _add_masked_values(matched_request: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
     if not (masked.parts or masked.weak or masked.given or masked.asking):
-        return told
-    return told._replace(
+        return matched_request
+    return matched_request._replace(
         discriminator=_digest_parts(masked.parts),
         masked=tuple(masked.weak),
         given=tuple(masked.given),
@@ -231,18 +233,18 @@ def _note_masked_query(url: str, masked: MaskedValues) -> bool:
         return False
     query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
     names = {name.lower() for name, _ in query}
-    gone = _find_volatile_names(names, parts.netloc) - (
+    volatile = _find_volatile_names(names, parts.netloc) - (
         set() if "key-pair-id" in names else {"signature"}
     )
-    found = False
+    any_masked = False
     for name, value in query:
-        counts = name.lower() not in gone and not is_login_query(name)
+        counts = name.lower() not in volatile and not is_login_query(name)
         if (
             masked.secrets.masks_query(name, value)
             or masked.secrets.suspicious(value)
             or value.startswith("<secret:")
         ):
-            found = True
+            any_masked = True
             if counts:
                 masked.add(f"?{name}=", value)
             elif name.lower() in WHO_QUERY:
@@ -250,7 +252,7 @@ def _note_masked_query(url: str, masked: MaskedValues) -> bool:
         elif counts and name.lower() == "signature":  # which the match key is without
             masked.parts.append(f"?{name}={value}")
             masked.keyed[f"?{name}="] = None
-    return found
+    return any_masked
 
 
 def asked_function(
@@ -263,15 +265,15 @@ def asked_function(
         name: _reduce_opaque_to_type(frozen_or_type(value))
         for name, value in call.arguments.items()
     }
-    told = f"{call.kind} {call.name}"
+    label = f"{call.kind} {call.name}"
     text = canonical(frozen)
-    masked = MaskedValues(told, secrets)
+    masked = MaskedValues(label, secrets)
     if secrets.suspicious(text):
         clean = secrets.scrub_structure(frozen)[0]
         masked.compare(frozen, clean)
         text = canonical(clean)
     masked.parts += states
-    return _add_masked_values(MatchedRequest(_compute_digest(told, text)), masked)
+    return _add_masked_values(MatchedRequest(_compute_digest(label, text)), masked)
 
 
 def _reduce_opaque_to_type(structure: Any) -> Any:
@@ -284,9 +286,9 @@ def read_identity_headers(request: Request) -> tuple[tuple[str, str], ...]:
     """The headers of a request that say who asks, or in which form. A signature is another one each
     time.
     """
-    found = WHO_HEADERS.intersection(request.named)
-    told = ((name, request.named[name]) for name in sorted(found))
-    return tuple((name, value) for name, value in told if not value.startswith(_SIGNATURES))
+    names = WHO_HEADERS.intersection(request.named)
+    headers = ((name, request.named[name]) for name in sorted(names))
+    return tuple((name, value) for name, value in headers if not value.startswith(_SIGNATURES))
 
 
 _SIGNATURES = (
@@ -319,8 +321,8 @@ def _build_exact_head(request: Request) -> bytes:
 
 def _build_address(request: Request, secrets: Secrets) -> str:
     url = canonical_url(request.url, secrets)
-    told = "".join(f"\n{name}: {value}" for name, value in told_by_headers(request))
-    return f"{request.method} {url}{told}"
+    header_lines = "".join(f"\n{name}: {value}" for name, value in told_by_headers(request))
+    return f"{request.method} {url}{header_lines}"
 
 
 def told_by_headers(request: Request) -> list[tuple[str, str]]:
@@ -356,11 +358,11 @@ def _canonicalize_url(clean: str) -> str:
     except ValueError:  # a record edited by hand; no client sends such a URL
         return clean
     query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
-    gone = _find_volatile_names({name.lower() for name, _ in query}, parts.netloc)
+    volatile = _find_volatile_names({name.lower() for name, _ in query}, parts.netloc)
     kept = [
         (name, value)
         for name, value in query
-        if name.lower() not in gone and not value.startswith("<secret:")
+        if name.lower() not in volatile and not value.startswith("<secret:")
     ]
     kept.sort(key=itemgetter(0))  # repeated keys keep their order
     host = parts.netloc.rpartition("@")[2].lower()
@@ -400,8 +402,10 @@ def _read_counted_body(
     """
     if request.large is not None:  # by what is kept of it: what was masked takes no part
         boundary = _BOUNDARY.search(request.header("content-type"))
-        told = request.large.counted(boundary[1].encode("latin-1", "replace") if boundary else b"")
-        return f"large {told}", None, False
+        large_text = request.large.counted(
+            boundary[1].encode("latin-1", "replace") if boundary else b""
+        )
+        return f"large {large_text}", None, False
     body = decode(request.body, request.header("content-encoding"))
     if body is None:
         return request.body.hex(), None, False
@@ -413,10 +417,10 @@ def _read_counted_body(
         clean = secrets.scrub(text)[0]
         masked.compare(text, clean, "body")
         return clean, None, False
-    found = secrets.suspicious(body)
+    suspicious = secrets.suspicious(body)
     try:
         counted = _drop_uncounted(value, ignore)
-        if found:
+        if suspicious:
             clean = secrets.scrub_structure(counted)[0]
             masked.compare(counted, clean)
             return canonical(clean), value, False
@@ -490,21 +494,26 @@ def compared_fields(
     With `secrets` they are scrubbed: a diff is shown, and saved with the notebook.
     """
     if isinstance(call, FunctionCall):
-        given = {**call.arguments, **({} if call.instance is None else {"self": call.instance})}
+        named_values = {
+            **call.arguments,
+            **({} if call.instance is None else {"self": call.instance}),
+        }
         arguments = {
             name: _expand_opaque_fields(value if recorded else frozen_or_type(value))
-            for name, value in given.items()
+            for name, value in named_values.items()
         }
         return {"tool": call.name, **dict(scalar_leaves(_scrub_value(arguments, secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     if call.large is not None:
         body = f"{call.large.size:,} bytes, sha256 {call.large.sha256}".encode()
     value = json_value(body) if body else None
-    whole = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
-    rest = dict(scalar_leaves(_scrub_value(whole, secrets)))
+    content = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
+    rest = dict(scalar_leaves(_scrub_value(content, secrets)))
     url = secrets.scrub_url(call.url) if secrets else call.url
-    own = {"method": call.method, "url": url, **dict(told_by_headers(call))}
-    return own | {f"body.{name}" if name in own else name: told for name, told in rest.items()}
+    fields = {"method": call.method, "url": url, **dict(told_by_headers(call))}
+    return fields | {
+        f"body.{name}" if name in fields else name: leaf for name, leaf in rest.items()
+    }
 
 
 def _expand_opaque_fields(structure: Any) -> Any:
@@ -543,11 +552,11 @@ def field_diff(recorded: Mapping[str, Any], now: Mapping[str, Any], limit: int =
     difference.
     """
     lines: list[str] = []
-    found = differing_fields(recorded, now)
-    for name, before, after in found[:limit]:
+    differences = differing_fields(recorded, now)
+    for name, before, after in differences[:limit]:
         lines += [f"  {name}", f"    recorded: {before}", f"    now:      {after}"]
-    if len(found) > limit:
-        lines.append(f"  ... and {len(found) - limit} more fields differ")
+    if len(differences) > limit:
+        lines.append(f"  ... and {len(differences) - limit} more fields differ")
     return lines
 
 

@@ -82,7 +82,11 @@ class _Side:
 
 
 def merge_cassettes(
-    a: Path, b: Path, out: Path | None = None, prefer: Prefer = "", tell: Tell = ignore_progress
+    a: Path,
+    b: Path,
+    out: Path | None = None,
+    prefer: Prefer = "",
+    on_progress: Tell = ignore_progress,
 ) -> Merged:
     """Join two cassettes, or two takes of one cassette, into a new file.
 
@@ -91,29 +95,29 @@ def merge_cassettes(
     file that cannot be read or written, TapeUsageError where they cannot be joined at all, or `out`
     is there.
     """
-    ours, theirs = _read_side(a, tell), _read_side(b, tell)
+    ours, theirs = _read_side(a, on_progress), _read_side(b, on_progress)
     _require_same_base(ours, theirs)
     goal = _choose_output(ours.path, out)
-    held = {piece.name: piece for piece in theirs.pieces}
+    their_pieces = {piece.name: piece for piece in theirs.pieces}
     conflicts = tuple(
         Conflict(_format_title(piece), piece.line, other.line)
         for piece in ours.pieces
-        if (other := held.get(piece.name)) is not None and other.text != piece.text
+        if (other := their_pieces.get(piece.name)) is not None and other.text != piece.text
     )
-    common = sum(piece.name in held for piece in ours.pieces)
-    told = Merged(None, common, len(ours.pieces) - common, len(theirs.pieces) - common, conflicts)
+    common = sum(piece.name in their_pieces for piece in ours.pieces)
+    merged = Merged(None, common, len(ours.pieces) - common, len(theirs.pieces) - common, conflicts)
     if conflicts and not prefer:
-        return told
-    tell("joining them", 0, 0)
+        return merged
+    on_progress("joining them", 0, 0)
     pieces = list(_join_pieces(ours.pieces, theirs.pieces, prefer))
-    tell(f"writing {goal.name}, and reading it again", 0, 0)
+    on_progress(f"writing {goal.name}, and reading it again", 0, 0)
     _write_merged(goal, ours.header, pieces, (ours.path, theirs.path))
     notes = (*ours.notes, *theirs.notes, *_describe_double_overrides(ours, theirs))
     return Merged(
         goal,
         common,
-        told.only_a,
-        told.only_b,
+        merged.only_a,
+        merged.only_b,
         conflicts,
         _find_superseded_runs(ours.pieces, theirs.pieces, pieces),
         notes,
@@ -123,12 +127,12 @@ def merge_cassettes(
 # ---------------------------------------------------------------- reading
 
 
-def _read_side(path: Path, tell: Tell) -> _Side:
+def _read_side(path: Path, on_progress: Tell) -> _Side:
     """Raises CassetteError for what is no sound cassette: nothing is joined that could not be
     replayed.
     """
-    tell(f"checking {path.name}", 0, 0)
-    whole = Cassette.open(path, check="whole")
+    on_progress(f"checking {path.name}", 0, 0)
+    cassette = Cassette.open(path, check="whole")
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such cassette")
     journal = Journal(path)
@@ -138,7 +142,7 @@ def _read_side(path: Path, tell: Tell) -> _Side:
     ]
     records = [
         emitter.parse_record(text.decode("utf-8"))
-        for text, _ in count_items(texts, f"records of {path.name}", tell)
+        for text, _ in count_items(texts, f"records of {path.name}", on_progress)
     ]
     if not records:
         raise TapeUsageError(f"{path} holds nothing to join")
@@ -151,7 +155,7 @@ def _read_side(path: Path, tell: Tell) -> _Side:
         at = max(at, str(record.get("at", "")))
         if "tape" not in record:
             pieces.append(_Piece(_build_record_name(record, text), at, text, line, record))
-    torn = [f"{path}: {note}" for note in whole.notes] if whole.torn else []
+    torn = [f"{path}: {note}" for note in cassette.notes] if cassette.torn else []
     return _Side(path, records[0], pieces, torn)
 
 

@@ -156,19 +156,19 @@ class Ladder:
         if command is None or not _is_executor(command.argv):
             return None
         named = [
-            (command.folder or self.start) / word
-            for option, word in pairwise(command.argv)
-            if word.endswith(".ipynb")
-            and not word.startswith("-")
+            (command.folder or self.start) / argument
+            for option, argument in pairwise(command.argv)
+            if argument.endswith(".ipynb")
+            and not argument.startswith("-")
             and option not in _OUTPUT_OPTIONS
         ]
-        found = list(
+        notebooks = list(
             dict.fromkeys(
                 path.resolve() for path in named if _has_cell(_read_notebook(path), source)
             )
         )
         first = _PAPERMILL in map(_extract_program, command.argv[:_PROGRAM_WORDS])
-        return found[0] if len(found) == 1 or (found and first) else None
+        return notebooks[0] if len(notebooks) == 1 or (notebooks and first) else None
 
 
 _PAPERMILL = "papermill"
@@ -179,23 +179,27 @@ _PROGRAM_WORDS = 3
 """Words of a command line that may name the program: `python -m nbconvert`, `python jupyter-run`."""
 
 
-def _extract_program(word: str) -> str:
-    return Path(word).stem if word.endswith((".exe", ".py")) else Path(word).name
+def _extract_program(argument: str) -> str:
+    return Path(argument).stem if argument.endswith((".exe", ".py")) else Path(argument).name
 
 
-def _is_executor(words: Sequence[str]) -> bool:
+def _is_executor(arguments: Sequence[str]) -> bool:
     """Whether a command line is that of a program that executes the notebooks it is given."""
-    first = words[:_PROGRAM_WORDS]
-    if any(_extract_program(word) in _EXECUTORS for word in first):
+    first = arguments[:_PROGRAM_WORDS]
+    if any(_extract_program(argument) in _EXECUTORS for argument in first):
         return True
-    return "-m" in first and any(word in _EXECUTOR_MODULES for word in words[: _PROGRAM_WORDS + 1])
+    return "-m" in first and any(
+        argument in _EXECUTOR_MODULES for argument in arguments[: _PROGRAM_WORDS + 1]
+    )
 
 
 def _has_cell(notebook: Mapping[str, Any] | None, source: str) -> bool:
     """Whether a code cell of a notebook is `source` (white space around it aside)."""
-    wanted = source.strip()
+    stripped = source.strip()
     return (
-        bool(wanted) and notebook is not None and wanted in map(str.strip, code_sources(notebook))
+        bool(stripped)
+        and notebook is not None
+        and stripped in map(str.strip, code_sources(notebook))
     )
 
 
@@ -206,16 +210,16 @@ def notebooks_holding(source: str, where: Path) -> list[Path]:
     An output of papermill's is no such notebook: it stands for its source while it is being
     written, and for itself only where nothing else holds the cell.
     """
-    held = [
+    candidates = [
         (path.resolve(), _read_papermill_run(path.resolve(), notebook))
         for path, notebook in _find_holding_notebooks(source, where)
     ]
-    sources = {path for path, run in held if run is None}
-    sources |= {run.source for _, run in held if run and run.source and not run.ended}
+    sources = {path for path, run in candidates if run is None}
+    sources |= {run.source for _, run in candidates if run and run.source and not run.ended}
     return (
         sorted(sources)
         or _find_papermill_below(source, where)
-        or sorted({path for path, _ in held})
+        or sorted({path for path, _ in candidates})
     )
 
 
@@ -223,12 +227,12 @@ def _find_papermill_below(source: str, where: Path) -> list[Path]:
     """The notebooks that papermill runs, started in `where`, with its output in a folder below;
     sorted.
     """
-    held = [
+    candidates = [
         (path, notebook)
         for folder in _list_folders(where)
         for path, notebook in _find_holding_notebooks(source, folder)
     ]
-    runs = [_read_papermill_run(path.resolve(), notebook) for path, notebook in held]
+    runs = [_read_papermill_run(path.resolve(), notebook) for path, notebook in candidates]
     return sorted({run.source for run in runs if run and run.source and not run.ended})
 
 
@@ -285,13 +289,18 @@ def _read_papermill_run(path: Path, notebook: Mapping[str, Any]) -> _Run | None:
     metadata = notebook.get("metadata")
     facts = metadata.get("papermill") if isinstance(metadata, dict) else None
     facts = facts if isinstance(facts, dict) else {}
-    given, output = facts.get("input_path"), facts.get("output_path")
-    if not isinstance(given, str) or not isinstance(output, str) or not given or not output:
+    input_path, output = facts.get("input_path"), facts.get("output_path")
+    if (
+        not isinstance(input_path, str)
+        or not isinstance(output, str)
+        or not input_path
+        or not output
+    ):
         return None
     start = _find_papermill_start(path, output)
-    if start is None or (start / given).resolve() == path:
+    if start is None or (start / input_path).resolve() == path:
         return None
-    source = (start / given).resolve()
+    source = (start / input_path).resolve()
     return _Run(source if source.is_file() else None, facts.get("end_time") is not None)
 
 

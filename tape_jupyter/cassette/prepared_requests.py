@@ -52,7 +52,7 @@ class Beginning:
 def begin_record(
     run: str,
     call: Request | FunctionCall,
-    asked: MatchedRequest,
+    matched_request: MatchedRequest,
     secrets: Secrets,
     folder: RequestFolder,
 ) -> Beginning:
@@ -63,7 +63,11 @@ def begin_record(
     """
     version, known = secrets.version, folder.known
     section = records.request_section(
-        call, secrets, asked.json, digest=not asked.exact, spelled=asked.spelled
+        call,
+        secrets,
+        matched_request.json,
+        digest=not matched_request.exact,
+        spelled=matched_request.spelled,
     )  # `exact` is one
     records.require_address(section)
     body = section.get("body")
@@ -77,5 +81,5 @@ def begin_record(
         and emitter.parse_record(emitter.whole_record(text)) != part
     ):
         raise CassetteError(UNPROVEN)
-    clean = asked.clean == version or not secrets.suspicious(text)
+    clean = matched_request.clean == version or not secrets.suspicious(text)
     return Beginning(section, text, version if clean else 0, remember, run, body, folder, known)

@@ -89,11 +89,11 @@ def owner(record: Record) -> str:
     )
 
 
-def prune_cassette(path: Path, *, dry: bool = False, tell: Tell = ignore_progress) -> Pruned:
+def prune_cassette(path: Path, *, dry: bool = False, on_progress: Tell = ignore_progress) -> Pruned:
     """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is
     then as it was.
     """
-    tell(f"checking {path.name}", 0, 0)
+    on_progress(f"checking {path.name}", 0, 0)
     with _hold_lock(path):
         if Cassette.open(path, check="whole").base is not None:
             raise CassetteError(
@@ -103,7 +103,7 @@ def prune_cassette(path: Path, *, dry: bool = False, tell: Tell = ignore_progres
         texts, torn = _read_record_texts(path)
         records = [
             emitter.parse_record(text.decode("utf-8"))
-            for text in count_items(texts, f"records of {path.name}", tell)
+            for text in count_items(texts, f"records of {path.name}", on_progress)
         ]
         drops = droppable(
             records,
@@ -112,35 +112,37 @@ def prune_cassette(path: Path, *, dry: bool = False, tell: Tell = ignore_progres
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:
             _replace_file(path, kept)
-    gone = [record for record, drop in zip(records, drops, strict=True) if drop]
-    unused = unused_assets(path, kept, gone)
+    dropped = [record for record, drop in zip(records, drops, strict=True) if drop]
+    unused = unused_assets(path, kept, dropped)
     for name in unused if not dry else ():
         (path.parent / "assets" / name).unlink(missing_ok=True)
-    runs = tuple(dict.fromkeys(owner(record) for record in gone))
-    return Pruned(runs, sum("call" in record for record in gone), before, len(kept), unused)
+    runs = tuple(dict.fromkeys(owner(record) for record in dropped))
+    return Pruned(runs, sum("call" in record for record in dropped), before, len(kept), unused)
 
 
-def droppable(records: Sequence[Record], gone: set[str]) -> list[bool]:
+def droppable(records: Sequence[Record], dropped_runs: set[str]) -> list[bool]:
     """Of each record, whether it goes with these runs; of a run that a kept one tells its kit by,
     only the calls go.
     """
     bases = {
-        str(record["like"]) for record in records if "like" in record and owner(record) not in gone
+        str(record["like"])
+        for record in records
+        if "like" in record and owner(record) not in dropped_runs
     }
     return [
-        owner(r) in gone and (owner(r) not in bases or next(iter(r)) in ("call", "more"))
+        owner(r) in dropped_runs and (owner(r) not in bases or next(iter(r)) in ("call", "more"))
         for r in records
     ]
 
 
 def _find_runs_within(texts: Sequence[bytes], records: Sequence[Record], extent: int) -> set[str]:
     """The runs with a record in the first `extent` bytes, which takes are based on."""
-    held, offset = set(), 0
+    owners, offset = set(), 0
     for text, record in zip(texts, records, strict=True):
         if offset < extent:
-            held.add(owner(record))
+            owners.add(owner(record))
         offset += len(text)
-    return held
+    return owners
 
 
 def _read_record_texts(path: Path) -> tuple[list[bytes], bytes]:

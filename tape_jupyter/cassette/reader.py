@@ -86,13 +86,13 @@ def as_far_as_sound(items: Sequence[P], read: Callable[[P], R]) -> list[R]:
     """What `read` makes of each item, up to the first flawed one; the flaw of the very first is
     raised.
     """
-    made = [read(items[0])]
+    results = [read(items[0])]
     for item in items[1:]:
         try:
-            made.append(read(item))
+            results.append(read(item))
         except CassetteError:
             break
-    return made
+    return results
 
 
 __all__ = ["TORN", "WHOLE_CHECK", "Book", "Entry", "Overridden"]
@@ -152,18 +152,22 @@ class Book(CassetteIndex):
     def head(self, entry: Entry) -> dict[str, Any]:
         try:
             overridden = isinstance(entry, Overridden)
-            own = emitter.head(
+            own_head = emitter.head(
                 self.text(entry.offset, entry.length), "response" if overridden else "request"
             )
-            if not isinstance(own.get("seconds", 0), int | float):
-                # told like a record that cannot be parsed
-                raise CassetteError(f"`seconds` is a number, not {own['seconds']!r:.80}", line=2)  # noqa: TRY301
+            if not isinstance(own_head.get("seconds", 0), int | float):
+                # reported like a record that cannot be parsed
+                raise CassetteError(  # noqa: TRY301
+                    f"`seconds` is a number, not {own_head['seconds']!r:.80}", line=2
+                )
         except CassetteError as error:
             raise self.locate_error(error, entry.offset) from error
         if not isinstance(entry, Overridden):
-            return own
-        recorded = {key: told for key, told in entry.recorded.head().items() if key != "failed"}
-        return recorded | {key: told for key, told in own.items() if key not in ("override", "run")}
+            return own_head
+        recorded = {key: value for key, value in entry.recorded.head().items() if key != "failed"}
+        return recorded | {
+            key: value for key, value in own_head.items() if key not in ("override", "run")
+        }
 
     def request_section(self, entry: Entry) -> dict[str, Any]:
         """`request:` with references and assets replaced by what they stand for."""
@@ -267,8 +271,8 @@ class Book(CassetteIndex):
         return self._bring_back_assets(section) if external_texts.MARK in text else section
 
     def _bring_back_assets(self, section: dict[str, Any]) -> dict[str, Any]:
-        found = external_texts.restore_texts(section, self._assets)
-        return found if isinstance(found, dict) else section
+        restored = external_texts.restore_texts(section, self._assets)
+        return restored if isinstance(restored, dict) else section
 
     def place(self, name: tuple[str, str]) -> int | None:
         """Where a call's record stands, counted through the books below."""
@@ -313,9 +317,9 @@ class Book(CassetteIndex):
         """The calls and overrides of this very file, in its order."""
         if self.base is None:
             return list(self.calls)
-        replaced = (each for made in self.overrides for each in (made, made.recorded))
-        own = {id(entry): entry for entry in (*self.calls, *replaced) if entry.book is self}
-        return sorted(own.values(), key=lambda entry: entry.offset)
+        replaced = (each for override in self.overrides for each in (override, override.recorded))
+        entries = {id(entry): entry for entry in (*self.calls, *replaced) if entry.book is self}
+        return sorted(entries.values(), key=lambda entry: entry.offset)
 
     def _check_entry(
         self, entry: Entry, references: ReferenceCheck, known: set[str], *, large: bool
@@ -367,11 +371,11 @@ def _require_fit(entry: Overridden, reply: Reply | Value) -> None:
     """An override answers what was asked: a function with a value or an exception, a request with a
     reply.
     """
-    asked = entry.recorded.request()
-    if isinstance(asked, FunctionCall) != isinstance(reply, Value):
+    request = entry.recorded.request()
+    if isinstance(request, FunctionCall) != isinstance(reply, Value):
         needed = (
             "a value or an error"
-            if isinstance(asked, FunctionCall)
+            if isinstance(request, FunctionCall)
             else "a status, headers and a body"
         )
         raise CassetteError(

@@ -88,15 +88,18 @@ class Head:
             "diverged": self.diverged,
             "kit": dict(self.kit),
         }
-        told = {key: value for key, value in optional.items() if value not in ("", [], {})}
-        return {"call": self.call, "run": self.run, "match": self.match, **told}
+        fields = {key: value for key, value in optional.items() if value not in ("", [], {})}
+        return {"call": self.call, "run": self.run, "match": self.match, **fields}
 
     def answered(self) -> dict[str, Any]:
         """What an override says of a live answer to a recorded call: everything that is not that
         call's own.
         """
         kept = ("at", "seconds", "failed", "frozen", "kit")
-        return {"by": self.run, **{key: told for key, told in self.record().items() if key in kept}}
+        return {
+            "by": self.run,
+            **{key: value for key, value in self.record().items() if key in kept},
+        }
 
 
 def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -
     if base is None:
         return {"kit": run, "has": dict(kit)}
     before = base.get("kit", {})
-    differs = {name: told for name, told in kit.items() if before.get(name) != told}
+    differs = {name: value for name, value in kit.items() if before.get(name) != value}
     missing = {
         name: None
         for name in before
@@ -147,19 +150,19 @@ FAST = ("clock", "random")
 
 
 def kit_whole(
-    record: Mapping[str, Any], own: Mapping[str, Any], base: Mapping[str, Any] | None
+    record: Mapping[str, Any], run_record: Mapping[str, Any], base: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """A run's whole kit: what its own record says, its `kit:` record, and the kit that one is
     `like`.
     """
     before = _require_mapping(base.get("kit", {}), "kit") if base is not None else {}
-    like = {name: told for name, told in before.items() if name not in FAST}
+    like = {name: value for name, value in before.items() if name not in FAST}
     kit = {
-        **_require_mapping(own.get("kit", {}), "kit"),
+        **_require_mapping(run_record.get("kit", {}), "kit"),
         **like,
         **_require_mapping(record.get("has", {}), "has"),
     }
-    return {name: told for name, told in kit.items() if told is not None}
+    return {name: value for name, value in kit.items() if value is not None}
 
 
 def request_section(
@@ -176,11 +179,11 @@ def request_section(
     `digest`: with the sha256 of its body.
     """
     if isinstance(call, FunctionCall):
-        own = {} if call.instance is None else {"self": frozen_or_type(call.instance)}
+        receiver = {} if call.instance is None else {"self": frozen_or_type(call.instance)}
         return {
             call.kind: call.name,
             "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()},
-            **own,
+            **receiver,
         }
     kinds = call.header("content-type"), call.header("content-encoding")
     if call.large is not None:
@@ -226,7 +229,7 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
             "effects": dict(reply.effects), "moved": dict(reply.moved), "did": dict(reply.did),
             "changed": list(reply.changed),
         }  # fmt: skip
-        return {**section, **{name: told for name, told in more.items() if told}}
+        return {**section, **{name: value for name, value in more.items() if value}}
     if reply.status is not None:
         section = _build_head_section(reply, secrets)
         section |= _build_body_section(reply, parsed)
@@ -342,12 +345,12 @@ def section_request(
     for kind in ("tool", "retrieval"):
         if kind in section:
             arguments = _require_mapping(section.get("arguments", {}), "arguments")
-            own = section.get("self")
+            receiver = section.get("self")
             return FunctionCall(
                 str(section[kind]),
                 arguments,
                 kind,
-                instance=None if own is None else _require_mapping(own, "self"),
+                instance=None if receiver is None else _require_mapping(receiver, "self"),
             )
     method, url = _read_method_and_url(section)
     if "large" in section:

@@ -53,12 +53,12 @@ class Ref(NamedTuple):
 
 
 def parse_ref(text: Any) -> Ref:
-    found = _REF.match(text) if isinstance(text, str) else None
-    if not found:
+    match = _REF.match(text) if isinstance(text, str) else None
+    if not match:
         raise CassetteError(
             f'{text!r:.100} is not a reference; write it like "78a670b1 messages[0:17]"'
         )
-    run, call, path, start, stop = found.groups()
+    run, call, path, start, stop = match.groups()
     return Ref(
         run or "",
         call,
@@ -207,8 +207,8 @@ class RequestFolder:
         return folded, lambda call: self._remember_body(run, call, lists, texts)
 
     def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
-        held = self._texts.get((path, digest))
-        return {MARK: f"{_format_owner(run, *held)} {path}"} if held else value
+        location = self._texts.get((path, digest))
+        return {MARK: f"{_format_owner(run, *location)} {path}"} if location else value
 
     def _fold_list(self, run: str, path: str, value: list[Any], listed: _Listed) -> list[Any]:
         out: list[Any] = []
@@ -229,10 +229,10 @@ class RequestFolder:
         """How many items from `at` on stand in one remembered list (at least 1: itself), in which,
         and where.
         """
-        held = self._items.get((path, items[at].digest)) if items[at].size else None
-        if held is None:
+        location = self._items.get((path, items[at].digest)) if items[at].size else None
+        if location is None:
             return 1, None, 0
-        sequence, start = held
+        sequence, start = location
         length = 0
         for mine, other in zip(
             items[at:] if at else items, sequence.items[start:] if start else sequence.items,
@@ -262,20 +262,24 @@ class RequestFolder:
         """The sequence that a committed list is from now on: the one that it goes on from, if
         nothing else went on from it meanwhile.
         """
-        held = self._sequences.setdefault(path, OrderedDict())
+        sequences = self._sequences.setdefault(path, OrderedDict())
         sequence, known = listed.sequence, 0
-        if sequence is not None and id(sequence) in held and _is_continuation(listed, sequence):
+        if (
+            sequence is not None
+            and id(sequence) in sequences
+            and _is_continuation(listed, sequence)
+        ):
             known = len(sequence.items)
             sequence.owner, sequence.items = owner, listed.items
         else:
             sequence = _Sequence(owner, listed.items)
-            held[id(sequence)] = sequence
-        held.move_to_end(id(sequence))
+            sequences[id(sequence)] = sequence
+        sequences.move_to_end(id(sequence))
         for index, item in enumerate(listed.items[known:], known):
             if item.size:
                 self._items[path, item.digest] = (sequence, index)
-        if len(held) > REMEMBERED:
-            self._forget_sequence(path, held.popitem(last=False)[1])
+        if len(sequences) > REMEMBERED:
+            self._forget_sequence(path, sequences.popitem(last=False)[1])
         return sequence
 
     def _forget_sequence(self, path: str, oldest: _Sequence) -> None:
@@ -318,49 +322,49 @@ def _get_at_path(value: Any, path: str) -> Any:
 
 def references(body: Any) -> list[Ref]:
     """Every reference in a folded body (lists and dictionaries are walked without recursion)."""
-    found: list[Ref] = []
+    refs: list[Ref] = []
     stack = [body]
     while stack:
         value = stack.pop()
         if isinstance(value, dict):
             if MARK in value:
-                found.append(_parse_lone_ref(value))
+                refs.append(_parse_lone_ref(value))
             else:
                 stack.extend(value.values())
         elif isinstance(value, list):
             stack.extend(value)
-    return found
+    return refs
 
 
-def unfold_references(body: Any, held: Callable[[Ref], Any]) -> Any:
-    """The body with every reference replaced; `held(ref)` gives the *unfolded* body of the call it
+def unfold_references(body: Any, get_body: Callable[[Ref], Any]) -> Any:
+    """The body with every reference replaced; `get_body(ref)` gives the *unfolded* body of the call it
     names.
     """
     if isinstance(body, list):
         out: list[Any] = []
         for item in body:
             if isinstance(item, dict) and MARK in item:
-                out.extend(_read_slice(_parse_lone_ref(item), held))
+                out.extend(_read_slice(_parse_lone_ref(item), get_body))
             else:
-                out.append(unfold_references(item, held))
+                out.append(unfold_references(item, get_body))
             if len(out) > _MOST_NODES:
                 raise CassetteError(_TOO_MUCH)
         return out
     if isinstance(body, dict):
         if MARK in body:
-            return _read_text(_parse_lone_ref(body), held)
-        return {key: unfold_references(value, held) for key, value in body.items()}
+            return _read_text(_parse_lone_ref(body), get_body)
+        return {key: unfold_references(value, get_body) for key, value in body.items()}
     return body
 
 
-def _read_slice(ref: Ref, held: Callable[[Ref], Any]) -> list[Any]:
-    items = _get_at_path(held(ref), ref.path)
+def _read_slice(ref: Ref, get_body: Callable[[Ref], Any]) -> list[Any]:
+    items = _get_at_path(get_body(ref), ref.path)
     check_reference(ref, {ref.path: len(items)} if isinstance(items, list) else {})
     return items[ref.start : ref.stop] if isinstance(items, list) else []
 
 
-def _read_text(ref: Ref, held: Callable[[Ref], Any]) -> str:
-    text = _get_at_path(held(ref), ref.path)
+def _read_text(ref: Ref, get_body: Callable[[Ref], Any]) -> str:
+    text = _get_at_path(get_body(ref), ref.path)
     check_reference(ref, {ref.path: None} if isinstance(text, str) else {})
     return str(text)
 
@@ -372,19 +376,19 @@ Shape = dict[str, int | None]
 
 
 def shape(folded: Any) -> Shape:
-    found: Shape = {}
+    sizes: Shape = {}
     stack = [("", folded)]
     while stack:
         path, value = stack.pop()
         if isinstance(value, list):
-            found[path] = sum(_count_items(item) for item in value)
+            sizes[path] = sum(_count_items(item) for item in value)
         elif isinstance(value, str) or (
             isinstance(value, dict) and next(iter(value), "")[:1] == "<"
         ):
-            found[path] = None  # a reference or an asset stands for a text
+            sizes[path] = None  # a reference or an asset stands for a text
         elif isinstance(value, dict):
             stack += [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
-    return found
+    return sizes
 
 
 def _count_items(item: Any) -> int:
@@ -455,16 +459,16 @@ class Histories:
 
     def body(self, key: Key, folded: Any) -> Any:
         """The body of a call with every reference replaced. Raises CassetteError naming both calls."""
-        bodies, whole = self._collect_needed_bodies(key, folded)
+        bodies, unfolded = self._collect_needed_bodies(key, folded)
         uses = Counter(other for owner, body in bodies.items() for other in targets(owner, body))
         for owner in sorted(bodies, key=lambda k: self._place(k) or 0):
-            body = unfold_references(bodies[owner], partial(_find_body, whole, owner))
+            body = unfold_references(bodies[owner], partial(_find_body, unfolded, owner))
             for other in targets(owner, bodies[owner]):
                 uses[other] -= 1
                 if not uses[other]:
-                    del whole[other]
-            whole[owner] = self._cache_body(owner, body)
-        return check_body_size(whole[key]) if targets(key, folded) else folded
+                    del unfolded[other]
+            unfolded[owner] = self._cache_body(owner, body)
+        return check_body_size(unfolded[key]) if targets(key, folded) else folded
 
     def _collect_needed_bodies(
         self, key: Key, folded: Any
@@ -472,18 +476,18 @@ class Histories:
         """The folded bodies that must be unfolded for this one, and the whole ones that are at
         hand.
         """
-        bodies, whole = {key: folded}, {}
+        bodies, unfolded = {key: folded}, {}
         waiting = [key]
         while waiting:
             owner = waiting.pop()
             for other in targets(owner, bodies[owner]):
                 require_earlier(owner, other, self._place)
                 if other in self._expanded:
-                    whole[other] = self._expanded[other]
+                    unfolded[other] = self._expanded[other]
                 elif other not in bodies:
                     bodies[other] = self._folded(other)
                     waiting.append(other)
-        return bodies, whole
+        return bodies, unfolded
 
     def _cache_body(self, key: Key, body: Any) -> Any:
         self._expanded[key] = body
@@ -521,8 +525,8 @@ class ReferenceCheck:
         return bool(refs)
 
 
-def _find_body(whole: Mapping[Key, Any], owner: Key, ref: Ref) -> Any:
-    return whole[reference_target(owner, ref)]
+def _find_body(unfolded: Mapping[Key, Any], owner: Key, ref: Ref) -> Any:
+    return unfolded[reference_target(owner, ref)]
 
 
 def reference_target(owner: Key, ref: Ref) -> Key:

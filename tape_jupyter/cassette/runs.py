@@ -109,9 +109,9 @@ class Current:
                 self.kept[run.id] = run
             return
         for old in self._find_replaced(run):
-            for gone in (old, *self._additions.pop(old.id, ())):
-                self.kept.pop(gone.id, None)
-                self.newer[gone.id] = run.id
+            for removed in (old, *self._additions.pop(old.id, ())):
+                self.kept.pop(removed.id, None)
+                self.newer[removed.id] = run.id
         self.kept[run.id] = run
         for addition in self._additions.get(
             run.id, ()
@@ -120,10 +120,10 @@ class Current:
 
     def _find_replaced(self, run: RecordedRun) -> list[RecordedRun]:
         """The older recordings of the same cell, which are then no longer looked at."""
-        gone: dict[str, RecordedRun] = {}
+        replaced: dict[str, RecordedRun] = {}
         for name in (("id", run.cell.cell_id), ("source", run.cell.source)):
             if name[1]:
                 olds = [old for old in self._rivals.get(name, ()) if old.id in self.kept]
-                gone |= {old.id: old for old in olds if run.cell.replaces(old.cell)}
-                self._rivals[name] = [*(old for old in olds if old.id not in gone), run]
-        return list(gone.values())
+                replaced |= {old.id: old for old in olds if run.cell.replaces(old.cell)}
+                self._rivals[name] = [*(old for old in olds if old.id not in replaced), run]
+        return list(replaced.values())

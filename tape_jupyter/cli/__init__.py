@@ -256,27 +256,27 @@ def replay(  # noqa: PLR0913 - an option each
             place, bundle=True, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence, strict=strict,
             shuffle=shuffle is not None, kernel=kernel_name,
         )  # fmt: skip
-        wanted = Wanted(
+        replay_options = Wanted(
             take or "", "current" if here else "lock", yes, allow_index, timeout, pace or "", allow_build
         )  # fmt: skip
-        return replay_bundle.replay(place, wanted, page, junit, as_json=as_json)
+        return replay_bundle.replay(place, replay_options, page, junit, as_json=as_json)
     replay_bundle.only(
         place, bundle=False, yes=yes, here=here, allow_index=allow_index, allow_build=allow_build, report=page,
         junit=junit,
     )  # fmt: skip
     notebook = Path(place)
     headless_run.read_notebook(notebook)
-    found = listing.list_cassettes(notebook)
-    if strict and (edited := [entry.id for path in found for entry in opened(path).edited()]):
+    cassettes = listing.list_cassettes(notebook)
+    if strict and (edited := [entry.id for path in cassettes for entry in opened(path).edited()]):
         click.echo(
             f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True
         )
         return 1
     options = _build_options("replay", take, live, freeze, stub, on_divergence, pace, kernel_name)
     writes = bool(live or stub or on_divergence)
-    if take and not writes and not any(take in files.take_names(path) for path in found):
-        files.require_take(found[0], take)
-    before = {made for path in found for made in files.list_take_files(path)}
+    if take and not writes and not any(take in files.take_names(path) for path in cassettes):
+        files.require_take(cassettes[0], take)
+    before = {take_files for path in cassettes for take_files in files.list_take_files(path)}
     if shuffle is not None and "TAPE_OPTIONS" in options:
         raise TapeUsageError(
             "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
@@ -296,16 +296,18 @@ def replay(  # noqa: PLR0913 - an option each
         runs = headless_run.replay_notebook(
             notebook, progress.starting, progress.print_cell, timeout, options, notes.append
         )
-    made = sorted({made for path in found for made in files.list_take_files(path)} - before)
+    take_files = sorted(
+        {take_files for path in cassettes for take_files in files.list_take_files(path)} - before
+    )
     if as_json:
         report = {
             **_build_report(notebook, "replay", runs, notes),
-            **({"takes": list(map(str, made))} if writes else {}),
+            **({"takes": list(map(str, take_files))} if writes else {}),
         }
         click.echo(json.dumps(report, indent=1))
     else:
         click.echo(_format_closing(runs, "the same as saved", notes))
-        for path in made:
+        for path in take_files:
             click.echo(
                 f"take: {files.take_name(path)} ({path}); to play it: tape replay --take {files.take_name(path)}"
             )
@@ -388,14 +390,14 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
     sound = [
         path for cassette in cassettes for path in (cassette, *files.list_take_files(cassette))
     ]
-    found = list(doctor.findings(sound, cassettes[0].parent if cassettes else Path.cwd()))
+    findings = list(doctor.findings(sound, cassettes[0].parent if cassettes else Path.cwd()))
     if as_json:
-        click.echo(doctor.doctor_json(found))
+        click.echo(doctor.doctor_json(findings))
     else:
-        for each in found:
-            colour, word = GRADES[each.grade]
-            click.echo(f"{click.style(f'{word:5}', fg=colour)} {each.about}: {each.text}")
-    return 1 if any(each.grade == "wrong" for each in found) else 0
+        for each in findings:
+            colour, label = GRADES[each.grade]
+            click.echo(f"{click.style(f'{label:5}', fg=colour)} {each.about}: {each.text}")
+    return 1 if any(each.grade == "wrong" for each in findings) else 0
 
 
 @tape.command(
@@ -444,8 +446,8 @@ def _build_completion(shell: str) -> str:
     kind = get_completion_class(shell)
     assert kind is not None
     names = ("tape",) if shell == "zsh" else ("tape", "tape-jupyter")
-    told = "\n".join(kind(tape, {}, name, "_TAPE_COMPLETE").source().strip() for name in names)
-    return told.replace("#compdef tape", "#compdef tape tape-jupyter", 1)
+    script = "\n".join(kind(tape, {}, name, "_TAPE_COMPLETE").source().strip() for name in names)
+    return script.replace("#compdef tape", "#compdef tape tape-jupyter", 1)
 
 
 def _build_try_listener(*, quiet: bool) -> Callable[[Try], None]:
@@ -483,9 +485,9 @@ def _format_closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
     )
     unsaved = sum(run.said == (headless_run.UNSAVED,) for run in runs)
     good = counts["ok"] + counts["same"] - unsaved
-    apart = f"; {unsaved} ran, with no saved output to compare with" if unsaved else ""
+    unsaved_note = f"; {unsaved} ran, with no saved output to compare with" if unsaved else ""
     lines = [
-        f"{good} of {len(runs)} cells {well}{apart}" + (f"; {bad}" if bad else ""),
+        f"{good} of {len(runs)} cells {well}{unsaved_note}" + (f"; {bad}" if bad else ""),
         headless_run.behind(runs),
     ]
     return "\n".join([*filter(None, lines), *(f"! {note}" for note in notes)])
@@ -499,11 +501,18 @@ def _build_options(
     from tape_jupyter.session import options as session_options
 
     session_options.excepted(mode, take, list(live), list(freeze), list(stub), on_divergence)
-    given = {"--take": [take] if take else [], "--live": live, "--freeze": freeze, "--stub": stub}
-    given["--on-divergence"] = [on_divergence] if on_divergence else []
-    given["--pace"] = [pace] if pace else []
-    told = [word for name, each in given.items() for value in each for word in (name, value)]
-    options = {"TAPE_OPTIONS": shlex.join(told)} if told else {}
+    settings = {
+        "--take": [take] if take else [],
+        "--live": live,
+        "--freeze": freeze,
+        "--stub": stub,
+    }
+    settings["--on-divergence"] = [on_divergence] if on_divergence else []
+    settings["--pace"] = [pace] if pace else []
+    arguments = [
+        argument for name, each in settings.items() for value in each for argument in (name, value)
+    ]
+    options = {"TAPE_OPTIONS": shlex.join(arguments)} if arguments else {}
     return {**options, "TAPE_KERNEL": kernel} if kernel else options
 
 

@@ -57,24 +57,24 @@ def bisect(  # noqa: PLR0913 - an option each
 
     if sum(map(bool, (packages, revisions, step))) != 1:
         raise TapeUsageError("say one of --packages GOOD BAD, --git GOOD BAD and --step")
-    wanted = Check.parse(check)
+    parsed_check = Check.parse(check)
     if step:
-        run = of_revisions.try_here(notebook, wanted, Path(lock) if lock else None, recording)
+        run = of_revisions.try_here(notebook, parsed_check, Path(lock) if lock else None, recording)
         click.echo(json_text(run.record()) if as_json else f"{run.verdict} {run.why}".rstrip())
         return of_revisions.exit_code(run)
     with StepProgress(quiet=as_json) as steps:
         if packages:
-            found: of_packages.GuiltyPackages | of_revisions.GuiltyCommit = (
+            result: of_packages.GuiltyPackages | of_revisions.GuiltyCommit = (
                 of_packages.bisect_packages(
-                    notebook, *packages, wanted, requirements, tell=steps.show_step
+                    notebook, *packages, parsed_check, requirements, on_progress=steps.show_step
                 )
             )
         else:
             assert revisions is not None
-            found = of_revisions.bisect_revisions(
-                notebook, *revisions, wanted, lock, steps.show_step
+            result = of_revisions.bisect_revisions(
+                notebook, *revisions, parsed_check, lock, steps.show_step
             )
-    click.echo(json_text(found.record()) if as_json else found.text())
+    click.echo(json_text(result.record()) if as_json else result.text())
     return 0
 
 

@@ -100,7 +100,7 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
 @handled
 def export(  # noqa: PLR0913 - an option each
     notebook: Path, path: str | None, *, no_index: bool, test: str | None, sign: Path | None, pace: str | None,
-    form: str | None, out: Path | None, endpoint: str, progress: bool, as_json: bool, **said: Any,
+    form: str | None, out: Path | None, endpoint: str, progress: bool, as_json: bool, **bundle_options: Any,
 ) -> int:  # fmt: skip
     """Make one file of a notebook's session, and prove it.
 
@@ -112,15 +112,15 @@ def export(  # noqa: PLR0913 - an option each
     hold is listed. No cell runs, and no file is overwritten.
     """
     if form is not None:
-        given = {
+        arguments = {
             "PATH": path,
             "--test": test,
             "--sign": sign,
             "--pace": pace,
             "--no-index": no_index,
-            **said,
+            **bundle_options,
         }
-        return _export_as(notebook, form, out, endpoint, given, as_json=as_json)
+        return _export_as(notebook, form, out, endpoint, arguments, as_json=as_json)
     if out is not None or endpoint:
         raise TapeUsageError(
             "--out and --endpoint go with --as FORMAT; a bundle's name is the second word: NB PATH"
@@ -129,7 +129,7 @@ def export(  # noqa: PLR0913 - an option each
     from tape_jupyter.bundle.export import export_bundle as make
     from tape_jupyter.testing import regression_test
 
-    options = Options(ask_index=not no_index, key=sign, pace=pace or "", **said)
+    options = Options(ask_index=not no_index, key=sign, pace=pace or "", **bundle_options)
     pin = (
         None
         if test is None
@@ -158,24 +158,32 @@ def export(  # noqa: PLR0913 - an option each
 
 
 def _export_as(
-    where: Path, form: str, out: Path | None, endpoint: str, given: dict[str, Any], *, as_json: bool
+    where: Path,
+    form: str,
+    out: Path | None,
+    endpoint: str,
+    arguments: dict[str, Any],
+    *,
+    as_json: bool,
 ) -> int:
     """The calls of a notebook or a cassette in another system's format."""
     from tape_jupyter.exporters.exporting import export_calls
 
     kept = {"python"}  # where the interpreter is: said by programs, with every export
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value not in (None, False, (), "") and name not in kept:
-            word = (
+            option = (
                 name if name == "PATH" or name.startswith("--") else f"--{name.replace('_', '-')}"
             )
             raise TapeUsageError(
-                f"{word} is a bundle's: leave it out with --as"
-                + (", or say --out FILE" * (word == "PATH"))
+                f"{option} is a bundle's: leave it out with --as"
+                + (", or say --out FILE" * (option == "PATH"))
             )
     try:
         with StepProgress(quiet=as_json) as steps:
-            done = export_calls(where, form, out=out, endpoint=endpoint, tell=steps.show_step)
+            done = export_calls(
+                where, form, out=out, endpoint=endpoint, on_progress=steps.show_step
+            )
     except NotExported as error:
         click.echo(json_text({"ok": False, "why": error.reason})) if as_json else click.echo(
             f"tape: {error}", err=True
@@ -208,15 +216,15 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
 
     with StepProgress(quiet=as_json) as steps:
         verdict = verify.verify_bundle(
-            place, signature=signature, signers=signers, tell=steps.show_step
+            place, signature=signature, signers=signers, on_progress=steps.show_step
         )
     if as_json:
         click.echo(json_text(verdict.record()))
         return int(not verdict.good)
     click.echo(verdict.place)
     for mark, line in verdict.lines():
-        colour, word = VERDICT[mark]
-        click.echo(f"  {click.style(f'{word:5}', fg=colour)} {line}")
+        colour, label = VERDICT[mark]
+        click.echo(f"  {click.style(f'{label:5}', fg=colour)} {line}")
     click.echo(
         "  Nothing in it was run." if verdict.good else "  Nothing in it was run; do not use it."
     )
@@ -267,10 +275,10 @@ def open_(  # noqa: PLR0913 - an option each
         from tape_jupyter.bundle.replay import Wanted
         from tape_jupyter.cli import replay_bundle
 
-        wanted = Wanted(
+        replay_options = Wanted(
             take or "", "current" if here else "lock", yes, allow_index, pace=pace or "", allow_build=allow_build
         )  # fmt: skip
-        return replay_bundle.lab(place, wanted, as_json=as_json)
+        return replay_bundle.lab(place, replay_options, as_json=as_json)
     with StepProgress(quiet=as_json) as steps:
         if as_json:
             done = bundle_open.write_page_file(place, name, take, steps.show_step)
@@ -279,8 +287,8 @@ def open_(  # noqa: PLR0913 - an option each
                 place,
                 name,
                 take,
-                tell=steps.show_step,
-                say=lambda at: click.echo(f"{at}  (Ctrl-C ends)"),
+                on_progress=steps.show_step,
+                on_address=lambda at: click.echo(f"{at}  (Ctrl-C ends)"),
             )
     click.echo(json_text(done.record()) if as_json else "\n".join(done.lines()))
     return 0

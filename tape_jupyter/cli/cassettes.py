@@ -131,9 +131,11 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
     from tape_jupyter.reports import gaps_html
 
     with StepProgress(quiet=as_json) as steps:
-        made = reports_gaps.report_gaps(reports_gaps.cassettes_below(where, name), steps.show_step)
-    click.echo(json_text(made.record())) if as_json else gaps_html.print_it(made, whole=whole)
-    return 2 if made.broken else 0
+        report = reports_gaps.report_gaps(
+            reports_gaps.cassettes_below(where, name), steps.show_step
+        )
+    click.echo(json_text(report.record())) if as_json else gaps_html.print_it(report, full=whole)
+    return 2 if report.broken else 0
 
 
 @click.command(epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb")
@@ -154,9 +156,10 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
     from tape_jupyter.reports import listing
 
     with StepProgress(quiet=as_json) as steps:
-        found = listing.list_cassettes(where, name)
+        cassettes = listing.list_cassettes(where, name)
         done = [
-            (path, prune.prune_cassette(path, dry=dry_run, tell=steps.show_step)) for path in found
+            (path, prune.prune_cassette(path, dry=dry_run, on_progress=steps.show_step))
+            for path in cassettes
         ]
     if as_json:
         click.echo(json_text([{"cassette": str(path), **asdict(each)} for path, each in done]))
@@ -188,13 +191,13 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 @of_name
 @as_json
 @handled
-def override(where: Path, name: str | None, *, as_json: bool, **said: Any) -> None:
+def override(where: Path, name: str | None, *, as_json: bool, **arguments: Any) -> None:
     """Put another reply in a recorded CALL's place, in a take. The recording stays as it is."""
     from tape_jupyter.commands import override as commands_override
     from tape_jupyter.reports import listing
 
-    root = commands_override.holding(listing.list_cassettes(where, name), said)
-    done = commands_override.write_override(root, said)
+    root = commands_override.holding(listing.list_cassettes(where, name), arguments)
+    done = commands_override.write_override(root, arguments)
     click.echo(json_text(done.record()) if as_json else done.text())
 
 
@@ -218,29 +221,31 @@ def takes_(where: Path, words: Words, name: str | None, *, as_json: bool) -> int
     from tape_jupyter.commands import takes
     from tape_jupyter.reports import listing
 
-    found = listing.list_cassettes(where, name)
-    for path in found:
+    cassettes = listing.list_cassettes(where, name)
+    for path in cassettes:
         opened(path)  # what cannot be read has no takes that could be played
     if words:
-        told, differences = takes.act(takes.choose_cassette(found, words), words)
+        message, differences = takes.act(takes.choose_cassette(cassettes, words), words)
         if as_json:
             click.echo(
                 json_text(
                     [each.record() for each in differences]
                     if words[0] == "diff"
-                    else {"done": told}
+                    else {"done": message}
                 )
             )
         else:
-            click.echo(told)
+            click.echo(message)
         return int(bool(differences))
     if as_json:
         click.echo(
-            json_text([{"cassette": str(path), "takes": takes.list_takes(path)} for path in found])
+            json_text(
+                [{"cassette": str(path), "takes": takes.list_takes(path)} for path in cassettes]
+            )
         )
         return 0
-    for path in found:
-        if len(found) > 1:
+    for path in cassettes:
+        if len(cassettes) > 1:
             click.echo(f"{path}:")
         click.echo(takes.takes_text(path))
     return 0
@@ -262,17 +267,17 @@ def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
     from tape_jupyter.reports import listing
 
     path = listing.list_cassettes(a, name)[0]
-    beside = listing.list_cassettes(Path(b), name)[0] if Path(b).exists() else None
+    other_path = listing.list_cassettes(Path(b), name)[0] if Path(b).exists() else None
     with StepProgress(quiet=as_json) as steps:
         steps.show_step("reading both")
-        one, other = opened(path), opened(beside) if beside else takes.resolve_word(path, b)
+        one, other = opened(path), opened(other_path) if other_path else takes.resolve_word(path, b)
         if as_json:
-            found = differences.diff(one, other)
-            told = json_text(takes.difference_records(one, other, found))
+            call_differences = differences.diff(one, other)
+            text = json_text(takes.difference_records(one, other, call_differences))
         else:
-            told, found = takes.compare_takes(one, other, steps.show_step)
-    click.echo(told)
-    return int(bool(found))
+            text, call_differences = takes.compare_takes(one, other, steps.show_step)
+    click.echo(text)
+    return int(bool(call_differences))
 
 
 @click.command(

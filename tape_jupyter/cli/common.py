@@ -133,13 +133,13 @@ class Progress:
 
         self._status.update(Text(f"{what}, {done:,} of {total:,}" if total else what))
 
-    def pausing(self, ask: Callable[[str], str]) -> Callable[[str], str]:
+    def pausing(self, prompt: Callable[[str], str]) -> Callable[[str], str]:
         """Asks on a terminal on which nothing moves meanwhile."""
 
         def ask_paused(question: str) -> str:
             self._status.stop()
             try:
-                return ask(question)
+                return prompt(question)
             finally:
                 if not self._quiet:
                     self._status.start()
@@ -154,11 +154,11 @@ class Progress:
             return
         from rich.text import Text
 
-        colour, word = MARKS[run.status]
-        line = Text(f"[{run.number}/{self._count}] ").append(f"{word:8}", colour)
+        colour, label = MARKS[run.status]
+        line = Text(f"[{run.number}/{self._count}] ").append(f"{label:8}", colour)
         self._console.print(line.append(f"{run.seconds:6.1f} s  {run.title}"), soft_wrap=True)
-        for said in run.said:
-            self._console.print(Text(f"    {said}", _find_diff_colour(said)), soft_wrap=True)
+        for message in run.said:
+            self._console.print(Text(f"    {message}", _find_diff_colour(message)), soft_wrap=True)
 
 
 class StepProgress:

@@ -85,8 +85,8 @@ def why(
             notebook, good, bad, check, name, **limits,
             tried=lambda number, what, outcome: steps.show_step(f"trial {number}: {what}: {outcome}"),
         )  # fmt: skip
-    told = cause.build_view_record() if progress else cause.record()
-    click.echo(json_text(told) if as_json else cause.text())
+    record = cause.build_view_record() if progress else cause.record()
+    click.echo(json_text(record) if as_json else cause.text())
 
 
 COMMANDS = (why,)

@@ -29,7 +29,7 @@ def is_bundle(place: str) -> bool:
 
 
 def replay(
-    place: str, wanted: Wanted, page: Path | None, junit: Path | None, *, as_json: bool
+    place: str, replay_options: Wanted, page: Path | None, junit: Path | None, *, as_json: bool
 ) -> int:  # fmt: skip
     """Replay a bundle; gives the exit code."""
     from tape_jupyter.bundle import replay as bundle_replay
@@ -39,11 +39,14 @@ def replay(
         if path is not None:
             report.report_path(path, kind)
     with Progress(quiet=as_json, first="opening the bundle") as progress:
-        asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
-        heard = bundle_replay.BundleListener(
-            progress.show_step, progress.starting, lambda cell: progress.print_cell(cell.build_cell_run()), asking
-        )  # fmt: skip
-        run = bundle_replay.replay_bundle(place, wanted, heard)
+        paused_prompt = None if (prompt := trust.terminal()) is None else progress.pausing(prompt)
+        listener = bundle_replay.BundleListener(
+            progress.show_step,
+            progress.starting,
+            lambda cell: progress.print_cell(cell.build_cell_run()),
+            paused_prompt,
+        )
+        run = bundle_replay.replay_bundle(place, replay_options, listener)
     if page is not None:
         report.write_report(page, report.report_html(run))
     if junit is not None:
@@ -52,22 +55,24 @@ def replay(
     return 0 if run.good else 1
 
 
-def lab(place: str, wanted: Wanted, *, as_json: bool) -> int:
+def lab(place: str, replay_options: Wanted, *, as_json: bool) -> int:
     """`tape open FILE --lab`; with --json it is laid out and named, and JupyterLab is not started."""
     from tape_jupyter.bundle import jupyterlab as lab
     from tape_jupyter.bundle import replay as bundle_replay
     from tape_jupyter.bundle import trust
 
     with Progress(quiet=as_json, first="opening the bundle") as progress:
-        asking = None if (asked := trust.terminal()) is None else progress.pausing(asked)
-        laid = lab.unpack_bundle(
-            place, wanted, bundle_replay.BundleListener(progress.show_step, answer=asking)
+        paused_prompt = None if (prompt := trust.terminal()) is None else progress.pausing(prompt)
+        unpacked = lab.unpack_bundle(
+            place,
+            replay_options,
+            bundle_replay.BundleListener(progress.show_step, answer=paused_prompt),
         )
     if as_json:
-        click.echo(json_text(laid.record()))
+        click.echo(json_text(unpacked.record()))
         return 0
-    click.echo("\n".join(laid.lines()))
-    return lab.run_lab(laid)
+    click.echo("\n".join(unpacked.lines()))
+    return lab.run_lab(unpacked)
 
 
 def _yield_closing(run: BundleRun, page: Path | None) -> Iterator[str]:
@@ -80,9 +85,9 @@ def _yield_closing(run: BundleRun, page: Path | None) -> Iterator[str]:
         yield f"report: {page}"
 
 
-def only(place: str, *, bundle: bool, **said: object) -> None:
+def only(place: str, *, bundle: bool, **options: object) -> None:
     """Raises TapeUsageError for an option that is not for this kind of place."""
-    for name, value in said.items():
+    for name, value in options.items():
         if value:
             option = f"--{name.replace('_', '-')}"
             raise TapeUsageError(

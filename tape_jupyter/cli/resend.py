@@ -80,10 +80,10 @@ def resend(  # noqa: PLR0913 - an option each
         of=of,
         key=key,
     )
-    told = {"cost": planned.cost, "changes": list(planned.changes), "note": planned.note}
+    summary = {"cost": planned.cost, "changes": list(planned.changes), "note": planned.note}
     if dry_run:
         click.echo(
-            json_text({"sent": False, **told})
+            json_text({"sent": False, **summary})
             if as_json
             else "\n".join([*planned.lines(), "nothing was sent"])
         )
@@ -92,7 +92,9 @@ def resend(  # noqa: PLR0913 - an option each
     done = door.send_planned(planned, take or "", promoted=promote or rerun)
     if not rerun:
         click.echo(
-            json_text({"sent": True, "expected": told, **done.record()}) if as_json else done.text()
+            json_text({"sent": True, "expected": summary, **done.record()})
+            if as_json
+            else done.text()
         )
         return int((done.reply.status or 0) >= 400)
     return _rerun_notebook(where, done, as_json=as_json)
@@ -112,11 +114,11 @@ def _rerun_notebook(notebook: Path, done: object, *, as_json: bool) -> int:
     )
     options = {"TAPE_OPTIONS": shlex.join(["--take", take, "--on-divergence", "live"])}
     with Progress(quiet=as_json) as progress:
-        ran = headless.rerun_headless(
+        result = headless.rerun_headless(
             notebook, done.take.root, take, progress.starting, progress.print_cell, env=options
         )
     if as_json:
-        click.echo(json_text({"sent": True, **done.record(), "rerun": ran.record()}))
+        click.echo(json_text({"sent": True, **done.record(), "rerun": result.record()}))
     else:
-        click.echo(f"{done.text()}\n{ran.comparison.text()}")
-    return int(not ran.good)
+        click.echo(f"{done.text()}\n{result.comparison.text()}")
+    return int(not result.good)

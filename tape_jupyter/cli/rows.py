@@ -58,14 +58,14 @@ def rows(
         click.echo(json_text(done.record()) if as_json else done.text())
         return
     with StepProgress(quiet=as_json or out is None) as steps:
-        found = door.rows(where, of, take, name, steps.show_step)
+        records = door.rows(where, of, take, name, steps.show_step)
         written = (
-            door.write_rows(where, out, found, form, steps.show_step) if out is not None else None
+            door.write_rows(where, out, records, form, steps.show_step) if out is not None else None
         )
     if written is not None:
         click.echo(json_text(written.record()) if as_json else written.text())
         return
-    lines = door.json_lines(found, form)
+    lines = door.json_lines(records, form)
     click.echo(f"[{','.join(lines)}]" if as_json else "\n".join(lines), nl=as_json or bool(lines))
 
 

@@ -99,12 +99,12 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
 
     if notebook.suffix != ".ipynb":
         raise TapeUsageError(f"{notebook}: the answers are continued in a notebook (.ipynb)")
-    ask = door.Ask(notebook, call, settings, message, of, key, name)
+    request = door.Ask(notebook, call, settings, message, of, key, name)
     if dry_run:
-        planned = ask.plan()
-        told = {"sent": False, "calls": count, "cost of one": planned.cost}
+        planned = request.plan()
+        summary = {"sent": False, "calls": count, "cost of one": planned.cost}
         lines = [*planned.lines(), f"{count} times; nothing was sent"]
-        click.echo(json_text(told) if as_json else "\n".join(lines))
+        click.echo(json_text(summary) if as_json else "\n".join(lines))
         return 0
 
     def tell_before(planned: ResendPlan, missing: int) -> None:
@@ -114,8 +114,8 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
     budget = Budget(max_cost, max_calls)
     with StepProgress(quiet=as_json) as steps:
         done = door.sample_answers(
-            ask, count, Check.parse(check, notebook.parent), budget,
-            calls=calls, before=tell_before, tell=steps.show_step,
+            request, count, Check.parse(check, notebook.parent), budget,
+            calls=calls, before=tell_before, on_progress=steps.show_step,
         )  # fmt: skip
     click.echo(json_text(done.record()) if as_json else done.text())
     return int(not done.is_complete)

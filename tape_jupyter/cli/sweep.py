@@ -29,10 +29,10 @@ class Bytes(click.ParamType[int]):
     name = "SIZE"
 
     def convert(self, value: Any, _param: click.Parameter | None, _ctx: Any) -> int:
-        told = _SIZE.fullmatch(str(value).strip())
-        if told is None:
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
             self.fail(f"{value!r} is no size; write 2GB")
-        return int(float(told[1]) * 1024 ** " KMGT".index(told[2].upper() or " "))
+        return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
 @click.command(
@@ -109,11 +109,11 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
         check, results, "current" if here else "lock", allow_index, timeout, seconds, memory,
         page is not None, again, max_cost, max_calls,
     )  # fmt: skip
-    with StepProgress(quiet=as_json, left=True) as steps, engine.workers_of(workers) as found:
+    with StepProgress(quiet=as_json, left=True) as steps, engine.workers_of(workers) as worker_pool:
         steps.show_step("looking for runs")
         over = places.found_places(wheres, [results, *filter(None, (out, junit, page))])
         door.require_trust(over, yes=yes)
-        done = door.sweep(over, tried, options, found, steps.show_step)
+        done = door.sweep(over, tried, options, worker_pool, steps.show_step)
     if out is not None:
         _write_lines(out, report.sweep_lines(done))
     if junit is not None:

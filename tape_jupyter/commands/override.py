@@ -38,10 +38,10 @@ class OverriddenReply:
     warnings: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        name, told = files.take_name(self.take.path), dict(self.answer.details)
+        name, metadata = files.take_name(self.take.path), dict(self.answer.details)
         notes = [*self.answer.notes, *self.warnings]
         call = f"{self.entry.run}/{self.entry.id}"
-        return {"take": name, "path": str(self.take.path), "call": call, **told, "notes": notes}
+        return {"take": name, "path": str(self.take.path), "call": call, **metadata, "notes": notes}
 
     def text(self) -> str:
         name = files.take_name(self.take.path)
@@ -65,13 +65,13 @@ def parse_override(line: str) -> dict[str, Any]:
         parser.add_argument(f"--{way}")
     parser.add_argument("--status", type=int)
     try:
-        words = shlex.split(line)
+        arguments = shlex.split(line)
     except ValueError as error:
         raise TapeUsageError(f"{line.strip()[:80]!r}: {error}. {HELP}") from None
-    return vars(parser.parse_args(words))
+    return vars(parser.parse_args(arguments))
 
 
-def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
+def holding(cassettes: Sequence[Path], arguments: Mapping[str, Any]) -> Path:
     """The first of a notebook's cassettes (or of their takes `of`) that holds the call. Raises
     TapeUsageError.
     """
@@ -79,51 +79,53 @@ def holding(cassettes: Sequence[Path], said: Mapping[str, Any]) -> Path:
         with contextlib.suppress(CassetteError, TapeUsageError):
             book = Cassette.open(each, check="marks")
             book = (
-                book.take(said["of"])
-                if said.get("of") and files.require_take(each, said["of"])
+                book.take(arguments["of"])
+                if arguments.get("of") and files.require_take(each, arguments["of"])
                 else book
             )
-            if any(said["call"] in (entry.id, entry.name) for entry in book.calls):
+            if any(arguments["call"] in (entry.id, entry.name) for entry in book.calls):
                 return each
-    if len(cassettes) > 1 and not said.get("of"):
+    if len(cassettes) > 1 and not arguments.get("of"):
         have = ", ".join(each.name for each in cassettes)
-        raise TapeUsageError(f"no call {said['call']!r} in any cassette of the notebook: {have}")
+        raise TapeUsageError(
+            f"no call {arguments['call']!r} in any cassette of the notebook: {have}"
+        )
     return cassettes[0]  # which then says what there is
 
 
-def write_override(root: Path, said: Mapping[str, Any], body: str = "") -> OverriddenReply:
+def write_override(root: Path, arguments: Mapping[str, Any], body: str = "") -> OverriddenReply:
     """Write one override to a take of the cassette, or of its take `of`. Raises TapeUsageError,
     CassetteError.
 
     `body`: the new text or JSON, where the line says neither (`%%tape override CALL`).
     """
     book = Cassette.open(root)
-    if of := said.get("of"):
+    if of := arguments.get("of"):
         files.require_take(root, of)
         book = book.take(of)
-    entry = overrides.find_call(book, said["call"])
+    entry = overrides.find_call(book, arguments["call"])
     if body:
-        said = {**said, body_way(entry, body): body}
-    ways = [way for way in WAYS if said.get(way) is not None]
+        arguments = {**arguments, body_way(entry, body): body}
+    ways = [way for way in WAYS if arguments.get(way) is not None]
     if len(ways) != 1:
         raise TapeUsageError(f"say one of {', '.join(f'--{way}' for way in WAYS)}. Usage: {USAGE}")
-    if said.get("status") is not None and ways != ["reply"]:
+    if arguments.get("status") is not None and ways != ["reply"]:
         raise TapeUsageError(f"--status goes with --reply. Usage: {USAGE}")
-    answer, warnings = _build_answer(entry, ways[0], said)
+    answer, warnings = _build_answer(entry, ways[0], arguments)
     warnings += (*_warn_of_callers(book, entry), *_warn_of_earlier_turn(book, entry))
     return OverriddenReply(
-        book.commit_reply(entry, answer, said.get("take") or ""), entry, answer, warnings
+        book.commit_reply(entry, answer, arguments.get("take") or ""), entry, answer, warnings
     )
 
 
 def _warn_of_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
     if not newer_than(book.runs, entry.run):
         return ()
-    told = (
+    warning = (
         f"call {entry.id} is of an earlier turn of its cell: %tape rerun plays it in the kernel that ran all of them; "
         "a replay of the notebook plays the newest"
     )
-    return (told,)
+    return (warning,)
 
 
 def body_way(entry: Entry, body: str) -> str:
@@ -132,16 +134,16 @@ def body_way(entry: Entry, body: str) -> str:
     """
     reply = entry.reply()
     try:
-        told = json.loads(body)
+        value = json.loads(body)
     except ValueError:
-        told = body
+        value = body
     if isinstance(reply, Value):
-        return "text" if isinstance(reply.value, str) or told is body else "value"
+        return "text" if isinstance(reply.value, str) or value is body else "value"
     editable = edits.editable_of(entry)
     if editable.form != "message":
         return "reply"
     keys = {"content", "tool_calls", "refusal", *json.loads(editable.current)}
-    return "message" if isinstance(told, dict) and told and keys.issuperset(told) else "text"
+    return "message" if isinstance(value, dict) and value and keys.issuperset(value) else "text"
 
 
 def _warn_of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
@@ -154,15 +156,15 @@ def _warn_of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
 
 
 def _build_answer(
-    entry: Entry, way: str, said: Mapping[str, Any]
+    entry: Entry, way: str, arguments: Mapping[str, Any]
 ) -> tuple[EditedReply, tuple[str, ...]]:
-    told = said[way]
+    value = arguments[way]
     if way == "value":
-        edit: dict[str, Any] = {"form": "value", "value": told}
+        edit: dict[str, Any] = {"form": "value", "value": value}
     elif way == "reply":
-        edit = {"form": "raw", "status": said.get("status"), "headers": None, "body": told}
+        edit = {"form": "raw", "status": arguments.get("status"), "headers": None, "body": value}
     else:
-        answer = edits.given_edit(entry, **{way: told})
+        answer = edits.given_edit(entry, **{way: value})
         return answer, tuple(edits.format_problem(each) for each in edits.warnings(entry, answer))
     problems = edits.problems_of(entry, edit)
     if wrong := next((each for each in problems if each["level"] == "error"), None):

@@ -31,12 +31,12 @@ def _describe_take(cassette: Path, path: Path) -> dict[str, Any]:
         take = Cassette.open(cassette, check="marks").take(name)
     except CassetteError as error:
         return {"take": name, "path": str(path), "error": str(error)}
-    made = take.newest_overrides()
-    own = sum(entry.book is take for entry in take.calls) - len(made)
-    by_hand = sum(not each.by for each in made)
+    overrides = take.newest_overrides()
+    call_count = sum(entry.book is take for entry in take.calls) - len(overrides)
+    by_hand = sum(not each.by for each in overrides)
     return {
         "take": name, "path": str(path), "of": list(take.chain[:-1]),
-        "overrides": by_hand, "live": len(made) - by_hand, "calls": own,
+        "overrides": by_hand, "live": len(overrides) - by_hand, "calls": call_count,
         "default": files.default_take(cassette) == name,
     }  # fmt: skip
 
@@ -53,17 +53,17 @@ def _format_line(row: dict[str, Any]) -> str:
     if "error" in row:
         return f"{row['take']:24}  ! {row['error']}"
     counts = (("overrides", "by hand"), ("live", "live"), ("calls", "new calls"))
-    told = ", ".join(f"{row[key]} {word}" for key, word in counts if row[key]) or "empty"
+    summary = ", ".join(f"{row[key]} {label}" for key, label in counts if row[key]) or "empty"
     chosen = "  default" if row["default"] else ""
-    return f"{row['take']:24}  {told}  (take of: {' > '.join(row['of'])}){chosen}"
+    return f"{row['take']:24}  {summary}  (take of: {' > '.join(row['of'])}){chosen}"
 
 
-def choose_cassette(cassettes: Sequence[Path], words: Sequence[str]) -> Path:
-    """The cassette that `words` speak of: the first with a take of that name, or so called itself;
+def choose_cassette(cassettes: Sequence[Path], arguments: Sequence[str]) -> Path:
+    """The cassette that `arguments` speak of: the first with a take of that name, or so called itself;
     else the first.
     """
-    verb, *told = words or ("",)
-    named = told if verb == "diff" else told[:1]
+    verb, *names = arguments or ("",)
+    named = names if verb == "diff" else names[:1]
     if verb == "undo" and not any(
         name in files.take_names(each) for name in named for each in cassettes
     ):
@@ -76,18 +76,18 @@ def choose_cassette(cassettes: Sequence[Path], words: Sequence[str]) -> Path:
     return next(of_take, None) or next(called, cassettes[0])
 
 
-def act(cassette: Path, words: Sequence[str]) -> tuple[str, list[diff.CallDifference]]:
+def act(cassette: Path, arguments: Sequence[str]) -> tuple[str, list[diff.CallDifference]]:
     """`rename A B`, `delete A`, `diff A B`: what to tell, and the differences. Raises
     TapeUsageError.
     """
-    match list(words):
+    match list(arguments):
         case ["diff", one, other]:
             return compare_takes(resolve_word(cassette, one), resolve_word(cassette, other))
-    return _run_action(cassette, words), []
+    return _run_action(cassette, arguments), []
 
 
-def _run_action(cassette: Path, words: Sequence[str]) -> str:
-    match list(words):
+def _run_action(cassette: Path, arguments: Sequence[str]) -> str:
+    match list(arguments):
         case ["rename", old, new]:
             return f"take {old} is called {files.take_name(files.rename(cassette, old, new))} now"
         case ["delete" | "discard", name]:
@@ -101,10 +101,10 @@ def _run_action(cassette: Path, words: Sequence[str]) -> str:
             return f"take {name} is kept, in {files.require_take(cassette, name)}"
         case ["default", name]:
             files.choose(cassette, name)
-            own = name == paths.stem(cassette)
-            return f"{'the recording' if own else f'take {name}'} replays where no take is named"
+            is_recording = name == paths.stem(cassette)
+            return f"{'the recording' if is_recording else f'take {name}'} replays where no take is named"
         case _:
-            raise TapeUsageError(f"{' '.join(words)[:80]!r}: usage: {USAGE}")
+            raise TapeUsageError(f"{' '.join(arguments)[:80]!r}: usage: {USAGE}")
 
 
 def _promote_take(cassette: Path, name: str) -> str:
@@ -114,39 +114,39 @@ def _promote_take(cassette: Path, name: str) -> str:
 
 
 def compare_takes(
-    one: Cassette, other: Cassette, tell: Tell = ignore_progress
+    one: Cassette, other: Cassette, on_progress: Tell = ignore_progress
 ) -> tuple[str, list[diff.CallDifference]]:
-    found = diff.diff(one, other, tell)
+    differences = diff.diff(one, other, on_progress)
     drift = [
-        f"drift: {each}" for each in diff.drifts(one, other, tell)
+        f"drift: {each}" for each in diff.drifts(one, other, on_progress)
     ]  # it makes no difference of calls
     return "\n".join(
-        [diff.diff_text(found, " > ".join(one.chain), " > ".join(other.chain)), *drift]
-    ), found
+        [diff.diff_text(differences, " > ".join(one.chain), " > ".join(other.chain)), *drift]
+    ), differences
 
 
 def difference_records(
-    one: Cassette, other: Cassette, found: Sequence[diff.CallDifference]
+    one: Cassette, other: Cassette, differences: Sequence[diff.CallDifference]
 ) -> list[dict[str, Any]]:
     """For --json: the calls that differ, then what drifted around them."""
     drift = [
         {**each.record(), "what": "drift", "title": each.what} for each in diff.drifts(one, other)
     ]
-    return [*(each.record() for each in found), *drift]
+    return [*(each.record() for each in differences), *drift]
 
 
-def resolve_word(cassette: Path, word: str) -> Cassette:
+def resolve_word(cassette: Path, name: str) -> Cassette:
     """What a word stands for beside a cassette: itself or another of its folder, one of its takes,
     or a file.
     """
-    if word == paths.stem(cassette):
+    if name == paths.stem(cassette):
         return Cassette.open(cassette)
-    if word in files.take_names(cassette):
-        return Cassette.open(cassette).take(word)
-    beside = cassette.with_name(f"{word}{paths.SUFFIX}")
-    if "/" not in word and beside.is_file():
-        return Cassette.open(beside)
-    if Path(word).is_file():
-        return Cassette.open(word)
+    if name in files.take_names(cassette):
+        return Cassette.open(cassette).take(name)
+    sibling = cassette.with_name(f"{name}{paths.SUFFIX}")
+    if "/" not in name and sibling.is_file():
+        return Cassette.open(sibling)
+    if Path(name).is_file():
+        return Cassette.open(name)
     have = ", ".join([paths.stem(cassette), *files.take_names(cassette)])
-    raise TapeUsageError(f"{word[:80]!r} is no cassette or take here; there are: {have}")
+    raise TapeUsageError(f"{name[:80]!r} is no cassette or take here; there are: {have}")

@@ -60,16 +60,16 @@ class OutputDifference:
             head = f"{self.heading}: {'missing in the replay' if self.only == 'expected' else 'new in the replay'}"
         else:
             head = f"{self.heading}:"
-        told = (
+        lines = (
             self.table.text()
             if self.table
             else self.images.text()
             if self.images
             else list(self.lines)
         )
-        more = len(told) - most
-        shown = map(outputs.shortened, told[:most])
-        return [head, *shown, *([f"... and {more} more lines"] if more > 0 else [])]
+        more = len(lines) - most
+        shortened = map(outputs.shortened, lines[:most])
+        return [head, *shortened, *([f"... and {more} more lines"] if more > 0 else [])]
 
     def record(self) -> dict[str, Any]:
         """For --json."""
@@ -86,11 +86,11 @@ def compare_cells(
     outputs.output_lines().
     """
     pairs = _pair_parts(list(parts(expected, where)), list(parts(replayed, where)))
-    found = [(one, _compare_parts(one, other)) for one, other in pairs]
-    tabled = {one.display for one, each in found if one and each and each.table}
+    differences = [(one, _compare_parts(one, other)) for one, other in pairs]
+    tabled = {one.display for one, each in differences if one and each and each.table}
     return [
         each
-        for one, each in found
+        for one, each in differences
         if each
         and not (
             one and one.name == "text/plain" and one.display in tabled
@@ -99,25 +99,25 @@ def compare_cells(
 
 
 def parts(
-    shown: Sequence[outputs.Output], where: Mapping[str, str] = outputs.NOWHERE
+    cell_outputs: Sequence[outputs.Output], where: Mapping[str, str] = outputs.NOWHERE
 ) -> Iterator[OutputPart]:
     """What a cell shows, part by part, as it is compared."""
-    for number, group in enumerate(_group_outputs(shown)):
+    for number, group in enumerate(_group_outputs(cell_outputs)):
         data = group[0].get("data") or {}
-        alone: list[list[outputs.Output]] = [
+        forms: list[list[outputs.Output]] = [
             [{**group[0], "data": {kind: data[kind]}}] for kind in sorted(data)
         ]
-        for each in alone or [group]:
+        for each in forms or [group]:
             for name, lines in _split_headings(outputs.output_lines(each, where)):
                 yield OutputPart(name, lines, data.get(name), number)
 
 
-def _group_outputs(shown: Sequence[outputs.Output]) -> Iterator[list[outputs.Output]]:
+def _group_outputs(cell_outputs: Sequence[outputs.Output]) -> Iterator[list[outputs.Output]]:
     """Each display and error alone; neighbouring streams together, as comparison/outputs.py merges
     them.
     """
     streams: list[outputs.Output] = []
-    for output in shown:
+    for output in cell_outputs:
         if output.get("output_type") == "stream":
             streams.append(output)
             continue
@@ -178,13 +178,13 @@ def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDi
         part = one or other
         assert part is not None
         sign, only = ("-", "expected") if one else ("+", "replayed")
-        alone = (
+        one_sided = (
             images.one_sided_images(part.name, _decode_image(part), only)
             if images.is_image(part.name)
             else None
         )
-        lines = () if alone else tuple(f"{sign}{line}" for line in part.lines[:REPORTED])
-        return OutputDifference(part.name, lines, images=alone, only=only)
+        lines = () if one_sided else tuple(f"{sign}{line}" for line in part.lines[:REPORTED])
+        return OutputDifference(part.name, lines, images=one_sided, only=only)
     if one.lines == other.lines:
         return None
     if images.is_image(one.name):
@@ -202,9 +202,9 @@ def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDi
 
 
 def _diff_lines(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    found = list(difflib.unified_diff(one, other, lineterm="", n=2))[2:]
-    more = len(found) - REPORTED
-    return (*found[:REPORTED], f"... and {more} more lines") if more > 0 else tuple(found)
+    lines = list(difflib.unified_diff(one, other, lineterm="", n=2))[2:]
+    more = len(lines) - REPORTED
+    return (*lines[:REPORTED], f"... and {more} more lines") if more > 0 else tuple(lines)
 
 
 def _decode_image(part: OutputPart) -> bytes:

@@ -40,7 +40,7 @@ class Images:
 
     def text(self) -> list[str]:
         """What a terminal shows."""
-        told = [
+        lines = [
             f"{sign}{_summarize_image(size, data)}"
             for sign, size, data in (
                 ("-", self.size, self.expected),
@@ -50,8 +50,8 @@ class Images:
         ]
         if self.share is not None:
             few = " (fewer than one in 10,000)" if 0 < self.share < 0.0001 else ""
-            told.append(f"@@ {self.share:.2%} of the pixels differ{few}")
-        return [*told, *([f"@@ {self.why}"] if self.why else [])]
+            lines.append(f"@@ {self.share:.2%} of the pixels differ{few}")
+        return [*lines, *([f"@@ {self.why}"] if self.why else [])]
 
 
 def is_image(mime: str) -> bool:

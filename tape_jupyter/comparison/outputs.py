@@ -81,8 +81,8 @@ def _iterate_own_frames(lines: Sequence[str]) -> Iterator[str]:
     """All lines but those of foreign frames, and the blank line behind each."""
     number = 0
     while number < len(lines):
-        found = _FRAME.match(lines[number])
-        if not found or not found["path"] or not INSTALLED.search(found["path"]):
+        match = _FRAME.match(lines[number])
+        if not match or not match["path"] or not INSTALLED.search(match["path"]):
             yield lines[number]
             number += 1
             continue
@@ -96,8 +96,8 @@ def _iterate_own_frames(lines: Sequence[str]) -> Iterator[str]:
 
 def _find_margin(head: str) -> str:
     """What stands before a frame's `File`."""
-    found = _BARS.match(head)
-    return found[0] if found else ""
+    match = _BARS.match(head)
+    return match[0] if match else ""
 
 
 def _is_body(line: str, margin: str) -> bool:
@@ -123,8 +123,8 @@ def _iterate_relevant_errors(text: str) -> Iterator[str]:
 
 def _find_last_traceback(part: str) -> int | None:
     """Where the last traceback of a text begins."""
-    found = [each.start() for each in _HEAD.finditer(part)]
-    return found[-1] if found else None
+    starts = [each.start() for each in _HEAD.finditer(part)]
+    return starts[-1] if starts else None
 
 
 Output = Mapping[str, Any]
@@ -161,8 +161,10 @@ def summary_of(outputs: Iterable[Output]) -> str:
 
 def shown_text(outputs: Iterable[Output]) -> str:
     """The text that a cell's outputs show, without the tape's own."""
-    own = [each for each in outputs if not is_summary(each)]
-    texts = [each.get("text") or each.get("data", {}).get("text/plain", "") for each in own]
+    cell_outputs = [each for each in outputs if not is_summary(each)]
+    texts = [
+        each.get("text") or each.get("data", {}).get("text/plain", "") for each in cell_outputs
+    ]
     return "".join("".join(text) for text in texts)
 
 
@@ -224,10 +226,10 @@ def diff_outputs(
     are the same.
     """
     before, after = list(output_lines(saved, where)), list(output_lines(replayed, where))
-    found = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
-    more = len(found) - DIFF_LINES
-    shown = [shortened(line) for line in found[:DIFF_LINES]]
-    return [*shown, f"... and {more} more lines"] if more > 0 else shown
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+    more = len(lines) - DIFF_LINES
+    shortened_lines = [shortened(line) for line in lines[:DIFF_LINES]]
+    return [*shortened_lines, f"... and {more} more lines"] if more > 0 else shortened_lines
 
 
 def shortened(line: str) -> str:
@@ -338,7 +340,7 @@ def _build_renumberer(pattern: str) -> Callable[[str], str]:
             return text
         numbers = {name: f"id-{number}" for number, name in enumerate(names, 1)}
         anyone = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-        return anyone.sub(lambda found: numbers[found[0]], text)
+        return anyone.sub(lambda match: numbers[match[0]], text)
 
     return renumber_names
 
@@ -415,9 +417,9 @@ def places(
     among the others.
     """
     named = [(home, "<home>"), (folder, "<folder>")]
-    found = {
-        str(form): word
-        for path, word in named
+    placeholders = {
+        str(form): placeholder
+        for path, placeholder in named
         if path
         for form in (path.absolute(), path.resolve())
     }
@@ -425,19 +427,21 @@ def places(
     for path in packages:
         if inner and path.startswith(inner):
             continue  # it goes with the notebook
-        word = f"site-packages/{Path(path).name}"
-        found[path] = word
+        placeholder = f"site-packages/{Path(path).name}"
+        placeholders[path] = placeholder
         if home and Path(path).is_relative_to(home):
-            found[str(Path("~", Path(path).relative_to(home)))] = word  # as IPython has it
-    return {path: word for path, word in found.items() if len(path) > 1}
+            placeholders[str(Path("~", Path(path).relative_to(home)))] = (
+                placeholder  # as IPython has it
+            )
+    return {path: placeholder for path, placeholder in placeholders.items() if len(path) > 1}
 
 
 def forgive(text: str, kind: str, where: Mapping[str, str] = {}) -> str:
     """The text of an output of a kind (a MIME type, "stream" or "error") without what is forgiven."""
     if not kind.startswith(ANY) and kind not in SVG:
         return text
-    for path, word in sorted(where.items(), key=lambda each: -len(each[0])):
-        text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", word, text)
+    for path, placeholder in sorted(where.items(), key=lambda each: -len(each[0])):
+        text = re.sub(rf"(?<![\w.-]){re.escape(path)}(?![\w.-])", placeholder, text)
     for rule in RULES:
         if kind.startswith(rule.kinds):
             text = rule.apply(text)
@@ -467,21 +471,21 @@ def described(kind: str, value: str) -> str:
 
 def _digest_rows(data: bytes) -> str | None:
     """A digest of what a PNG shows; None for what is no whole PNG."""
-    told, unpack, left = hashlib.sha256(), zlib.decompressobj(), MOST
+    digest, unpack, left = hashlib.sha256(), zlib.decompressobj(), MOST
     try:
         for name, content in _read_chunks(data):
             if name in _SHOWN:
-                told.update(name + content)
+                digest.update(name + content)
             elif name == b"IDAT":
                 pending = content
                 while pending and left > 0:
                     piece = unpack.decompress(pending, _PIECE)
-                    told.update(piece)
+                    digest.update(piece)
                     left -= len(piece)
                     pending = unpack.unconsumed_tail
     except (struct.error, zlib.error, ValueError):
         return None
-    return told.hexdigest() if unpack.eof and left > 0 else None
+    return digest.hexdigest() if unpack.eof and left > 0 else None
 
 
 def _read_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -44,30 +44,30 @@ class TableDiff:
 
     def text(self) -> list[str]:
         """A line for each thing that differs."""
-        told = self.shape()
+        lines = self.shape()
         for each in self.changed:
-            told += [
+            lines += [
                 f"@@ row {each.row}, column {each.column}",
                 f"-{_shorten_text(each.before)}",
                 f"+{_shorten_text(each.after)}",
             ]
-        return [*told, *([f"... and {self.more:,} more cells"] if self.more else [])]
+        return [*lines, *([f"... and {self.more:,} more cells"] if self.more else [])]
 
     def shape(self) -> list[str]:
         """Of those lines the ones about sizes, rows and columns."""
-        told = []
+        lines = []
         if self.before != self.after:
-            told.append(
+            lines.append(
                 f"@@ {_format_size(self.before)} expected, {_format_size(self.after)} replayed"
             )
         for sign, what, names in (
             ("-", "column", self.columns_gone), ("+", "column", self.columns_new),
             ("-", "row", self.rows_gone), ("+", "row", self.rows_new),
         ):  # fmt: skip
-            told += [f"{sign} {what} {name}" for name in names[:MOST]]
+            lines += [f"{sign} {what} {name}" for name in names[:MOST]]
             if len(names) > MOST:
-                told.append(f"{sign} and {len(names) - MOST:,} more {what}s")
-        return told
+                lines.append(f"{sign} and {len(names) - MOST:,} more {what}s")
+        return lines
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def compare_tables(before: str, after: str) -> TableDiff | None:
     one, other = read_table(before), read_table(after)
     if one is None or other is None or one == other:
         return None
-    gone, new, columns = _match_names(one.columns, other.columns)
+    columns_gone, new, columns = _match_names(one.columns, other.columns)
     rows_gone, rows_new, rows = _match_names(one.rows, other.rows)
     changed = [
         Changed(one.rows[r], one.columns[c], one.cells[r][c], other.cells[s][d])
@@ -99,11 +99,11 @@ def compare_tables(before: str, after: str) -> TableDiff | None:
         for c, d in columns
         if one.cells[r][c] != other.cells[s][d]
     ]
-    made = TableDiff(
+    table_diff = TableDiff(
         (len(one.rows), len(one.columns)), (len(other.rows), len(other.columns)), tuple(changed[:MOST]),
-        max(0, len(changed) - MOST), rows_gone, rows_new, gone, new,
+        max(0, len(changed) - MOST), rows_gone, rows_new, columns_gone, new,
     )  # fmt: skip
-    return made if changed or gone or new or rows_gone or rows_new else None
+    return table_diff if changed or columns_gone or new or rows_gone or rows_new else None
 
 
 def read_table(html: str) -> HtmlTable | None:

@@ -21,14 +21,14 @@ def replacing(path: Path, *, private: bool = False, lasting: bool = False) -> It
     OSError.
     """
     draft = path.with_name(f".{path.name}-{entropy.token_hex(4)}.tmp")
-    held = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
     try:
         try:
             yield draft
             if lasting:
-                os.fsync(held)
+                os.fsync(descriptor)
         finally:
-            os.close(held)
+            os.close(descriptor)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

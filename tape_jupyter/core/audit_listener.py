@@ -10,12 +10,12 @@ from tape_jupyter.core.thread_number import thread_number
 
 
 class Listener:
-    """Hands on audit events, their names and arguments, to `told`, but none of those that `told`
+    """Hands on audit events, their names and arguments, to `callback`, but none of those that `callback`
     itself causes.
     """
 
-    def __init__(self, told: Callable[[str, tuple[Any, ...]], None]) -> None:
-        self._on_event = told
+    def __init__(self, callback: Callable[[str, tuple[Any, ...]], None]) -> None:
+        self._on_event = callback
         self._inside: set[int] = set()
         """Threads in which somebody is being told."""
 

@@ -275,7 +275,7 @@ class Tape(Protocol):
         """Whether all that is asked here is answered from the tape: no credential is of use."""
         return False
 
-    def lend_placeholder(self, name: str, told: str) -> str | None:  # noqa: ARG002
+    def lend_placeholder(self, name: str, label: str) -> str | None:  # noqa: ARG002
         """A placeholder for a credential that is nowhere to be found; None: it fails as without
         us.
         """

@@ -34,21 +34,21 @@ class Origin:
         self.cell, self.lineage, self.counted = cell, lineage, counted
         self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
-    def spawn(self, name: str = "", *, sort: str = "") -> Origin:
+    def spawn(self, name: str = "", *, kind: str = "") -> Origin:
         if SENDING.get():
             return Origin(self.cell, f"{self.lineage}~", counted=self.counted)
-        name = sort if self.counted else name and f"{name}-"
+        name = kind if self.counted else name and f"{name}-"
         step = f"{name}{next(self._numbers[name])}"
         return Origin(
             self.cell, f"{self.lineage}.{step}" if self.lineage else step, counted=self.counted
         )
 
 
-def is_body(strand: str) -> bool:
+def is_body(lineage: str) -> bool:
     """Whether a strand (Origin.lineage) is a tool's body, which does not run in replay: what comes to
     it has no place in the order of hand-overs.
     """
-    return "/" in strand
+    return "/" in lineage
 
 
 ORIGIN: ContextVar[Origin | None] = ContextVar("tape_origin", default=None)

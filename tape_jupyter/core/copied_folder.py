@@ -41,9 +41,9 @@ class CopiedFolder:
     def as_recorded(self, call: Request | FunctionCall) -> Request | FunctionCall:
         """The call with the folder's path in the copy's place."""
         if isinstance(call, FunctionCall):
-            told = {name: self._restore_paths(value) for name, value in call.arguments.items()}
-            same = all(told[name] is value for name, value in call.arguments.items())
-            return call if same else replace(call, arguments=told)
+            arguments = {name: self._restore_paths(value) for name, value in call.arguments.items()}
+            same = all(arguments[name] is value for name, value in call.arguments.items())
+            return call if same else replace(call, arguments=arguments)
         if self.copy not in call.url and os.fsencode(self.copy) not in call.body:
             return call
         body = call.body.replace(os.fsencode(self.copy), os.fsencode(self.folder))
@@ -56,15 +56,15 @@ class CopiedFolder:
         if isinstance(value, PurePath) and self.copy in str(value):
             return type(value)(self._restore_paths(str(value)))
         if type(value) in (list, tuple):
-            told = [self._restore_paths(each) for each in value]
+            items = [self._restore_paths(each) for each in value]
             return (
                 value
-                if all(one is other for one, other in zip(told, value, strict=True))
-                else type(value)(told)
+                if all(one is other for one, other in zip(items, value, strict=True))
+                else type(value)(items)
             )
         if type(value) is dict:
-            made = {key: self._restore_paths(each) for key, each in value.items()}
-            return value if all(made[key] is each for key, each in value.items()) else made
+            restored = {key: self._restore_paths(each) for key, each in value.items()}
+            return value if all(restored[key] is each for key, each in value.items()) else restored
         return value
 
     def guard(self) -> None:
@@ -91,5 +91,5 @@ class CopiedFolder:
 
 def copied_folder(environment: Mapping[str, str]) -> CopiedFolder | None:
     """What the environment tells; None where the notebook runs in its own folder."""
-    told = environment.get(VARIABLE)
-    return CopiedFolder(*json.loads(told)) if told else None
+    setting = environment.get(VARIABLE)
+    return CopiedFolder(*json.loads(setting)) if setting else None

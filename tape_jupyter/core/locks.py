@@ -27,12 +27,12 @@ def lock_file(file: int, path: Path, patience: float = PATIENCE) -> None:
     Raises CassetteError where somebody else keeps it locked that long, OSError and portalocker's
     LockException where it cannot be locked at all.
     """
-    waited, pause, said = 0.0, _SHORTEST, False
+    waited, pause, reported = 0.0, _SHORTEST, False
     while not _try_lock(file):
         if waited >= patience:
             raise CassetteError(_format_lock_timeout(file, waited), path=str(path))
-        if waited >= SAID and not said:
-            said = True
+        if waited >= SAID and not reported:
+            reported = True
             _print_note(
                 f"{path.name} is locked by {_describe_holder(file)}: waiting for it, {patience:.0f} s at most"
             )

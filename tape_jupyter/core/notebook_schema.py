@@ -25,13 +25,13 @@ level.
 def wrong(data: bytes) -> str:
     """What is wrong with a notebook in these bytes; "" nothing."""
     try:
-        told = json.loads(data.decode("utf-8"))
-        if not isinstance(told, dict):
+        notebook = json.loads(data.decode("utf-8"))
+        if not isinstance(notebook, dict):
             return "it is no JSON object"
-        if not _is_flat_enough(told):
+        if not _is_flat_enough(notebook):
             return f"it is nested deeper than {DEEPEST}"
-        validate = _build_validator(told.get("nbformat"), told.get("nbformat_minor"))
-        validate(told) if validate else by_nbformat(data.decode("utf-8"))
+        validate = _build_validator(notebook.get("nbformat"), notebook.get("nbformat_minor"))
+        validate(notebook) if validate else by_nbformat(data.decode("utf-8"))
     except (
         Exception
     ) as error:  # the validators have each their own; ValueError and RecursionError are JSON's
@@ -39,8 +39,8 @@ def wrong(data: bytes) -> str:
     return ""
 
 
-def _is_flat_enough(told: Any) -> bool:
-    level = [told]
+def _is_flat_enough(notebook: Any) -> bool:
+    level = [notebook]
     for _ in range(DEEPEST):
         inside = (
             each.values() if isinstance(each, dict) else each
@@ -54,10 +54,10 @@ def _is_flat_enough(told: Any) -> bool:
 @functools.cache
 def _build_validator(major: Any, minor: Any) -> Callable[[Any], Any] | None:
     """The check of a version whose schema is there; None for another."""
-    found = importlib.util.find_spec("nbformat")
-    if found is None or found.origin is None or type(major) is not int or type(minor) is not int:
+    spec = importlib.util.find_spec("nbformat")
+    if spec is None or spec.origin is None or type(major) is not int or type(minor) is not int:
         return None
-    path = Path(found.origin).with_name(f"v{major}") / f"nbformat.v{major}.{minor}.schema.json"
+    path = Path(spec.origin).with_name(f"v{major}") / f"nbformat.v{major}.{minor}.schema.json"
     if not path.is_file():
         return None
     schema = _allow_further_keys(json.loads(path.read_text(encoding="utf-8")))

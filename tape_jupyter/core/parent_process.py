@@ -25,12 +25,12 @@ def parent_command() -> ParentCommand | None:
     """
     pid = os.getppid()
     try:
-        told = Path(f"/proc/{pid}/cmdline").read_bytes()
+        command_line = Path(f"/proc/{pid}/cmdline").read_bytes()
         folder = Path(f"/proc/{pid}/cwd").resolve(strict=True)
     except OSError:
         return _find_parent_by_ps(pid)
-    words = told.rstrip(b"\0").split(b"\0")
-    return ParentCommand(tuple(os.fsdecode(word) for word in words), folder)
+    arguments = command_line.rstrip(b"\0").split(b"\0")
+    return ParentCommand(tuple(os.fsdecode(argument) for argument in arguments), folder)
 
 
 def _find_parent_by_ps(pid: int) -> ParentCommand | None:
@@ -38,9 +38,9 @@ def _find_parent_by_ps(pid: int) -> ParentCommand | None:
         return None
     command = ("/bin/ps", "-o", "args=", "-p", str(pid))
     try:
-        told = subprocess.run(  # noqa: S603 - the words above
+        completed = subprocess.run(  # noqa: S603 - the words above
             command, capture_output=True, text=True, timeout=5, check=True
         )
-        return ParentCommand(tuple(shlex.split(told.stdout)), None)
+        return ParentCommand(tuple(shlex.split(completed.stdout)), None)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

@@ -28,16 +28,16 @@ def load_entry_point(point: EntryPoint, kind: type[_Kind]) -> _Kind:
     Raises TapeUsageError, with the package's name, where it cannot be imported or is no `kind`.
     """
     package = point.dist.name if point.dist is not None else "an installed package"
-    said = f"{package}: its entry point {point.name!r} of {point.group}"
+    context = f"{package}: its entry point {point.name!r} of {point.group}"
     try:
-        found = point.load()
+        loaded = point.load()
     except Exception as error:
         raise TapeUsageError(
-            f"{said} cannot be loaded ({type(error).__name__}: {error})"
+            f"{context} cannot be loaded ({type(error).__name__}: {error})"
         ) from error
-    if not isinstance(found, kind):
-        raise TapeUsageError(f"{said} gives {found!r}, which is no {kind.__name__}")
-    return found
+    if not isinstance(loaded, kind):
+        raise TapeUsageError(f"{context} gives {loaded!r}, which is no {kind.__name__}")
+    return loaded
 
 
 def load_all(group: str, kind: type[_Kind]) -> dict[str, _Kind]:

@@ -18,11 +18,11 @@ def ignore_progress(_what: str, _done: int, _total: int) -> None:
     """Hears nothing."""
 
 
-def count_items(items: Sequence[_Item], what: str, tell: Tell) -> Iterator[_Item]:
+def count_items(items: Sequence[_Item], what: str, on_progress: Tell) -> Iterator[_Item]:
     """The items, one by one; tells of the first, of the last, and of about a hundred in between."""
     total = len(items)
     every = max(1, total // _OFTEN)
     for number, item in enumerate(items, 1):
         if number in (1, total) or number % every == 0:
-            tell(what, number, total)
+            on_progress(what, number, total)
         yield item

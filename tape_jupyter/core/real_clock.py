@@ -46,14 +46,14 @@ def genuine() -> Iterator[None]:
     Raises RuntimeError where Python's own cannot be found.
     """
     replaced = [
-        (owner, name, own)
-        for owner, name, own in _find_genuine_members()
-        if not _is_genuine(owner, name, own)
+        (owner, name, original)
+        for owner, name, original in _find_genuine_members()
+        if not _is_genuine(owner, name, original)
     ]
     theirs = [getattr(owner, name, None) for owner, name, _ in replaced]
     try:
-        for owner, name, own in replaced:
-            setattr(owner, name, own)
+        for owner, name, original in replaced:
+            setattr(owner, name, original)
         yield
     finally:
         for (owner, name, _), value in zip(replaced, theirs, strict=True):
@@ -94,11 +94,11 @@ def _find_static_class(base: type, name: str) -> type:
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, Include/object.h
 
 
-def _is_genuine(owner: ModuleType, name: str, own: Any) -> bool:
+def _is_genuine(owner: ModuleType, name: str, original: Any) -> bool:
     """Whether `owner.name` is what Python has there: of a function its twin in the second module
     will do.
     """
     value = getattr(owner, name, None)
-    return value is own or (
+    return value is original or (
         type(value) is BuiltinFunctionType and (value.__module__, value.__name__) == ("time", name)
     )

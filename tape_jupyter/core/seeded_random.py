@@ -46,9 +46,9 @@ class Chance:
     def forked(self) -> bool:
         return os.getpid() != self._pid
 
-    def draw(self, count: int, drawer: str, strand: str) -> bytes:
+    def draw(self, count: int, drawer: str, lineage: str) -> bytes:
         """The next `count` bytes of `drawer` on this strand."""
-        key = ("" if drawer == self.home else drawer, strand)
+        key = ("" if drawer == self.home else drawer, lineage)
         with self._lock:
             self._counts[key] += 1
             number = self._counts[key]

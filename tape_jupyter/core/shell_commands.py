@@ -68,25 +68,25 @@ _RISKY = {
 _HIDDEN = re.compile(r"\$\(|`|[<>]\(|\$\{?!|/dev/(tcp|udp)")
 
 
-def harmless(words: Sequence[str]) -> bool:
+def harmless(arguments: Sequence[str]) -> bool:
     """True if everything that this command line runs is known to stay on the machine."""
-    if is_script(words):
-        return _is_harmless_script(words[2])
-    command = _unwrap_command(words)
+    if is_script(arguments):
+        return _is_harmless_script(arguments[2])
+    command = _unwrap_command(arguments)
     return bool(command) and _is_harmless_command(command, _HARMLESS)
 
 
-def silent(words: Sequence[str]) -> bool:
+def silent(arguments: Sequence[str]) -> bool:
     """True for what libraries ask of the system as they start: not worth a word."""
-    return bool(words) and PurePath(words[0]).name in _SYSTEM and harmless(words)
+    return bool(arguments) and PurePath(arguments[0]).name in _SYSTEM and harmless(arguments)
 
 
-def is_script(words: Sequence[str]) -> bool:
+def is_script(arguments: Sequence[str]) -> bool:
     """`sh -c SCRIPT`, by whatever shell."""
     return (
-        len(words) >= 3
-        and PurePath(words[0]).name.endswith("sh")
-        and re.fullmatch(r"-\w*c", words[1]) is not None
+        len(arguments) >= 3
+        and PurePath(arguments[0]).name.endswith("sh")
+        and re.fullmatch(r"-\w*c", arguments[1]) is not None
     )
 
 
@@ -116,13 +116,13 @@ def _is_harmless_command(command: Sequence[str], known: frozenset[str]) -> bool:
     if name not in known or (slash and PurePath(folder).name not in ("bin", "sbin")):
         return False
     risky = _RISKY.get(name)
-    if risky and any(re.search(risky, word) for word in command[1:]):
+    if risky and any(re.search(risky, argument) for argument in command[1:]):
         return False
     return name != "git" or _is_local_git(command[1:])
 
 
-def _is_local_git(words: Sequence[str]) -> bool:
-    left = list(words)
+def _is_local_git(arguments: Sequence[str]) -> bool:
+    left = list(arguments)
     while left and left[0].startswith("-"):
         option = left.pop(0)
         if option == "-C" and left:
@@ -153,9 +153,9 @@ def _split_tokens(script: str) -> list[str] | None:
         return None
 
 
-def _unwrap_command(words: Sequence[str]) -> list[str]:
+def _unwrap_command(arguments: Sequence[str]) -> list[str]:
     """`then FOO=1 timeout 5 curl x` -> `curl x`."""
-    left = list(words)
+    left = list(arguments)
     wrapped = False
     while left:
         wrapped = wrapped or left[0] in _WRAPPERS

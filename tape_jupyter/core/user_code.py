@@ -47,15 +47,15 @@ SDKS = frozenset(
 """Packages whose clients ask models: to read a reply of theirs, as it comes, changes none of them."""
 
 
-def bag(words: str) -> frozenset[str]:
+def bag(text: str) -> frozenset[str]:
     """The words of a text."""
-    return frozenset(words.split())
+    return frozenset(text.split())
 
 
 def _find_installed_folders() -> tuple[str, ...]:
     paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    found = {str(Path(p)) for p in paths if p} | {str(Path(p).resolve()) for p in paths if p}
-    return tuple(sorted(found))
+    folders = {str(Path(p)) for p in paths if p} | {str(Path(p).resolve()) for p in paths if p}
+    return tuple(sorted(folders))
 
 
 INSTALLED = _find_installed_folders()

@@ -103,13 +103,13 @@ class Taints:
             or root == EVERYTHING
             or (wide and name_of(r))
         ]
-        found = []
+        matches = []
         for read in sorted(near):
             written = self._find_covering(read)
             if written is not None:
-                found.append((read, written, self._by[written]))
-        self.used.update(by.index for _, _, by in found)
-        return found
+                matches.append((read, written, self._by[written]))
+        self.used.update(by.index for _, _, by in matches)
+        return matches
 
     def writers(self) -> set[int]:
         """The entries that left what may differ now; `Out` of a run that a newer one replaced is
@@ -127,15 +127,15 @@ class Taints:
             return read
         if read == EVERYTHING:
             return min((each for each in self._by if name_of(each) is not None), default=None)
-        found = self._find_covering_in_root(read)
+        covering = self._find_covering_in_root(read)
         if (
-            found is None
+            covering is None
             and EVERYTHING in self._by
             and name_of(read) is not None
             and name_of(read) not in self._clean
         ):
             return EVERYTHING
-        return found
+        return covering
 
     def _find_covering_in_root(self, read: str) -> str | None:
         """The first one of its own root."""
@@ -151,7 +151,7 @@ class Taints:
         if name_of(read) is None or read.endswith(_ELEMENT):
             return next((each for each in some if covers(each, read)), None)
         elements = (each for each in self._elements[root] if covers(each, read))
-        above = (whole for whole in _find_wholes(read) if whole in self._by)
+        above = (parent for parent in _find_wholes(read) if parent in self._by)
         return min((*above, *_find_parts(some, read, most=1), *elements), default=None)
 
 
@@ -160,13 +160,13 @@ def _find_wholes(part: str) -> Iterator[str]:
     return (part[:place] for place, sign in enumerate(part) if sign in ".[")
 
 
-def _find_parts(some: list[str], whole: str, most: int = 1 << 30) -> list[str]:
-    """Those of resources in order that are parts of `whole`, the first `most` of each kind."""
-    found = []
+def _find_parts(some: list[str], parent: str, most: int = 1 << 30) -> list[str]:
+    """Those of resources in order that are parts of `parent`, the first `most` of each kind."""
+    parts = []
     for sign, after in (".", "/"), ("[", "\\"):
-        first = bisect_left(some, whole + sign)
-        found += some[first : min(bisect_left(some, whole + after, first), first + most)]
-    return found
+        first = bisect_left(some, parent + sign)
+        parts += some[first : min(bisect_left(some, parent + after, first), first + most)]
+    return parts
 
 
 @lru_cache(65536)
@@ -210,12 +210,12 @@ class Differing:
 
     def find_contributors(self, entries: Iterable[int]) -> set[int]:
         """`entries`, and those of which something may be seen there, or is left at the end."""
-        todo, found = [*entries, *self._newest.writers()], set[int]()
+        todo, contributors = [*entries, *self._newest.writers()], set[int]()
         while todo:
-            if (index := todo.pop()) not in found:
-                found.add(index)
+            if (index := todo.pop()) not in contributors:
+                contributors.add(index)
                 todo += self._used.get(index, ())
-        return found
+        return contributors
 
     def add(self, index: int, thing: str) -> None:
         self._more.setdefault(index, set()).add(thing)
@@ -259,13 +259,13 @@ def traced(
     """As downstream(), with what may differ after each of these entries."""
     lines = changed if isinstance(changed, Mapping) else dict.fromkeys(changed)
     taints, differing = Taints(), Differing()
-    found: dict[int, tuple[str, ...]] = {}
+    dependents: dict[int, tuple[str, ...]] = {}
     for entry in history:
         reasons = walk_entry(entry, taints, lines)
         if reasons:
-            found[entry.index] = tuple(reasons)
+            dependents[entry.index] = tuple(reasons)
         differing.passed(entry.index, taints, depends=bool(reasons))
-    return found, differing
+    return dependents, differing
 
 
 def walk_entry(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
@@ -354,13 +354,13 @@ def reasons_in_words(
     entry: Execution, step: Step, hits: list[tuple[str, str, Execution]]
 ) -> list[str]:
     """Reasons in people's words: "reads `mood`, set by [2]"."""
-    found = []
+    reasons = []
     for read, _written, by in hits:
         who = by.title if by.index != entry.index else "itself"
         text = _format_reason(read, step.via.get(read, ""), who)
-        if text not in found:
-            found.append(text)
-    return found[:4]
+        if text not in reasons:
+            reasons.append(text)
+    return reasons[:4]
 
 
 def _format_reason(read: str, via: str, who: str) -> str:
@@ -371,9 +371,9 @@ def _format_reason(read: str, via: str, who: str) -> str:
     if not colon or name_of(read) is not None:
         return f"{by_way}reads `{read}`, set by {who}"
     ambient = AMBIENT_SAID.get(rest.partition("[")[0], rest)
-    shown = {"file": rest.rpartition("/")[2] or rest, "ambient": ambient}.get(kind, rest)
+    label = {"file": rest.rpartition("/")[2] or rest, "ambient": ambient}.get(kind, rest)
     return by_way + _KINDS.get(kind, "reads `{it}` of {kind}, set by {who}").format(
-        it=shown, kind=kind, who=who
+        it=label, kind=kind, who=who
     )
 
 

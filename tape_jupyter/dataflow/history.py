@@ -44,8 +44,8 @@ _NAME = re.compile(r"[^\W\d]\w*")
 @lru_cache(65536)
 def name_of(resource: str) -> str | None:
     """The notebook's name that a resource is, or is part of; None for what is no name."""
-    found = _NAME.match(resource)
-    return None if found is None or ":" in resource.partition("[")[0] else found[0]
+    match = _NAME.match(resource)
+    return None if match is None or ":" in resource.partition("[")[0] else match[0]
 
 
 def covers(written: str, read: str) -> bool:
@@ -74,8 +74,8 @@ def _is_element_covered(written: str, read: str) -> bool:
     return _is_part(one, other) and (other[len(one)] == "[" or read.endswith(ELEMENT))
 
 
-def _is_part(whole: str, part: str) -> bool:
-    return part.startswith(whole) and part[len(whole)] in ".["
+def _is_part(parent: str, part: str) -> bool:
+    return part.startswith(parent) and part[len(parent)] in ".["
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,13 +49,13 @@ class Bindings:
         names, ids = list(now), list(map(identity, now.values()))
         if names[: len(self._names)] == self._names:  # as nearly always: each keeps its place
             bound = [*compress(names, map(ne, ids, self._ids)), *names[len(self._names) :]]
-            gone = []
+            removed = []
         else:
             known = dict(zip(self._names, self._ids, strict=True))
             bound = [name for name, each in zip(names, ids, strict=True) if known.get(name) != each]
-            gone = [name for name in self._names if name not in now]
+            removed = [name for name in self._names if name not in now]
         self._names, self._ids = names, ids
-        return {name: now[name] for name in bound}, gone
+        return {name: now[name] for name in bound}, removed
 
     def forget(self) -> None:
         """The next look tells of every name; of those that are gone, too."""

@@ -97,9 +97,9 @@ class _Draft:
         if index not in self.roles or (role == "downstream" and self.roles[index] == "restores"):
             self.roles[index] = role
             self.todo.append(index)
-        said = self.reasons.setdefault(index, [])
-        if reason not in said and (self.roles[index] == role or not said):
-            said.append(reason)
+        reasons = self.reasons.setdefault(index, [])
+        if reason not in reasons and (self.roles[index] == role or not reasons):
+            reasons.append(reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def plan_rerun(
     )
     draft = _Draft(history, Versions(history))
     lines = dict(changed) if isinstance(changed, Mapping) else dict.fromkeys(changed)
-    found, draft.differing = _trace_newest(history, lines)
-    for index, reasons in found.items():
+    dependents, draft.differing = _trace_newest(history, lines)
+    for index, reasons in dependents.items():
         for reason in reasons:
             draft.add(index, "changed" if index in lines else "downstream", reason)
     adopted = (
@@ -162,14 +162,14 @@ def _trace_newest(history: History, lines: Lines) -> tuple[dict[int, tuple[str, 
     """What depends on the change. Of a run that was replayed several times the newest counts, as
     its cell shows it; an older one where something that counts builds on it still.
     """
-    found, differing = traced(history, lines)
+    dependents, differing = traced(history, lines)
     newest = {index for index in lines if _is_newest(history, index)}
     if len(newest) == len(lines):
-        return found, differing
+        return dependents, differing
     last = {entry.index for entry in history.latest().values()}
     counts = traced(history, {index: lines[index] for index in newest})[0].keys() | last
-    seen = differing.find_contributors(counts & found.keys())
-    return {index: told for index, told in found.items() if index in seen}, differing
+    seen = differing.find_contributors(counts & dependents.keys())
+    return {index: reasons for index, reasons in dependents.items() if index in seen}, differing
 
 
 def _is_newest(history: History, index: int) -> bool:
@@ -193,16 +193,16 @@ def _restore_inputs(draft: _Draft, entry: Execution) -> None:
 
 def _add_makers(draft: _Draft, thing: str, version: int, user: Execution, lost: str) -> None:
     chain = [index for index in draft.versions.changers(thing) if index <= version]
-    made = next(
+    maker = next(
         (index for index in reversed(chain) if draft.versions.is_new_value(thing, index)), None
     )
-    if made is None:
+    if maker is None:
         draft.hermetic.append(lost)
         return
     for index in chain:
-        if index >= made:
-            word = "makes" if index == made else "changes"
-            draft.add(index, "restores", f"{word} `{thing}` for {user.title}: {lost}")
+        if index >= maker:
+            verb = "makes" if index == maker else "changes"
+            draft.add(index, "restores", f"{verb} `{thing}` for {user.title}: {lost}")
 
 
 def _repeat_changes(draft: _Draft, entry: Execution) -> None:
@@ -273,16 +273,16 @@ def _build_cell(draft: _Draft, entry: Execution, counts: _CallCounts) -> PlanCel
 def _choose_reasons(reasons: list[str]) -> tuple[str, ...]:
     """The two that tell most, and how many more there are."""
     order = ("holds", "reads", "calls", "makes", "opens", "changes")
-    told = [each for each in reasons if not each.endswith(" itself")] or reasons
-    told.sort(
+    chosen = [each for each in reasons if not each.endswith(" itself")] or reasons
+    chosen.sort(
         key=lambda each: next(
-            (n for n, word in enumerate(order) if each.startswith(word)), len(order)
+            (n for n, verb in enumerate(order) if each.startswith(verb)), len(order)
         )
     )
     return tuple(
-        told
-        if len(told) <= _REASONS
-        else [*told[: _REASONS - 1], f"and {len(told) - _REASONS + 1} more"]
+        chosen
+        if len(chosen) <= _REASONS
+        else [*chosen[: _REASONS - 1], f"and {len(chosen) - _REASONS + 1} more"]
     )
 
 
@@ -291,12 +291,12 @@ def _explain_hermetic(draft: _Draft) -> str | None:
 
 
 def _collect_warnings(planned: Iterable[Execution]) -> list[str]:
-    said: dict[str, None] = {}
+    messages: dict[str, None] = {}
     for entry in planned:
         for note in entry.notes:
-            said[f"{entry.title} {note}"] = None
+            messages[f"{entry.title} {note}"] = None
         if EVERYTHING in entry.reads:
-            said[f"{entry.title} runs code that is not known beforehand: it may read any name"] = (
-                None
-            )
-    return list(said)
+            messages[
+                f"{entry.title} runs code that is not known beforehand: it may read any name"
+            ] = None
+    return list(messages)

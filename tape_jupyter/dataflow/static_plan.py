@@ -42,9 +42,9 @@ def plan(
     notebook that cannot be read.
     """
     sources, ids = _read_sources(cells)
-    wanted = [changed] if isinstance(changed, int | str) else list(changed)
+    requested = [changed] if isinstance(changed, int | str) else list(changed)
     return planned(
-        history_of(sources, ids), {_find_index(each, ids) for each in wanted}, live=False
+        history_of(sources, ids), {_find_index(each, ids) for each in requested}, live=False
     )
 
 
@@ -60,13 +60,13 @@ def _read_sources(cells: Sequence[str] | str | PathLike[str]) -> tuple[list[str]
     ]
 
 
-def _find_index(wanted: int | str, ids: Sequence[str]) -> int:
-    if isinstance(wanted, str) and wanted in ids:
-        return ids.index(wanted)
-    if isinstance(wanted, int) and 0 <= wanted < len(ids):
-        return wanted
+def _find_index(requested: int | str, ids: Sequence[str]) -> int:
+    if isinstance(requested, str) and requested in ids:
+        return ids.index(requested)
+    if isinstance(requested, int) and 0 <= requested < len(ids):
+        return requested
     known = f"the code cells are 0 to {len(ids) - 1}, or: {', '.join(ids[:8])}"
-    raise TapeUsageError(f"changed: there is no cell {wanted!r}; {known}")
+    raise TapeUsageError(f"changed: there is no cell {requested!r}; {known}")
 
 
 def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
@@ -74,15 +74,16 @@ def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
     history, known = History(), _Known()
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True), start=1):
         entry = history.begin(cell, source, number)
-        found = cell_names(transform(source))
-        if found.broken:
+        parsed = cell_names(transform(source))
+        if parsed.broken:
             entry.notes = ("is no Python: what it reads is not known",)
             entry.steps = (Step(1, reads=frozenset({EVERYTHING, *find_identifiers(source)})),)
         else:
-            made = _find_magic_names(source)
-            steps = [known.step(statement, number) for statement in found.statements]
+            magic_names = _find_magic_names(source)
+            steps = [known.step(statement, number) for statement in parsed.statements]
             entry.steps = tuple(
-                replace(each, reads=each.reads | made, weak=each.weak | made) for each in steps
+                replace(each, reads=each.reads | magic_names, weak=each.weak | magic_names)
+                for each in steps
             )
         entry.outcome = "ok"
         entry.changed = frozenset(name for name in entry.writes if name.isidentifier())
@@ -96,7 +97,7 @@ def _find_magic_names(source: str) -> frozenset[str]:
         for line in source.splitlines()
         if line.lstrip().startswith("%") and "%tape" not in line
     ]
-    return frozenset(word for line in lines for word in find_identifiers(line.partition(" ")[2]))
+    return frozenset(name for line in lines for name in find_identifiers(line.partition(" ")[2]))
 
 
 class _Known:
@@ -141,14 +142,14 @@ class _Known:
 
     def _find_reached_names(self, names: set[str], via: dict[str, str]) -> set[str]:
         """With all that functions and classes of these names read, and what those read."""
-        found, todo = set(names), list(names)
+        reached, todo = set(names), list(names)
         while todo:
             name = todo.pop()
-            for inner in self._later.get(name, frozenset()) - found:
+            for inner in self._later.get(name, frozenset()) - reached:
                 via.setdefault(inner, name)
-                found.add(inner)
+                reached.add(inner)
                 todo.append(inner)
-        return found
+        return reached
 
     def _learn_names(self, statement: Statement, reads: set[str]) -> None:
         for name in statement.always | statement.code.stores:

@@ -47,13 +47,13 @@ class Breaks:
     _tests: list[Test] = field(default_factory=list)
 
     @classmethod
-    def parse(cls, words: Iterable[str], *, conditions: bool = True) -> Breaks:
+    def parse(cls, specs: Iterable[str], *, conditions: bool = True) -> Breaks:
         """Raises TapeUsageError for what is no breakpoint; without `conditions` also for a
         condition.
         """
-        made = cls(tuple(words))
-        made._tests = [made._build_test(word, conditions=conditions) for word in made.words]
-        return made
+        breaks = cls(tuple(specs))
+        breaks._tests = [breaks._build_test(spec, conditions=conditions) for spec in breaks.words]
+        return breaks
 
     def __bool__(self) -> bool:
         return bool(self.words)
@@ -62,41 +62,41 @@ class Breaks:
         """Whether a breakpoint is met. One whose condition raises is met, and says so once."""
         return any(test(site, nth, strand) for test in self._tests)
 
-    def _build_test(self, word: str, *, conditions: bool) -> Test:
-        key, equals, told = (part.strip() for part in word.partition("="))
-        if word == "error":
+    def _build_test(self, spec: str, *, conditions: bool) -> Test:
+        key, equals, value = (part.strip() for part in spec.partition("="))
+        if spec == "error":
             return lambda site, _nth, _strand: site.failed
-        if word in KINDS:
-            key, equals, told = "kind", "=", word
-        if equals and key in WORDS and told and not told.startswith("="):
-            return _build_keyed_test(key, told)
+        if spec in KINDS:
+            key, equals, value = "kind", "=", spec
+        if equals and key in WORDS and value and not value.startswith("="):
+            return _build_keyed_test(key, value)
         if not conditions:
             raise TapeUsageError(
-                f"--break {word[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}"
+                f"--break {spec[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}"
             )
-        return self._build_condition(word)
+        return self._build_condition(spec)
 
-    def _build_condition(self, word: str) -> Test:
+    def _build_condition(self, spec: str) -> Test:
         try:
-            code = compile(word, "--break", "eval")
+            code = compile(spec, "--break", "eval")
         except (SyntaxError, ValueError) as error:
             raise TapeUsageError(
-                f"--break {word[:80]!r} is no breakpoint ({error}). Usage: {USAGE}"
+                f"--break {spec[:80]!r} is no breakpoint ({error}). Usage: {USAGE}"
             ) from None
-        if word.strip().isidentifier() and word.strip() not in NAMES:
-            raise TapeUsageError(f"--break {word[:80]!r} is no breakpoint. Usage: {USAGE}")
-        return lambda site, nth, strand: self._is_condition_met(word, code, site, nth, strand)
+        if spec.strip().isidentifier() and spec.strip() not in NAMES:
+            raise TapeUsageError(f"--break {spec[:80]!r} is no breakpoint. Usage: {USAGE}")
+        return lambda site, nth, strand: self._is_condition_met(spec, code, site, nth, strand)
 
     def _is_condition_met(
-        self, word: str, code: CodeType, site: CallSite, nth: int, strand: str
+        self, spec: str, code: CodeType, site: CallSite, nth: int, strand: str
     ) -> bool:
         try:
             # the person's own words
             return bool(eval(code, {}, condition_names(site, nth, strand)))  # noqa: S307
         except Exception as error:
-            told = f"--break {word}: {type(error).__name__}: {error}; it stops there"
-            if told not in self.failures:
-                self.failures.append(told)
+            message = f"--break {spec}: {type(error).__name__}: {error}; it stops there"
+            if message not in self.failures:
+                self.failures.append(message)
             return True
 
 
@@ -109,17 +109,17 @@ def condition_names(site: CallSite, nth: int, strand: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _build_keyed_test(key: str, told: str) -> Test:
+def _build_keyed_test(key: str, value: str) -> Test:
     if key == "nth":
-        if not told.isdigit() or not int(told):
+        if not value.isdigit() or not int(value):
             raise TapeUsageError(
-                f"--break nth={told[:40]}: which call, counted from 1? Usage: {USAGE}"
+                f"--break nth={value[:40]}: which call, counted from 1? Usage: {USAGE}"
             )
-        return lambda _site, nth, _strand: nth == int(told)
+        return lambda _site, nth, _strand: nth == int(value)
     if key == "kind":
-        if told not in KINDS:
-            raise TapeUsageError(f"--break kind={told[:40]}: the kinds are {', '.join(KINDS)}")
-        return lambda site, _nth, _strand: site.kind == told
+        if value not in KINDS:
+            raise TapeUsageError(f"--break kind={value[:40]}: the kinds are {', '.join(KINDS)}")
+        return lambda site, _nth, _strand: site.kind == value
     if key == "cell":
-        return lambda site, _nth, _strand: told in site.cell.split()
-    return lambda site, _nth, _strand: site.kind == key and fnmatch.fnmatchcase(site.name, told)
+        return lambda site, _nth, _strand: value in site.cell.split()
+    return lambda site, _nth, _strand: site.kind == key and fnmatch.fnmatchcase(site.name, value)

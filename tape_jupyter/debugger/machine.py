@@ -126,8 +126,8 @@ class Machine:
         return strand
 
     def _is_stop(self, at: ParkedStrand) -> bool:
-        if (told := self._is_stop_for_goal(at)) is not None:
-            return told
+        if (stops := self._is_stop_for_goal(at)) is not None:
+            return stops
         if at.site.would == "refuse":
             return True
         how = self._until.get(at.strand, self._default)
@@ -168,19 +168,19 @@ class Machine:
         """The strand that is spoken of; the first where none is named. Raises TapeUsageError."""
         if self.over:
             raise TapeUsageError("the step is over")
-        found = (
+        parked_strand = (
             next(iter(self.strands.values()), None) if strand is None else self.strands.get(strand)
         )
-        if found is None:
+        if parked_strand is None:
             where = (
                 "nothing stands at a call now"
                 if not self.strands
                 else "that strand does not stand at a call"
             )
             raise TapeUsageError(f"{where}: it runs, or has gone on")
-        if revision is not None and revision < self._since.get(found.strand, 0):
+        if revision is not None and revision < self._since.get(parked_strand.strand, 0):
             raise TapeUsageError("the strand has moved on since: look again")
-        return found
+        return parked_strand
 
     def release(self, strand: str, until: str = "each", *, edited: bool = False) -> None:
         """The strand's call is answered: it goes on, to its next call, its next of a kind, or the
@@ -203,11 +203,11 @@ class Machine:
         """Everybody goes on, to the next breakpoint; the strands that stood at a call."""
         self._default, self._goal = "breaks", None
         self._until.clear()
-        gone = list(self.strands)
-        for strand in gone:
+        released = list(self.strands)
+        for strand in released:
             self.release(strand)
         self._until.clear()
-        return gone
+        return released
 
     def run_to_call(self, *, place: str = "", span: str = "") -> Rewind | list[str]:
         """Run to a call, later (who goes on now) or earlier (the cell is run again). Raises
@@ -222,20 +222,20 @@ class Machine:
         if not place and not span:
             raise TapeUsageError("say which call: its place or its span")
         self._goal = _Goal(place, span)
-        gone = list(self.strands)
-        for strand in gone:
+        released = list(self.strands)
+        for strand in released:
             self.release(strand)
         self._until.clear()
-        return gone
+        return released
 
     def back(self, strand: str | None) -> Rewind:
         """To the call before the one at which the strand stands. Raises TapeUsageError."""
         if strand is None and not self.strands and self.passed:
             return Rewind(self.passed[-1].place)
         at = self.parked(strand)
-        own, number = place_strand(at.place), number_of(at.place)
+        at_strand, number = place_strand(at.place), number_of(at.place)
         if number > 1:
-            return Rewind(f"{own}:{number - 1}")
+            return Rewind(f"{at_strand}:{number - 1}")
         if not self.passed:
             raise TapeUsageError("this is the first call of the cell: there is none before it")
         return Rewind(self.passed[-1].place)
@@ -247,8 +247,8 @@ class Machine:
 
     def rewind(self, to: Rewind) -> None:
         """The code that runs is to be left."""
-        made = [done.place for done in self.passed]
-        before = made[: made.index(to.place)] if to.place in made else made
+        places = [done.place for done in self.passed]
+        before = places[: places.index(to.place)] if to.place in places else places
         self._goal = _Goal(to.place, "", set(before), to.through)
         self.unwinding = True
         self.strands.clear()

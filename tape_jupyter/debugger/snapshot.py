@@ -31,8 +31,8 @@ def reached(source: str, variables: Variables) -> set[str]:
     mention = (
         set().union(*(mentioned(each, variables) for each in statements)) if statements else set()
     )
-    found = variables.closure(mention)
-    return found | variables.sharing(found)
+    resources = variables.closure(mention)
+    return resources | variables.sharing(resources)
 
 
 class NamespaceSnapshot:

@@ -80,16 +80,16 @@ before it.
 
 def walk_stack(innermost: types.FrameType | None) -> Walked:
     """Taken while the strand runs: a coroutine that is suspended does not know who awaits it."""
-    found: Walked = []
+    frames: Walked = []
     left_out, frame = 0, innermost
-    while frame is not None and len(found) < MOST_FRAMES:
+    while frame is not None and len(frames) < MOST_FRAMES:
         if is_theirs(frame):
-            found.append((frame, left_out))
+            frames.append((frame, left_out))
             left_out = 0
         else:
             left_out += 1
         frame = frame.f_back
-    return found
+    return frames
 
 
 CellOf = Callable[[str], tuple[str, str]]
@@ -115,13 +115,13 @@ def _build_stack_frame(
     first = max(1, line - AROUND)
     source = tuple(each.rstrip("\n")[:_WIDE] for each in lines[first - 1 : line + AROUND])
     label, cell = cell_of(code.co_filename) if is_cell(code.co_filename) else ("", "")
-    shown = label or code.co_filename
+    file_label = label or code.co_filename
     name = (
         ""
         if code.co_name in ("<module>", "<cell>") or code.co_name.startswith("<cell line")
         else code.co_qualname
     )
-    return StackFrame(index, shown, cell, name, line, first, source, left_out)
+    return StackFrame(index, file_label, cell, name, line, first, source, left_out)
 
 
 # ---------------------------------------------------------------- variables
@@ -180,8 +180,8 @@ def _format_size(value: Any) -> str:
 def value_text(value: Any) -> tuple[str, bool]:
     """A value as a line or a few, and whether that is all of it. Runs none of the user's code."""
     text = _format_fields(value) or _short.repr(value)
-    whole = len(text) <= MOST_TEXT and "..." not in text
-    return text[:MOST_TEXT], whole
+    complete = len(text) <= MOST_TEXT and "..." not in text
+    return text[:MOST_TEXT], complete
 
 
 def _format_fields(value: Any) -> str:
@@ -193,12 +193,14 @@ def _format_fields(value: Any) -> str:
         or issubclass(kind, type)
     ):
         return ""
-    own = own_attributes(value)
-    if not own:
+    attributes = own_attributes(value)
+    if not attributes:
         return ""
-    shown = ", ".join(f"{name}={_short.repr(own[name])}" for name in itertools.islice(own, 12))
-    more = ", ..." if len(own) > 12 else ""
-    return f"{kind.__qualname__}({shown}{more})"
+    fields = ", ".join(
+        f"{name}={_short.repr(attributes[name])}" for name in itertools.islice(attributes, 12)
+    )
+    more = ", ..." if len(attributes) > 12 else ""
+    return f"{kind.__qualname__}({fields}{more})"
 
 
 def own_attributes(value: Any) -> Mapping[str, Any] | None:
@@ -206,22 +208,26 @@ def own_attributes(value: Any) -> Mapping[str, Any] | None:
     has none.
     """
     try:
-        own = object.__getattribute__(value, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
-    return own if type(own) is dict and all(type(name) is str for name in own) else None
+    return (
+        attributes
+        if type(attributes) is dict and all(type(name) is str for name in attributes)
+        else None
+    )
 
 
 def frame_variables(frame: types.FrameType, scrub: Scrub = str) -> dict[str, Any]:
     """The local variables of a frame (of a cell's own: the notebook's), as protocol.ts'
     StepVariables.
     """
-    held = {name: value for name, value in list(frame.f_locals.items()) if is_visible_name(name)}
-    told = [
-        describe_variable(name, held[name], scrub)
-        for name in itertools.islice(held, MOST_VARIABLES)
+    values = {name: value for name, value in list(frame.f_locals.items()) if is_visible_name(name)}
+    descriptions = [
+        describe_variable(name, values[name], scrub)
+        for name in itertools.islice(values, MOST_VARIABLES)
     ]
-    return {"variables": told, "total": len(held)}
+    return {"variables": descriptions, "total": len(values)}
 
 
 def is_visible_name(name: str) -> bool:
@@ -232,12 +238,12 @@ def describe_variable(name: str, value: Any, scrub: Scrub = str) -> dict[str, An
     """A variable as protocol.ts has it. One that is named like a key is not told."""
     if type(value) is str and names_a_secret(name):
         return {"name": name, "type": "str", "text": _HIDDEN, "whole": False}
-    text, whole = value_text(value)
+    text, complete = value_text(value)
     return {
         "name": name,
         "type": type(value).__qualname__,
         "text": mask_named_keys(scrub(text)),
-        "whole": whole,
+        "whole": complete,
     }
 
 
@@ -246,7 +252,7 @@ def mask_named_keys(text: str) -> str:
     `token='...'`.
     """
     return _FIELD.sub(
-        lambda found: f"{found[1]}{_HIDDEN}" if names_a_secret(found[2]) else found[0], text
+        lambda match: f"{match[1]}{_HIDDEN}" if names_a_secret(match[2]) else match[0], text
     )
 
 
@@ -254,11 +260,11 @@ def namespace_texts(namespace: Mapping[str, Any], scrub: Scrub = str) -> dict[st
     """The variables of a namespace as texts, for comparing two stops; functions, classes and
     modules left out.
     """
-    held = [
+    values = [
         (name, value)
         for name, value in list(namespace.items())
         if isinstance(name, str)
         and is_visible_name(name)
         and not isinstance(value, types.ModuleType | types.FunctionType | type)
     ]
-    return {name: describe_variable(name, value, scrub)["text"] for name, value in held}
+    return {name: describe_variable(name, value, scrub)["text"] for name, value in values}

@@ -60,7 +60,7 @@ class Show:
     @property
     def connections(self) -> int:
         """Attempted in all three replays."""
-        return sum(ran.connections or 0 for ran in (self.replayed, self.edited, self.missed))
+        return sum(run.connections or 0 for run in (self.replayed, self.edited, self.missed))
 
     def wrong(self) -> list[str]:
         """What did not come out as it must, in words; [] when all is well."""
@@ -84,7 +84,7 @@ class Show:
             f"{self.connections} connections were attempted": self.connections == 0,
             "the key is in a file": not self.key_found,
         }
-        return [said for said, well in checks.items() if not well]
+        return [message for message, well in checks.items() if not well]
 
 
 def run_demo(folder: Path, key: str, stage: Stage, *, live: bool) -> Show:
@@ -158,23 +158,23 @@ def _run_replay_act(notebook: Path, port: int, stage: Stage) -> DemoRun:
     return runs.replay_demo(notebook, port, stage)
 
 
-def _run_edit_act(notebook: Path, said: str, port: int, stage: Stage) -> DemoRun:
+def _run_edit_act(notebook: Path, old_text: str, port: int, stage: Stage) -> DemoRun:
     """The last reply is edited: nothing asks for anything after it, so all other calls still match."""
     cassette = _find_cassette(notebook)
     text = cassette.read_text(encoding="utf-8")
-    cassette.write_text(texts.with_last_reply(text, said, texts.EDITED), encoding="utf-8")
+    cassette.write_text(texts.with_last_reply(text, old_text, texts.EDITED), encoding="utf-8")
     stage.act(
         "Edit a reply by hand",
         f"{cassette.parent.name}/{cassette.name}, the streamed summary, as text:",
-        f"  - {said}",
+        f"  - {old_text}",
         f"  + {texts.EDITED}",
     )
-    ran = runs.replay_demo(notebook, port, stage)
+    run = runs.replay_demo(notebook, port, stage)
     stage.print_lines(
         "The stream was cut into events anew, and the SDK read it. Had the edited reply been part of a later request,",
         "that request would be a new one: replay stops there with a miss, as in the next act.",
     )
-    return ran
+    return run
 
 
 def _run_miss_act(notebook: Path, port: int, stage: Stage) -> DemoRun:

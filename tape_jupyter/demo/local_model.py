@@ -28,9 +28,9 @@ def installed() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in NEEDS)
 
 
-def free_port(wanted: int) -> int:
-    """`wanted`, or any free port where it is taken."""
-    for port in (wanted, 0):
+def free_port(preferred: int) -> int:
+    """`preferred`, or any free port where it is taken."""
+    for port in (preferred, 0):
         try:
             with socket.create_server(("127.0.0.1", port)) as probe:
                 return int(probe.getsockname()[1])

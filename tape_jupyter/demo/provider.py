@@ -31,10 +31,10 @@ _chance = random.SystemRandom()
 
 def think(prompt: str) -> str:
     """The continuation of a prompt, by its last word; another one every time."""
-    asked = prompt.rstrip().rpartition("\n")[2]
-    if asked.startswith("Sentiment"):
+    question = prompt.rstrip().rpartition("\n")[2]
+    if question.startswith("Sentiment"):
         return _chance.choice((" positive", " positive", " negative"))
-    if asked.startswith("Call"):
+    if question.startswith("Call"):
         return json.dumps(_choose_next_call(prompt))
     return _compose_summary()
 
@@ -82,28 +82,28 @@ def message(body: dict[str, Any], text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def message_events(whole: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def message_events(full_message: dict[str, Any]) -> Iterable[dict[str, Any]]:
     """The same message as Anthropic streams it."""
     start = {
-        **whole,
+        **full_message,
         "content": [],
         "stop_reason": None,
-        "usage": {**whole["usage"], "output_tokens": 1},
+        "usage": {**full_message["usage"], "output_tokens": 1},
     }
     yield {"type": "message_start", "message": start}
     yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    for piece in word_tokens(whole["content"][0]["text"]):
+    for piece in word_tokens(full_message["content"][0]["text"]):
         yield {
             "type": "content_block_delta",
             "index": 0,
             "delta": {"type": "text_delta", "text": piece},
         }
     yield {"type": "content_block_stop", "index": 0}
-    end = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+    end = {"stop_reason": full_message["stop_reason"], "stop_sequence": None}
     yield {
         "type": "message_delta",
         "delta": end,
-        "usage": {"output_tokens": whole["usage"]["output_tokens"]},
+        "usage": {"output_tokens": full_message["usage"]["output_tokens"]},
     }
     yield {"type": "message_stop"}
 
@@ -111,12 +111,17 @@ def message_events(whole: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def chat_completion(body: dict[str, Any], text: str) -> dict[str, Any]:
     """OpenAI's chat completion."""
     into, out = len(prompt_of(body)) // 4, len(word_tokens(text))
-    said = {"role": "assistant", "content": text, "refusal": None}
+    reply_message = {"role": "assistant", "content": text, "refusal": None}
     return {
-        "id": f"chatcmpl-{secrets.token_hex(12)}", "object": "chat.completion", "created": int(time.time()),
-        "model": body["model"], "choices": [{"index": 0, "message": said, "finish_reason": "stop", "logprobs": None}],
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": body["model"],
+        "choices": [
+            {"index": 0, "message": reply_message, "finish_reason": "stop", "logprobs": None}
+        ],
         "usage": {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out},
-    }  # fmt: skip
+    }
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -149,11 +154,11 @@ class Handler(BaseHTTPRequestHandler):
         return think(prompt_of(body))
 
     def _send_message(self, body: dict[str, Any]) -> None:
-        whole = message(body, self._wait_for_answer(body))
+        full_message = message(body, self._wait_for_answer(body))
         if not body.get("stream"):
-            return self._send_json(200, whole)
+            return self._send_json(200, full_message)
         self._send_head(200, "text/event-stream; charset=utf-8", ("transfer-encoding", "chunked"))
-        for event in message_events(whole):
+        for event in message_events(full_message):
             time.sleep(
                 _chance.uniform(*NEXT_TOKEN) if event["type"] == "content_block_delta" else 0
             )

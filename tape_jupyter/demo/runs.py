@@ -58,37 +58,46 @@ def record_demo(notebook: Path, key: str, audience: Audience) -> DemoRun:
     """Record with the key. Raises TapeUsageError where a cell fails: a demo that did not record has
     nothing to show.
     """
-    ran = _run_worker(["record", str(notebook)], demo_environment(key), audience)
-    for cell in ran.cells:
+    run = _run_worker(["record", str(notebook)], demo_environment(key), audience)
+    for cell in run.cells:
         if not cell.good:
             raise TapeUsageError(f"{cell.title}: {cell.status}: {' '.join(cell.said)}")
-    return ran
+    return run
 
 
 def replay_demo(notebook: Path, port: int, audience: Audience) -> DemoRun:
     """Replay without a key and without network; connections to the provider's port are counted."""
-    words = ["replay", str(notebook), "--port", str(port)]
+    arguments = ["replay", str(notebook), "--port", str(port)]
     return _run_worker(
-        [*words, "--cut"] if can_cut() else words, demo_environment(), audience, cut=can_cut()
+        [*arguments, "--cut"] if can_cut() else arguments,
+        demo_environment(),
+        audience,
+        cut=can_cut(),
     )
 
 
 def _run_worker(
-    words: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False
+    arguments: Sequence[str], env: Mapping[str, str], audience: Audience, *, cut: bool = False
 ) -> DemoRun:
-    command = [*without_network(cut=cut), sys.executable, "-m", "tape_jupyter.demo.worker", *words]
+    command = [
+        *without_network(cut=cut),
+        sys.executable,
+        "-m",
+        "tape_jupyter.demo.worker",
+        *arguments,
+    ]
     cells, reached = [], None
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         with subprocess.Popen(  # noqa: S603
             command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
         ) as process:
-            for told in _read_events(process):
-                if told.pop("event") == "starting":
-                    audience.starting(**told)
-                elif "count" in told:
-                    reached = int(told["count"])
+            for event in _read_events(process):
+                if event.pop("event") == "starting":
+                    audience.starting(**event)
+                elif "count" in event:
+                    reached = int(event["count"])
                 else:
-                    cells.append(CellRun(**{**told, "said": tuple(told["said"])}))
+                    cells.append(CellRun(**{**event, "said": tuple(event["said"])}))
                     audience.print_cell(cells[-1])
         errors.seek(0)
         if process.returncode:

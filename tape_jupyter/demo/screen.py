@@ -74,8 +74,10 @@ class Screen:
         self._console.print(
             line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True
         )
-        for said in (*run.said, *_find_remarks(run)):
-            self._console.print(Text(f"             {said}", _choose_colour(said)), soft_wrap=True)
+        for message in (*run.said, *_find_remarks(run)):
+            self._console.print(
+                Text(f"             {message}", _choose_colour(message)), soft_wrap=True
+            )
         if run.number == self._count:
             self._status.stop()
 
@@ -84,8 +86,8 @@ class Screen:
         width = max(map(len, columns))
         for cell in TAPED:
             for title, outputs in columns.items():
-                said = " / ".join(outputs[cell].splitlines())
-                short = said if len(said) <= SHOWN else said[: SHOWN - 1] + "…"
+                text = " / ".join(outputs[cell].splitlines())
+                short = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
                 self._console.print(
                     f"   {cell if title == next(iter(columns)) else '':9} {title:{width}}  {short}",
                     soft_wrap=True,
@@ -95,14 +97,16 @@ class Screen:
         self._console.print("\nFigures", style="bold")
         for name, value in demo_table(show).items():
             self._console.print(f"   {name:34} {value}", soft_wrap=True)
-        for said in show.wrong():
-            self._console.print(f"   not as it must be: {said}", style="red", soft_wrap=True)
+        for problem in show.wrong():
+            self._console.print(f"   not as it must be: {problem}", style="red", soft_wrap=True)
 
 
 def _find_remarks(run: CellRun) -> list[str]:
     """What the tape's summary says below its first line and the cell's error does not."""
     return [
-        line for line in run.tape.splitlines()[1:] if not any(said in line for said in run.said)
+        line
+        for line in run.tape.splitlines()[1:]
+        if not any(message in line for message in run.said)
     ]
 
 
@@ -138,7 +142,7 @@ def demo_json(show: Show) -> str:
         name: _build_cell_records(getattr(show, name))
         for name in ("recorded", "again", "replayed", "edited", "missed")
     }
-    told = {
+    report = {
         "ok": not show.wrong(),
         "wrong": show.wrong(),
         "guards": show.guards,
@@ -156,8 +160,8 @@ def demo_json(show: Show) -> str:
         "key_found": show.key_found,
         "acts": acts,
     }
-    return json.dumps(told, indent=1, ensure_ascii=False)
+    return json.dumps(report, indent=1, ensure_ascii=False)
 
 
-def _build_cell_records(ran: DemoRun) -> list[dict[str, Any]]:
-    return [asdict(cell) for cell in ran.cells]
+def _build_cell_records(run: DemoRun) -> list[dict[str, Any]]:
+    return [asdict(cell) for cell in run.cells]

@@ -57,11 +57,11 @@ def with_another_ticket(notebook: str) -> str:
     return swapped(notebook, f'TICKET = \\"{TICKET}\\"', f'TICKET = \\"{ANOTHER_TICKET}\\"')
 
 
-def with_last_reply(cassette: str, said: str, anew: str) -> str:
+def with_last_reply(cassette: str, old_text: str, new_text: str) -> str:
     """The cassette with the text of its last reply changed, as a person changes it in an editor."""
     before, mark, reply = cassette.rpartition("\nresponse:\n")
-    written = json.dumps(said, ensure_ascii=False)[1:-1]  # a quoted string escapes as JSON does
-    return before + mark + swapped(reply, written if written in reply else said, anew)
+    written = json.dumps(old_text, ensure_ascii=False)[1:-1]  # a quoted string escapes as JSON does
+    return before + mark + swapped(reply, written if written in reply else old_text, new_text)
 
 
 def cell_texts(notebook: Path) -> dict[str, str]:
@@ -76,8 +76,8 @@ def cell_texts(notebook: Path) -> dict[str, str]:
     }
 
 
-def _read_output_text(shown: list[dict[str, Any]]) -> str:
-    kept = [output for output in shown if not outputs.is_summary(output)]
+def _read_output_text(cell_outputs: list[dict[str, Any]]) -> str:
+    kept = [output for output in cell_outputs if not outputs.is_summary(output)]
     texts = [
         output.get("text") or (output.get("data") or {}).get("text/plain") or "" for output in kept
     ]

@@ -45,8 +45,8 @@ class Tripwire:
             self.count += 1
 
 
-def tell_event(event: str, **told: Any) -> None:
-    print(json.dumps({"event": event, **told}), flush=True)  # noqa: T201  # the protocol
+def tell_event(event: str, **fields: Any) -> None:
+    print(json.dumps({"event": event, **fields}), flush=True)  # noqa: T201  # the protocol
 
 
 def starting(number: int, count: int, title: str) -> None:

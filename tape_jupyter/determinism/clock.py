@@ -133,14 +133,14 @@ class TapeClock:
 
     # ------------------------------------------------------------ what time it is
 
-    def read(self, kind: Kind, strand: str, module: str) -> int:
+    def read(self, kind: Kind, lineage: str, module: str) -> int:
         """Nanoseconds of that clock for this reader."""
         base: int = getattr(self.base, kind)
         if self.notes is not None:
             now = REAL[kind]()
-            self.notes.note(strand, module, now - base)
+            self.notes.note(lineage, module, now - base)
             return now
-        recorded = self._readings.next(strand, module) if self._readings is not None else None
+        recorded = self._readings.next(lineage, module) if self._readings is not None else None
         with self._mutex:
             schedule = self._schedule
             if recorded is None:
@@ -178,9 +178,9 @@ class TapeClock:
 
     # ------------------------------------------------------------ waiting on the tape
 
-    def sleep(self, seconds: float, strand: str = "") -> None:
+    def sleep(self, seconds: float, lineage: str = "") -> None:
         """`time.sleep` of user code."""
-        number = self.sequence.timer(strand) if self.sequence is not None else None
+        number = self.sequence.timer(lineage) if self.sequence is not None else None
         if _list_children() - self._children:  # it may be waiting for them
             time.sleep(seconds)
             return
@@ -194,11 +194,11 @@ class TapeClock:
         if self.closed and (left := (when - self.now()) / 1e9) > 0:
             time.sleep(left)
 
-    def ring(self, seconds: float, cancelled: threading.Event, strand: str) -> bool:
+    def ring(self, seconds: float, cancelled: threading.Event, lineage: str) -> bool:
         """A `threading.Timer` waits until it is due or cancelled; whether it is due. It may leave
         the event set.
         """
-        number = self.sequence.timer(strand) if self.sequence is not None else None
+        number = self.sequence.timer(lineage) if self.sequence is not None else None
         limit = monotonic() + seconds + (GRACE if number is not None else 0.0)
         due = self._build_deadline(self.now() + int(seconds * 1e9), limit, None, number)
         rang: list[bool] = []
@@ -281,10 +281,10 @@ class TapeClock:
         dead: Callable[[], bool],
         late: Callable[[float], None],
         loop: Any,
-        strand: str = "",
+        lineage: str = "",
     ) -> None:
         """A timer of an event loop (see schedule.Due); `late` is called in the loop."""
-        number = self.sequence.timer(strand) if self.sequence is not None else None
+        number = self.sequence.timer(lineage) if self.sequence is not None else None
         due = self._build_deadline(
             when, limit + (GRACE if number is not None else 0.0), None, number
         )
@@ -301,11 +301,11 @@ class TapeClock:
         wake()
 
     def _schedule_deadline(self, due: Deadline, loop: Any) -> None:
-        asks = self._watch(loop, self)
+        watched = self._watch(loop, self)
         with self._lock:
             if not self.closed:
                 self._add_deadline(due)
-                if not asks:
+                if not watched:
                     self._start_pump()
 
     def _add_deadline(self, due: Deadline) -> Deadline:
@@ -342,19 +342,19 @@ class TapeClock:
 
     # ------------------------------------------------------------ when time moves
 
-    def begin(self, ticket: int, strand: str) -> None:
+    def begin(self, ticket: int, lineage: str) -> None:
         """A thread begins the work that has this ticket (`turns`)."""
-        if self.closed or self.pid != os.getpid() or is_body(strand):
+        if self.closed or self.pid != os.getpid() or is_body(lineage):
             return
         quiet = self.turns.begin(ticket)
         if self.sequence is not None:
-            self.sequence.began(strand, quiet=quiet)
+            self.sequence.began(lineage, quiet=quiet)
         elif self.order is not None and not quiet:
-            self.order.began(strand)
+            self.order.began(lineage)
 
-    def wake(self, ticket: int, strand: str) -> None:
+    def wake(self, ticket: int, lineage: str) -> None:
         """The wait of a thread for another one is over (`turns`)."""
-        if not (self.closed or self.pid != os.getpid() or is_body(strand)):
+        if not (self.closed or self.pid != os.getpid() or is_body(lineage)):
             self.turns.wake(ticket)
 
     def let_act(self) -> None:
@@ -374,7 +374,7 @@ class TapeClock:
         return self.order is not None and not self.closed and self.order.idle(selector)
 
     def _find_active_thread(
-        self, looks: int, ignored: set[int], first: int | None = None
+        self, rounds: int, ignored: set[int], first: int | None = None
     ) -> int | None:
         """Another thread of the cell that does not wait for something, if only for a reply; None
         where all do.
@@ -386,7 +386,7 @@ class TapeClock:
             return _STARTING
         others = [each for each in running if each.ident not in ignored]
         again = self._quiet.active([each for each in others if each.ident == first], 1)
-        return self._quiet.active(others, looks) if again is None else again
+        return self._quiet.active(others, rounds) if again is None else again
 
     def idle(self, selector: Any) -> bool:
         """An event loop of this thread has nothing to run: whether something was released to it."""
@@ -456,8 +456,8 @@ class TapeClock:
     def resume_deadlines(self) -> None:
         """Nobody waits for a person any more. Real limits are later by the time that passed."""
         with self._lock:
-            held, self._held_deadlines = self._held_deadlines, []
-            for due, since in held:
+            deadlines, self._held_deadlines = self._held_deadlines, []
+            for due, since in deadlines:
                 due.limit += monotonic() - since
                 if not self.closed:
                     self._add_deadline(due)

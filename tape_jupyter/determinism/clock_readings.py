@@ -26,8 +26,8 @@ class Notes:
         self._streams: dict[tuple[str, str], list[int]] = {}
         self.beyond: set[str] = set()
 
-    def note(self, strand: str, module: str, reading: int) -> None:
-        stream = self._streams.setdefault((strand, module), [])
+    def note(self, lineage: str, module: str, reading: int) -> None:
+        stream = self._streams.setdefault((lineage, module), [])
         if len(stream) < LIMIT:
             stream.append(reading)
         else:
@@ -38,8 +38,8 @@ class Notes:
         before.
         """
         return {
-            f"{module} {strand}".rstrip(): [b - a for a, b in pairwise([0, *readings])]
-            for (strand, module), readings in sorted(self._streams.items())
+            f"{module} {lineage}".rstrip(): [b - a for a, b in pairwise([0, *readings])]
+            for (lineage, module), readings in sorted(self._streams.items())
         }
 
 
@@ -48,16 +48,16 @@ class Readings:
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self._streams: dict[str, Iterator[int]] = {
-            name: _parse_readings(name, told) for name, told in record.items()
+            name: _parse_readings(name, deltas) for name, deltas in record.items()
         }
 
-    def next(self, strand: str, module: str) -> int | None:
+    def next(self, lineage: str, module: str) -> int | None:
         """The next recorded reading of this reader; None where the recorded run read no more."""
-        stream = self._streams.get(f"{module} {strand}" if strand else module)
+        stream = self._streams.get(f"{module} {lineage}" if lineage else module)
         return None if stream is None else next(stream, None)
 
 
-def _parse_readings(name: str, told: Any) -> Iterator[int]:
-    if not isinstance(told, list) or not {int}.issuperset(map(type, told)):
+def _parse_readings(name: str, deltas: Any) -> Iterator[int]:
+    if not isinstance(deltas, list) or not {int}.issuperset(map(type, deltas)):
         raise CassetteError(f"the clock readings of {name!r} are no list of nanoseconds")
-    return accumulate(told)
+    return accumulate(deltas)

@@ -151,10 +151,10 @@ class Quiet:
         all does not.
         """
 
-    def __call__(self, looks: int = 3) -> bool:
+    def __call__(self, rounds: int = 3) -> bool:
         self.runs_on = False
         first = self._observe_threads()
-        for _ in range(looks - 1):
+        for _ in range(rounds - 1):
             if first is None:
                 return False
             burnt = others_time()
@@ -164,7 +164,7 @@ class Quiet:
                 return False
         return first is not None
 
-    def active(self, threads: Iterable[threading.Thread], looks: int) -> int | None:
+    def active(self, threads: Iterable[threading.Thread], rounds: int) -> int | None:
         """The first that does not wait for anything: a file, a socket, a lock. None where the
         system does not tell.
 
@@ -174,8 +174,8 @@ class Quiet:
         if self._calls is None or not threads:
             return None
         burnt: dict[int, bytes] = {}
-        for look in range(looks):
-            if look:
+        for number in range(rounds):
+            if number:
                 sleep(0)
             for thread in threads:
                 ident, now = thread.ident or 0, self._read_processor_time(thread)
@@ -228,12 +228,12 @@ class Quiet:
     ) -> tuple[Any, ...] | None:
         assert self._calls is not None
         try:
-            told = _read_thread_file(_find_native_id(thread), "syscall")
-            call = told.split(maxsplit=1)[0]
+            syscall_line = _read_thread_file(_find_native_id(thread), "syscall")
+            call = syscall_line.split(maxsplit=1)[0]
             burnt = _read_thread_file(_find_native_id(thread), "schedstat")
         except (OSError, IndexError):
             return None
-        if _is_waiting_to_run(told.encode("ascii")):
+        if _is_waiting_to_run(syscall_line.encode("ascii")):
             call = "running"
         self.runs_on = self.runs_on or call == "running"
         if call in self._calls.threads:
@@ -309,10 +309,10 @@ _STATE = 1 << 20
 
 def _is_waiting_to_run(call: bytes) -> bool:
     """Whether a thread waits for the interpreter's lock, by its line of /proc."""
-    words = call.split(maxsplit=2)
-    if len(words) < 2 or words[0] not in _FUTEX:
+    fields = call.split(maxsplit=2)
+    if len(fields) < 2 or fields[0] not in _FUTEX:
         return False
-    return 0 <= int(words[1], 16) - _find_interpreter_state() < _STATE
+    return 0 <= int(fields[1], 16) - _find_interpreter_state() < _STATE
 
 
 @cache

@@ -192,31 +192,31 @@ class Turns:
             self._waited += (others_time() - began) / 1e9
 
     def _take_turn(self, place: Place, patience: float) -> bool:
-        own = (place, Signal())
+        entry = (place, Signal())
         with self._lock:
-            insort(self._waiting, own, key=itemgetter(0))
+            insort(self._waiting, entry, key=itemgetter(0))
         try:
-            return self._wait_for_turn(own, patience)
+            return self._wait_for_turn(entry, patience)
         finally:
             with self._lock:
-                self._waiting.remove(own)
+                self._waiting.remove(entry)
                 if self._waiting:
                     self._waiting[0][1].set()
 
-    def _wait_for_turn(self, own: tuple[Place, Signal], patience: float) -> bool:
+    def _wait_for_turn(self, entry: tuple[Place, Signal], patience: float) -> bool:
         """A thread that was waited for in vain is not waited for again until it was seen to wait
         itself.
         """
         began = spent = 0.0
         active, gap = None, _GAPS[0]
         while True:
-            if not self._is_first(own):
-                own[1].wait()
+            if not self._is_first(entry):
+                entry[1].wait()
                 began, active = 0.0, None
                 continue
             active = self._active(LOOKS, self._computing, active)
             if active is None:
-                if self._is_first(own):
+                if self._is_first(entry):
                     break
                 continue
             now = monotonic()
@@ -230,11 +230,11 @@ class Turns:
         self._computing = {each for each in self._computing if self._active(1, set(), each) == each}
         return not self._computing
 
-    def _is_first(self, own: tuple[Place, Signal]) -> bool:
+    def _is_first(self, entry: tuple[Place, Signal]) -> bool:
         with self._lock:
-            if self._waiting[0] is own:
+            if self._waiting[0] is entry:
                 return True
-            own[1].clear()
+            entry[1].clear()
             return False
 
 
@@ -261,25 +261,25 @@ class Handovers:
         """How often something was handed over so far."""
         return self._count
 
-    def timer(self, strand: str) -> str:
+    def timer(self, lineage: str) -> str:
         """The name of a timer or sleep that this strand sets now."""
         with self._lock:
-            number = self._timers[strand]
-            self._timers[strand] += 1
-        return timer_name(strand, number)
+            number = self._timers[lineage]
+            self._timers[lineage] += 1
+        return timer_name(lineage, number)
 
-    def note(self, what: Named | str, strand: str, *, together: bool = False) -> int:
+    def note(self, what: Named | str, lineage: str, *, together: bool = False) -> int:
         """It is handed over now: how often something was, with this."""
         with self._lock:
             self._count += 1
             count = self._count
-            self._strands.add(strand)
+            self._strands.add(lineage)
             if self._runs and self._runs[-1].what is what:
                 self._runs[-1].count += 1
             elif self._count <= LIMIT:
                 self._runs.append(_Run(what, 1, together))
         if (state := self._find_running_loop()) is not None:
-            state.busy.add(strand)
+            state.busy.add(lineage)
         return count
 
     def take_back(self, what: Named, count: int) -> bool:
@@ -302,33 +302,33 @@ class Handovers:
         """
         return self._turns.resume_thread()
 
-    def began(self, strand: str) -> None:
+    def began(self, lineage: str) -> None:
         """A thread begins its work while others compute."""
         self._begun += 1
         if self._begun <= BEGUN:
-            self.note(start_name(strand), strand, together=True)
+            self.note(start_name(lineage), lineage, together=True)
 
-    def awaited_turn(self, strand: str) -> asyncio.Future[bool] | None:
+    def awaited_turn(self, lineage: str) -> asyncio.Future[bool] | None:
         """The same for a task: what it is to await (`turn` tells what it gives); None where it need
         not.
         """
-        if not self.is_busy(strand):
+        if not self.is_busy(lineage):
             return None
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.call_when_idle(partial(_resolve_future, future))
         return future
 
-    def is_busy(self, strand: str) -> bool:
+    def is_busy(self, lineage: str) -> bool:
         """Whether another strand acts on something in the loop that runs here, since that was last
         idle.
         """
         state = self._find_running_loop()
-        return state is not None and bool(state.waiting or state.busy - {strand})
+        return state is not None and bool(state.waiting or state.busy - {lineage})
 
-    def others_act(self, strand: str) -> bool:
+    def others_act(self, lineage: str) -> bool:
         """The same, of those that act, without those that wait for their turn."""
         state = self._find_running_loop()
-        return state is not None and bool(state.busy - {strand})
+        return state is not None and bool(state.busy - {lineage})
 
     @property
     def round(self) -> int | None:
@@ -396,8 +396,10 @@ class Handovers:
         with self._lock:
             if len(self._strands) <= 1 or self._begun == self._count or self._count > LIMIT:
                 return {}
-            told = {"order": " ".join(_format_run(run) for run in self._runs)}
-            return {**told, "timers": dict(sorted(self._timers.items()))} if self._timers else told
+            fields = {"order": " ".join(_format_run(run) for run in self._runs)}
+            return (
+                {**fields, "timers": dict(sorted(self._timers.items()))} if self._timers else fields
+            )
 
 
 def _format_run(run: _Run) -> str:
@@ -412,19 +414,19 @@ def _resolve_future(future: asyncio.Future[bool], value: bool) -> bool:
     return True
 
 
-def start_name(strand: str) -> str:
-    return f">{strand.replace(' ', '_')}"
+def start_name(lineage: str) -> str:
+    return f">{lineage.replace(' ', '_')}"
 
 
-def timer_name(strand: str, number: int) -> str:
-    return f"@{strand.replace(' ', '_')}#{number}"
+def timer_name(lineage: str, number: int) -> str:
+    return f"@{lineage.replace(' ', '_')}#{number}"
 
 
 class RecordedOrder:
     """What a recording says of its order (`Handovers.record`), and how far a replay has come in it."""
 
-    def __init__(self, told: Any, timers: Any = None) -> None:
-        if not isinstance(told, str) or not isinstance(timers or {}, dict):
+    def __init__(self, text: Any, timers: Any = None) -> None:
+        if not isinstance(text, str) or not isinstance(timers or {}, dict):
             raise CassetteError("the order of hand-overs is no line of calls")
         self._numbers: dict[str, list[int]] = {}
         self._runs: list[int] = []
@@ -445,14 +447,14 @@ class RecordedOrder:
         """Pairs that were handed over together, when they were recorded or now: none of the two
         surely first. "" is what the cell did before anything else.
         """
-        for number, word in enumerate(told.split()):
-            self._parse_word(number, word)
+        for number, token in enumerate(text.split()):
+            self._parse_word(number, token)
 
-    def _parse_word(self, run: int, word: str) -> None:
-        name, _, count = word.removeprefix("+").partition("*")
+    def _parse_word(self, run: int, token: str) -> None:
+        name, _, count = token.removeprefix("+").partition("*")
         if not name or not (count or "1").isdigit():
-            raise CassetteError(f"the order of hand-overs has {word[:40]!r}, which is no call")
-        if word.startswith("+"):
+            raise CassetteError(f"the order of hand-overs has {token[:40]!r}, which is no call")
+        if token.startswith("+"):
             self._together.add(len(self._runs))
         for _ in range(min(int(count or "1"), LIMIT)):
             self._numbers.setdefault(name, []).append(len(self._runs))
@@ -479,19 +481,19 @@ class RecordedOrder:
         """Whether it tells when the program went on that had read, or closed, the whole reply."""
         return parts is not None and len(self._numbers.get(call, ())) == parts + 1
 
-    def timer(self, strand: str) -> int | None:
+    def timer(self, lineage: str) -> int | None:
         """The number of a timer or sleep that this strand sets now; None: the recorded strand set
         none so late.
         """
         with self._lock:
-            ordinal = self._set[strand]
-            self._set[strand] += 1
-        known = self._numbers.get(timer_name(strand, ordinal))
-        return known[0] if known else NEVER if ordinal < self._timers.get(strand, 0) else None
+            ordinal = self._set[lineage]
+            self._set[lineage] += 1
+        known = self._numbers.get(timer_name(lineage, ordinal))
+        return known[0] if known else NEVER if ordinal < self._timers.get(lineage, 0) else None
 
-    def began(self, strand: str, *, quiet: bool) -> None:
+    def began(self, lineage: str, *, quiet: bool) -> None:
         """A thread begins its work; `quiet`: the others waited."""
-        name = start_name(strand)
+        name = start_name(lineage)
         known = self._numbers.get(name)
         if known:
             self.passed(known[0], quiet=quiet)

@@ -68,12 +68,12 @@ Random: type[random.Random] = type(random._inst)  # noqa: SLF001
 
 def list_generators() -> list[Generator]:
     """The process's own generators: `random`, and those of numpy and torch where they are imported."""
-    found = [Generator("random", random.getstate, random.setstate, random.seed)]
+    generators = [Generator("random", random.getstate, random.setstate, random.seed)]
     if (module := sys.modules.get("numpy.random")) is not None and hasattr(module, "set_state"):
-        found.append(_build_numpy_generator("numpy", module))
+        generators.append(_build_numpy_generator("numpy", module))
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "set_rng_state"):
-        found += _list_torch_generators(torch)
-    return found
+        generators += _list_torch_generators(torch)
+    return generators
 
 
 def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
@@ -84,27 +84,27 @@ def of_variables(namespace: Mapping[str, Any]) -> Iterator[Generator]:
         (getattr(numpy, "RandomState", ()), _build_numpy_generator),
         (
             getattr(numpy, "Generator", ()),
-            lambda name, found: _build_bit_generator(name, found.bit_generator),
+            lambda name, value: _build_bit_generator(name, value.bit_generator),
         ),
         (
             getattr(torch, "Generator", ()),
-            lambda name, found: _build_torch_generator(name, found.get_state, found.set_state),
+            lambda name, value: _build_torch_generator(name, value.get_state, value.set_state),
         ),
     ]
     seen: set[int] = set()
     for name, value in list(namespace.items()):
-        made = next((make for kind, make in kinds if isinstance(value, kind)), None)
+        builder = next((make for kind, make in kinds if isinstance(value, kind)), None)
         if (
-            made is not None
+            builder is not None
             and id(value) not in seen
             and not isinstance(value, random.SystemRandom)
         ):
             seen.add(id(value))
-            yield made(name, value)
+            yield builder(name, value)
 
 
-def _build_python_generator(name: str, found: random.Random) -> Generator:
-    return Generator(name, found.getstate, found.setstate, found.seed)
+def _build_python_generator(name: str, value: random.Random) -> Generator:
+    return Generator(name, value.getstate, value.setstate, value.seed)
 
 
 def _build_numpy_generator(name: str, legacy: Any) -> Generator:
@@ -124,13 +124,13 @@ def _build_bit_generator(name: str, bits: Any) -> Generator:
 
 
 def _build_torch_generator(
-    name: str, get: Callable[[], Any], put: Callable[[Any], Any]
+    name: str, get: Callable[[], Any], set_state: Callable[[Any], Any]
 ) -> Generator:
     torch = sys.modules["torch"]
     return Generator(
         name,
         lambda: bytes(get().tolist()),
-        lambda data: put(torch.tensor(list(data), dtype=torch.uint8)),
+        lambda data: set_state(torch.tensor(list(data), dtype=torch.uint8)),
         lambda _: torch.manual_seed(_TORCH_SEED),
     )
 
@@ -276,13 +276,13 @@ def like_mersenne(now: Raw, words: tuple[int, ...], index: Any, gauss: float | N
     return {**now, "state": {"key": _fill_array(now["state"]["key"], words), "pos": index}, **spare}
 
 
-def _shape_like(now: Any, told: Any) -> Any:
+def _shape_like(now: Any, recorded: Any) -> Any:
     """What was told, with arrays where there are arrays now."""
     if isinstance(now, Mapping):
-        return {key: _shape_like(value, told[key]) for key, value in now.items()}
-    if isinstance(now, str) and told != now:
-        raise ValueError(f"a state of {told!r} for a generator of {now}")
-    return _fill_array(now, told) if isinstance(told, list) else told
+        return {key: _shape_like(value, recorded[key]) for key, value in now.items()}
+    if isinstance(now, str) and recorded != now:
+        raise ValueError(f"a state of {recorded!r} for a generator of {now}")
+    return _fill_array(now, recorded) if isinstance(recorded, list) else recorded
 
 
 def _fill_array(array: Any, numbers: Any) -> Any:

@@ -26,9 +26,9 @@ def current_zone() -> str:
     """The zone's IANA name (or what `TZ` says); where the system names none, its offset now, as
     POSIX writes it.
     """
-    told = os.environ.get("TZ", "").lstrip(":")
-    if told:
-        return told
+    zone = os.environ.get("TZ", "").lstrip(":")
+    if zone:
+        return zone
     try:
         name = str(_LOCALTIME.readlink()).rpartition("zoneinfo/")[2]
     except OSError:

@@ -64,7 +64,7 @@ def _find_named_imports(scope: Scope) -> set[str]:
     """Modules that code imports which the body may run: its own, functions and classes that this
     names, and those of its arguments.
     """
-    found: set[str] = set()
+    imports: set[str] = set()
     waiting: list[Any] = [scope.function, *scope.arguments.values()]
     waiting += [type(each) for each in scope.arguments.values()]
     seen: set[int] = set()
@@ -77,9 +77,9 @@ def _find_named_imports(scope: Scope) -> set[str]:
             waiting += [inner for each in vars(value).values() for inner in functions_of(each)]
         for function in functions_of(value):
             named = code_names(own_code(function).__code__)
-            found |= named.imports
+            imports |= named.imports
             waiting += [function.__globals__.get(name) for name in named.variables]
-    return found
+    return imports
 
 
 def _read_tree(module: ModuleType) -> ast.Module | None:
@@ -121,19 +121,19 @@ def _is_main_guard(node: ast.AST) -> bool:
 
 def _find_imported_names(tree: ast.AST, module: ModuleType) -> dict[str, bool]:
     """Names that the module's own statements import, and whether they come from the user's."""
-    found: dict[str, bool] = {}
+    names: dict[str, bool] = {}
     for each in _iterate_statements(tree):
         if isinstance(each, ast.Import):
             for alias in each.names:
                 origin = alias.name if alias.asname else alias.name.partition(".")[0]
-                found[alias.asname or origin] = is_users(origin)
+                names[alias.asname or origin] = is_users(origin)
         elif isinstance(each, ast.ImportFrom):
             origin = "." * each.level + (each.module or "")
             if each.level:
                 origin = importlib.util.resolve_name(origin, module.__package__)
             for alias in each.names:
-                found[alias.asname or alias.name] = is_users(origin)
-    return found
+                names[alias.asname or alias.name] = is_users(origin)
+    return names
 
 
 def _acts(statement: ast.stmt, imported: dict[str, bool]) -> bool:

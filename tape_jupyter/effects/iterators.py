@@ -72,11 +72,11 @@ _LONG = 50
 def _reduce_iterator(iterator: Any) -> Iterator[Any]:
     """What it reads from, and its numbers."""
     try:
-        _make, given, *state = iterator.__reduce__()
+        _make, args, *state = iterator.__reduce__()
     except TypeError:  # from Python 3.14 on, itertools tell nothing
         why = "this Python does not tell how far it has been read"
         raise CannotFreeze(None, iterator, why) from None
-    yield from given
+    yield from args
     yield from state
 
 
@@ -91,8 +91,8 @@ def code_beneath(iterator: Any) -> list[Any]:
     """What runs code of the program's where an iterator is read on: functions, generators, iterators
     of classes. Each once, in an order that is the same wherever the iterator stands.
     """
-    found = {id(each): each for each in _iterate_beneath(iterator, 0)}
-    return list(found.values())
+    by_id = {id(each): each for each in _iterate_beneath(iterator, 0)}
+    return list(by_id.values())
 
 
 def _iterate_beneath(iterator: Any, depth: int) -> Iterator[Any]:
@@ -103,18 +103,18 @@ def _iterate_beneath(iterator: Any, depth: int) -> Iterator[Any]:
             yield each
 
 
-def advance(live: Any, wanted: Any) -> None:
+def advance(live: Any, expected: Any) -> None:
     """Read on until it stands where the recorded one stood. Raises CassetteError where it does not
     come to stand there, or where reading on would run code of the program's.
     """
-    if position(live) == wanted:
+    if position(live) == expected:
         return
     if _may_run_code(live, 0):
         raise CassetteError("reading on would run code of the program's")
     for _ in range(FURTHEST):
-        if next(live, _END) is _END or position(live) == wanted:
+        if next(live, _END) is _END or position(live) == expected:
             break
-    if position(live) != wanted:
+    if position(live) != expected:
         raise CassetteError("it does not come to stand where the recorded one stood")
 
 

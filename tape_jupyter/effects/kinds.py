@@ -50,7 +50,7 @@ class Kind(Protocol):
     def same(self, before: Any, now: Any) -> bool:
         """Whether two looks show the same."""
 
-    def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
+    def inside(self, state: Any) -> Iterator[tuple[Step, Any]]:
         """What it refers to."""
 
 
@@ -84,8 +84,8 @@ class SequenceKind:
 
     same = staticmethod(_has_same_items)
 
-    def inside(self, look: list[Any]) -> Iterator[tuple[Step, Any]]:
-        for index, item in enumerate(look):
+    def inside(self, state: list[Any]) -> Iterator[tuple[Step, Any]]:
+        for index, item in enumerate(state):
             if type(item) not in SCALARS:
                 yield ("item", index), item
 
@@ -127,8 +127,8 @@ class MappingKind:
 
     same = staticmethod(_has_same_mapping)
 
-    def inside(self, look: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
-        for number, (key, item) in enumerate(look.items()):
+    def inside(self, state: dict[Any, Any]) -> Iterator[tuple[Step, Any]]:
+        for number, (key, item) in enumerate(state.items()):
             if type(item) not in SCALARS:
                 yield (("item", key) if type(key) in (str, int) else ("nth", number)), item
 
@@ -142,8 +142,8 @@ class SetKind:
     def same(self, before: set[Any], now: set[Any]) -> bool:
         return before == now
 
-    def inside(self, look: set[Any]) -> Iterator[tuple[Step, Any]]:
-        for item in look:
+    def inside(self, state: set[Any]) -> Iterator[tuple[Step, Any]]:
+        for item in state:
             if type(item) not in SCALARS:
                 yield ("member", None), item
 
@@ -154,15 +154,15 @@ class Attributes:
     """
 
     def copy_state(self, value: Any) -> dict[str, Any]:
-        held, kind = state_of(value), type(value)
+        state, kind = state_of(value), type(value)
         if not is_library_class(kind):
-            held["__class__"] = kind
-        return held
+            state["__class__"] = kind
+        return state
 
     same = staticmethod(_has_same_mapping)
 
-    def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
-        for name, item in look.items():
+    def inside(self, state: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        for name, item in state.items():
             if type(item) not in SCALARS:
                 yield ("attribute", name), item
 
@@ -171,8 +171,8 @@ class NamesKind(Attributes):
     """Variables, a function's closure, the environment (scope.py)."""
 
     def copy_state(self, value: Any) -> dict[str, Any]:
-        held: dict[str, Any] = value.copy_state()
-        return held
+        state: dict[str, Any] = value.copy_state()
+        return state
 
     def same(
         self, before: Mapping[str, Any], now: Mapping[str, Any]
@@ -188,17 +188,17 @@ class CodeHolder(NamesKind):
     """
 
     def copy_state(self, value: Any) -> dict[str, Any]:
-        held = {
+        state = {
             n: v
             for n, v in vars(value).items()
             if not n.startswith("_abc_") and _is_programs_attribute(n, v)
         }
         if not isinstance(value, type):
-            return held
-        return held | {name: getattr(value, name, None) for name in CLASS_PARTS}
+            return state
+        return state | {name: getattr(value, name, None) for name in CLASS_PARTS}
 
-    def inside(self, look: Any) -> Iterator[tuple[Step, Any]]:
-        yield from ((step, value) for step, value in super().inside(look) if not _is_code(value))
+    def inside(self, state: Any) -> Iterator[tuple[Step, Any]]:
+        yield from ((step, value) for step, value in super().inside(state) if not _is_code(value))
 
 
 CLASS_PARTS = (
@@ -230,13 +230,17 @@ class FunctionKind(WrapperKind):
     def copy_state(self, value: FunctionType) -> dict[str, Any]:
         parts = {name: getattr(value, name) for name in FUNCTION_PARTS}
         parts |= {"__module__": value.__module__, "__code__": own_code(value).__code__}
-        held = vars(value)
-        if held:
-            parts |= {name: held[name] for name in ("__wrapped__", "__signature__") if name in held}
+        attributes = vars(value)
+        if attributes:
+            parts |= {
+                name: attributes[name]
+                for name in ("__wrapped__", "__signature__")
+                if name in attributes
+            }
         return super().copy_state(value) | parts
 
-    def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
-        yield from (pair for pair in super().inside(look) if is_settable_part(pair[0][1]))
+    def inside(self, state: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        yield from (pair for pair in super().inside(state) if is_settable_part(pair[0][1]))
 
 
 FUNCTION_PARTS = ("__defaults__", "__kwdefaults__", "__doc__", "__name__", "__qualname__")
@@ -260,10 +264,10 @@ def annotations_of(value: Any) -> Any:
     where they name what is not there.
     """
     try:
-        told = (
+        namespace = (
             vars(value) if isinstance(value, type) else {"__annotations__": value.__annotations__}
         )
-        return [*told.get("__annotations__", {}).items()]
+        return [*namespace.get("__annotations__", {}).items()]
     except Exception:  # from Python 3.14 on they are worked out when they are asked for
         return None
 
@@ -286,8 +290,8 @@ class TraitsKind(Attributes):
     """A widget: what it shows."""
 
     def copy_state(self, value: Any) -> dict[str, Any]:
-        held = vars(value)["_trait_values"]
-        return {n: v for n, v in held.items() if not n.startswith("_") and n not in _PLUMBING}
+        traits = vars(value)["_trait_values"]
+        return {n: v for n, v in traits.items() if not n.startswith("_") and n not in _PLUMBING}
 
 
 _PLUMBING = frozenset({"comm", "keys", "layout", "style", "log", "tooltip", "tabbable"})
@@ -297,13 +301,13 @@ class ContextVariable:
     """A context variable of the program's: its value here."""
 
     def copy_state(self, value: ContextVar[Any]) -> dict[str, Any]:
-        found = value.get(MISSING)
-        return {} if found is MISSING else {"value": found}
+        current = value.get(MISSING)
+        return {} if current is MISSING else {"value": current}
 
     same = staticmethod(_has_same_mapping)
 
-    def inside(self, look: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
-        for item in look.values():
+    def inside(self, state: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        for item in state.values():
             if type(item) not in SCALARS:
                 yield ("context", None), item
 
@@ -395,8 +399,8 @@ def kind_of_type(kind: type) -> Kind | None:
     try:
         return _KNOWN[kind]
     except KeyError:
-        found = _KNOWN[kind] = _find_kind(kind)
-        return found
+        known = _KNOWN[kind] = _find_kind(kind)
+        return known
 
 
 _KNOWN: weakref.WeakKeyDictionary[type, Kind | None] = weakref.WeakKeyDictionary()
@@ -409,14 +413,16 @@ def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of
         return MEMBER if issubclass(kind, Enum) and not is_library_class(kind) else None
     root = kind.__module__.partition(".")[0]
     for base in kind.__mro__:
-        whole = whole_objects.BY_CLASS_NAME.get((base.__module__.partition(".")[0], base.__name__))
-        if whole is not None:
-            return whole
+        whole_kind = whole_objects.BY_CLASS_NAME.get(
+            (base.__module__.partition(".")[0], base.__name__)
+        )
+        if whole_kind is not None:
+            return whole_kind
     if is_library_class(kind) and issubclass(kind, logging.Handler):
         return HANDLER
     if is_library_class(kind) and _is_machinery(kind, root):
         return TRAITS if is_widget(kind) else None
-    for base, found in (
+    for base, base_kind in (
         (list, SEQUENCE),
         (deque, SEQUENCE),
         (dict, MAPPING),
@@ -424,7 +430,7 @@ def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of
         (tuple, TUPLE),
     ):
         if issubclass(kind, base):
-            return found
+            return base_kind
     if kind in (frozenset, FunctionType, BuiltinFunctionType, *LINKS):
         return None
     return ATTRIBUTES if _has_state(kind, root) else None
@@ -459,24 +465,24 @@ def also_inside(kind: type) -> tuple[str, ...]:
     try:
         return _ALSO[kind]
     except KeyError:
-        found = _ALSO[kind] = _list_inner_attributes(kind)
-        return found
+        names = _ALSO[kind] = _list_inner_attributes(kind)
+        return names
 
 
 _ALSO: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 def _list_inner_attributes(kind: type) -> tuple[str, ...]:
-    found = []
+    names = []
     if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and kind.__dictoffset__:
-        found.append("__dict__")
+        names.append("__dict__")
     if is_model(kind):
-        found += MODEL_STATE
+        names += MODEL_STATE
     if is_widget(kind):
-        found.append("_trait_notifiers")  # what listens to it
+        names.append("_trait_notifiers")  # what listens to it
     if is_users_class(kind):
-        found.append("__class__")
-    return tuple(found)
+        names.append("__class__")
+    return tuple(names)
 
 
 def is_librarys(kind: type) -> bool:
@@ -502,11 +508,11 @@ def _is_programs_attribute(name: str, value: Any) -> bool:
 
 def functions_of(member: Any) -> Iterator[FunctionType]:
     """The functions of the user's that a member of a class runs."""
-    found = (
+    members = (
         member,
         *(getattr(member, name, None) for name in ("__func__", "fget", "fset", "fdel")),
     )
-    yield from (each for each in found if is_users_function(each))
+    yield from (each for each in members if is_users_function(each))
 
 
 def _is_code(value: Any) -> bool:

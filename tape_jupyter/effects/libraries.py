@@ -78,27 +78,27 @@ class LibraryState:
 
     def copy_state(self) -> dict[str, Any]:
         """How it is now, by what is said where it is otherwise afterwards."""
-        found: dict[str, Any] = {}
+        states: dict[str, Any] = {}
         functions = list(self._setters)
         elsewhere = _find_elsewhere()
         for owner, library in self._list_libraries():
-            held = vars(library)
+            namespace = vars(library)
             if isinstance(library, type):
                 if library.__name__ in self.words:
-                    found |= self._look_at_attributes(owner, held)
+                    states |= self._look_at_attributes(owner, namespace)
                 continue
-            found |= self._look_at_attributes(owner, held)
-            for part in self.words & held.keys():
-                value = held[part]
+            states |= self._look_at_attributes(owner, namespace)
+            for part in self.words & namespace.keys():
+                value = namespace[part]
                 if isinstance(value, type):
-                    found |= self._look_at_attributes(f"{owner}.{part}", vars(value))
+                    states |= self._look_at_attributes(f"{owner}.{part}", vars(value))
                 elif _is_function(value):
                     functions += [value] if _SETTER.match(part) else []
                 elif id(value) not in elsewhere:
-                    found |= self._look_at_part(f"{owner}.{part}", value)
+                    states |= self._look_at_part(f"{owner}.{part}", value)
         for function in functions:
-            found |= _look_at_keeper(function, elsewhere)
-        return {f"it set {name}, which is a library's": look for name, look in found.items()}
+            states |= _look_at_keeper(function, elsewhere)
+        return {f"it set {name}, which is a library's": state for name, state in states.items()}
 
     def _list_libraries(self) -> Iterator[tuple[str, ModuleType | type]]:
         """Those that code names, and the modules in them that it names."""
@@ -111,12 +111,12 @@ class LibraryState:
             if isinstance(library, ModuleType):
                 waiting += [
                     (part.__name__, part)
-                    for word in self.words & vars(library).keys()
-                    if isinstance(part := vars(library)[word], ModuleType)
+                    for identifier in self.words & vars(library).keys()
+                    if isinstance(part := vars(library)[identifier], ModuleType)
                 ]
 
-    def _look_at_attributes(self, owner: str, held: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"{owner}.{name}": held.get(name, ABSENT) for name in self.attributes}
+    def _look_at_attributes(self, owner: str, namespace: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{owner}.{name}": namespace.get(name, ABSENT) for name in self.attributes}
 
     def _look_at_part(self, name: str, value: Any) -> dict[str, Any]:
         """Of a table, or of an object that stands in a module."""
@@ -124,10 +124,12 @@ class LibraryState:
             return {name: take_look(value, 1)}
         if not hasattr(value, "__dict__") or type(value).__module__.partition(".")[0] in _STREAMS:
             return {}
-        found = self._look_at_attributes(name, vars(value))
-        if any(_SETTER.match(word) and hasattr(type(value), word) for word in self.words):
-            found[name] = take_look(value, _DEEPEST)
-        return found
+        states = self._look_at_attributes(name, vars(value))
+        if any(
+            _SETTER.match(attribute) and hasattr(type(value), attribute) for attribute in self.words
+        ):
+            states[name] = take_look(value, _DEEPEST)
+        return states
 
 
 def _is_function(value: Any) -> bool:

@@ -321,13 +321,15 @@ class Snapshot:
 
     def _look_at_asides(self, others: Sequence[Snapshot] = ()) -> dict[str, Any]:
         """What cannot be put back, by what is said where it is otherwise afterwards."""
-        found = self._libraries.copy_state()
+        states = self._libraries.copy_state()
         for node, aside in self._aside_of:
             if aside.exclusive and (self._others or others):
                 continue
             if aside.names is None or self.words & aside.names:
-                found[aside.description.format(_describe_node(node))] = aside.read_state(node.value)
-        return found
+                states[aside.description.format(_describe_node(node))] = aside.read_state(
+                    node.value
+                )
+        return states
 
     @property
     def words(self) -> AbstractSet[str]:
@@ -336,9 +338,9 @@ class Snapshot:
 
     def _find_changed_asides(self, others: Sequence[Snapshot]) -> Iterator[str]:
         now = self._look_at_asides(others)
-        for said, before in self._aside.items():
-            if not is_same_look(before, now.get(said, before)):
-                yield said
+        for message, before in self._aside.items():
+            if not is_same_look(before, now.get(message, before)):
+                yield message
 
     def _set_first_look(self, node: ReachedObject) -> None:
         try:
@@ -369,7 +371,7 @@ class Snapshot:
             getattr(sys.modules.get("sqlite3"), "Connection", OPEN_FILE),
             getattr(sys.modules.get("numpy"), "memmap", OPEN_FILE),
         )
-        found = (
+        paths = (
             whole_objects.file_of_value(node.value)
             for node in self._wholes
             if isinstance(node.value, written)
@@ -379,7 +381,7 @@ class Snapshot:
             for node in self._nodes.values()
             if node.kind is None and type(node.value).__name__ == "Engine"
         )
-        return [name for name in (*found, *engines) if name]
+        return [name for name in (*paths, *engines) if name]
 
     def _may_write(self, node: ReachedObject) -> bool:
         """Whether code that writes into arrays or containers names the variable that leads to this
@@ -395,7 +397,7 @@ class Snapshot:
         """What is otherwise now. `others` are snapshots of bodies that still run: what is told here
         is not theirs.
         """
-        found = Changes(lost=list(self._unseen))
+        all_changes = Changes(lost=list(self._unseen))
         changed: list[tuple[ReachedObject, Any]] = []
         for node in list(self._nodes.values()):
             if node.kind is None:
@@ -405,7 +407,7 @@ class Snapshot:
                 if not node.kind.same(node.state, now):
                     changed.append((node, now))
             except Exception as error:
-                found.lost.append(
+                all_changes.lost.append(
                     f"{_describe_node(node)} could not be compared ({type(error).__name__}: {error})"[
                         :300
                     ]
@@ -413,16 +415,16 @@ class Snapshot:
         function = self._scope.function
         writer = _Writer(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
-            writer.write(node, now, found)
-        found.lost += self._find_changed_asides(others)
+            writer.write(node, now, all_changes)
+        all_changes.lost += self._find_changed_asides(others)
         for other in others:
             other._adopt_changes([node for node, _ in changed])  # noqa: SLF001 - its own kind
-        found.place_of = writer.place_of
+        all_changes.place_of = writer.place_of
         if self.too_large:
-            found.lost.append(
+            all_changes.lost.append(
                 f"more than {MOST:,} objects are within its reach: what it changed there was not looked at"
             )
-        return found
+        return all_changes
 
     def _adopt_changes(self, changed: list[ReachedObject]) -> None:
         """Another body changed these, and said so: they are as they are now; what is new in them is
@@ -504,8 +506,10 @@ def _is_cached_view(owner: Any, name: str, value: Any) -> bool:
         inspect.getattr_static(type(owner), name, None), functools.cached_property
     ):
         return False
-    held = dict_of(owner)
-    owners = {id(each) for each in (owner, held, *held.values()) if type(each) not in SCALARS}
+    namespace = dict_of(owner)
+    owners = {
+        id(each) for each in (owner, namespace, *namespace.values()) if type(each) not in SCALARS
+    }
     parts = [each for each in gc.get_referents(value) if each is not type(value)]
     foreign = [each for each in parts if id(each) not in owners]
     return len(foreign) < len(parts) and all(type(each) in SCALARS for each in foreign)
@@ -605,81 +609,86 @@ class _Writer:
         except LookupError:
             return ""
 
-    def write(self, node: ReachedObject, now: Any, found: Changes) -> None:
+    def write(self, node: ReachedObject, now: Any, changes: Changes) -> None:
         """Add the change of one object to what is written, or to what is lost."""
         try:
             path = node.path()
         except LookupError as why:
-            found.lost.append(f"{_describe_node(node)} was changed: {why}")
+            changes.lost.append(f"{_describe_node(node)} was changed: {why}")
             return
         at: At = (None, self._count)
-        told = self._write_change(node, now, at, path, found)
-        if told:
-            found.written.append({"at": path, **told})
+        record = self._write_change(node, now, at, path, changes)
+        if record:
+            changes.written.append({"at": path, **record})
             self._count += 1
 
     def _write_change(
-        self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
+        self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         kind = node.kind
         if isinstance(kind, whole_objects.WholeKind):
-            return self._write_whole(node, kind, at, path, found)
+            return self._write_whole(node, kind, at, path, changes)
         if isinstance(kind, kinds.SequenceKind):
-            return self._write_splice(node.state, now, at, path, found)
+            return self._write_splice(node.state, now, at, path, changes)
         if isinstance(kind, kinds.SetKind):
-            return self._write_members(node.state, now, at, path, found)
+            return self._write_members(node.state, now, at, path, changes)
         if isinstance(kind, kinds.MappingKind):
-            return self._write_keys(node.state, now, at, path, found)
-        return self._write_attributes(node, now, at, path, found)
+            return self._write_keys(node.state, now, at, path, changes)
+        return self._write_attributes(node, now, at, path, changes)
 
     def _attempt_value(
-        self, value: Any, at: At, path: str, found: Changes, *, quiet: bool = False
+        self, value: Any, at: At, path: str, changes: Changes, *, quiet: bool = False
     ) -> tuple[bool, Any]:
         done, structure = self._walk.attempt(value, at)
         if not done and not quiet:
-            found.lost.append(f"{format_path(path)}: {structure}"[:400])
+            changes.lost.append(f"{format_path(path)}: {structure}"[:400])
         return done, structure
 
     def _write_whole(
-        self, node: ReachedObject, kind: whole_objects.WholeKind, at: At, path: str, found: Changes
+        self,
+        node: ReachedObject,
+        kind: whole_objects.WholeKind,
+        at: At,
+        path: str,
+        changes: Changes,
     ) -> dict[str, Any]:
         if _count_bytes(node.value) > LARGEST:
-            found.lost.append(
+            changes.lost.append(
                 f"{self._name_object(node, path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
             )
             return {}
         try:
             now = kind.read(node.value)
         except Exception as why:
-            found.lost.append(f"{self._name_object(node, path)}: {why}"[:400])
+            changes.lost.append(f"{self._name_object(node, path)}: {why}"[:400])
             return {}
         done, structure = self._walk.attempt_contents(now, (at, "whole"))
         if not done:
-            found.lost.append(f"{self._name_object(node, path)}: {structure}"[:400])
+            changes.lost.append(f"{self._name_object(node, path)}: {structure}"[:400])
         return {"whole": structure} if done else {}
 
     def _name_object(self, node: ReachedObject, path: str) -> str:
         """What a person calls it, with the notebook's own names for it: `fig (ax.figure)`."""
-        said = format_path(path)
+        label = format_path(path)
         names = [name for name, each in list(self._variables.items()) if each is node.value]
-        own = [name for name in names if name != said and not name.startswith("_")]
-        return f"{', '.join(own)} ({said})" if own else said
+        aliases = [name for name in names if name != label and not name.startswith("_")]
+        return f"{', '.join(aliases)} ({label})" if aliases else label
 
     def _write_splice(
-        self, before: list[Any], now: list[Any], at: At, path: str, found: Changes
+        self, before: list[Any], now: list[Any], at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         shorter = min(len(before), len(now))
         head = next((i for i in range(shorter) if before[i] is not now[i]), shorter)
         rest = shorter - head
         tail = next((i for i in range(rest) if before[-1 - i] is not now[-1 - i]), rest)
         middle = now[head : len(now) - tail]
-        done, structure = self._attempt_value(middle, (at, "put"), path, found)
+        done, structure = self._attempt_value(middle, (at, "put"), path, changes)
         return {"splice": [head, tail], "of": len(before), "put": structure} if done else {}
 
     def _write_keys(
-        self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, found: Changes
+        self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         kept = [key for key in before if key in now]
         added = [key for key in now if key not in before]
         if [*kept, *added] == list(now):
@@ -688,64 +697,66 @@ class _Writer:
                 for k, v in now.items()
                 if k not in before or not kinds.is_same_value(before[k], v)
             }
-            gone = [key for key in before if key not in now]
+            removed = [key for key in before if key not in now]
         else:
-            new, gone, told["anew"] = now, [], True
+            new, removed, record["anew"] = now, [], True
         pairs: list[Any] = []
         for key, value in new.items():
             done, pair = self._attempt_value(
-                [key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", found
+                [key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", changes
             )
             if done:
                 pairs.append(pair)
-        told |= {"set": pairs} if pairs or told else {}
-        if gone:
-            done, structure = self._attempt_value(gone, (at, "delete"), path, found)
-            told |= {"delete": structure} if done else {}
-        return told
+        record |= {"set": pairs} if pairs or record else {}
+        if removed:
+            done, structure = self._attempt_value(removed, (at, "delete"), path, changes)
+            record |= {"delete": structure} if done else {}
+        return record
 
     def _write_members(
-        self, before: set[Any], now: set[Any], at: At, path: str, found: Changes
+        self, before: set[Any], now: set[Any], at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
-        told: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         for name, members in (("add", now - before), ("discard", before - now)):
             if members:
                 done, structure = self._attempt_value(
-                    sorted(members, key=_rank_member), (at, name), path, found
+                    sorted(members, key=_rank_member), (at, name), path, changes
                 )
-                told |= {name: structure} if done else {}
-        return told
+                record |= {name: structure} if done else {}
+        return record
 
     def _write_attributes(
-        self, node: ReachedObject, now: Any, at: At, path: str, found: Changes
+        self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         before: dict[str, Any] = node.state
-        told: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         set_: dict[str, Any] = {}
         for name, value in now.items():
             if value is ABSENT or (name in before and kinds.is_same_value(before[name], value)):
                 continue
             if _is_cached_view(node.value, name, value):
                 continue  # made again when it is asked for
-            own = name.startswith("_") and _is_librarys_object(node.value)
+            private = name.startswith("_") and _is_librarys_object(node.value)
             part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
             if not kinds.is_settable(node.value, name):
-                found.lost.append(f"it changed {format_path(part)}, which no recording sets")
+                changes.lost.append(f"it changed {format_path(part)}, which no recording sets")
                 continue
             done, structure = self._attempt_value(
-                value, ((at, "attributes"), name), part, found, quiet=own
+                value, ((at, "attributes"), name), part, changes, quiet=private
             )
             if done:
                 set_[name] = structure
         if set_:
-            told["attributes"] = set_
-        gone = [n for n in before if now.get(n, ABSENT) is ABSENT and before[n] is not ABSENT]
-        for name in gone:
+            record["attributes"] = set_
+        removed = [n for n in before if now.get(n, ABSENT) is ABSENT and before[n] is not ABSENT]
+        for name in removed:
             if not kinds.is_settable(node.value, name):
-                found.lost.append(f"it removed {format_path(path)}.{name}, which no recording does")
-        if gone := [name for name in gone if kinds.is_settable(node.value, name)]:
-            told["delete"] = gone
-        return told
+                changes.lost.append(
+                    f"it removed {format_path(path)}.{name}, which no recording does"
+                )
+        if removed := [name for name in removed if kinds.is_settable(node.value, name)]:
+            record["delete"] = removed
+        return record
 
 
 def _rank_member(value: Any) -> tuple[str, str]:

@@ -95,7 +95,7 @@ SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
 def suspended_frame(value: Any) -> FrameType | None:
     """The frame of a generator or a coroutine that has not ended."""
     names = ("gi_frame", "cr_frame", "ag_frame")
-    return next((found for each in names if (found := getattr(value, each, None))), None)
+    return next((frame for each in names if (frame := getattr(value, each, None))), None)
 
 
 def _read_frame_locals(value: Any) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def _find_referent(value: Any) -> Any:
     ):
         return None
     records = [getattr(pool, "connection", None), *getattr(pool, "_all_conns", ())]
-    found = [getattr(each, "dbapi_connection", None) for each in records]
-    return next((each for each in found if each is not None), None)
+    connections = [getattr(each, "dbapi_connection", None) for each in records]
+    return next((each for each in connections if each is not None), None)
 
 
 MODEL_STATE = ("__pydantic_private__", "__pydantic_extra__", "__pydantic_fields_set__")
@@ -142,8 +142,10 @@ def handed_on(kind: type) -> tuple[str, ...]:
             _HANDED_ON.get((base.__module__.partition(".")[0], base.__name__), ())
             for base in kind.__mro__
         ]
-        found = _HANDS_ON[kind] = tuple(dict.fromkeys(name for names in known for name in names))
-        return found
+        attributes = _HANDS_ON[kind] = tuple(
+            dict.fromkeys(name for names in known for name in names)
+        )
+        return attributes
 
 
 def handed(value: Any, name: str) -> Any:
@@ -160,12 +162,12 @@ _HANDS_ON: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDic
 
 def step_text(step: Step) -> str:
     """As it is written. Raises LookupError for a member of a set: it has no place."""
-    sort, key = step
-    if sort == "item":
+    kind, key = step
+    if kind == "item":
         return f"[{json.dumps(key)}]"
-    if sort == "member":
+    if kind == "member":
         raise LookupError("what a set holds has no place that could be named")
-    return {"name": f" {key}", "attribute": f".{key}", "nth": f"{{{key}}}", "context": "()"}[sort]
+    return {"name": f" {key}", "attribute": f".{key}", "nth": f"{{{key}}}", "context": "()"}[kind]
 
 
 def format_path(path: str) -> str:
@@ -197,8 +199,8 @@ def _parse_step(path: str, at: int) -> tuple[Step, int]:
             end = len(path)
         if path[end : end + 1] == "]" and type(key) in (str, int):
             return ("item", key), end + 1
-    elif found := _NAME.match(path, at):
-        name, attribute, number, context = found.groups()
+    elif match := _NAME.match(path, at):
+        name, attribute, number, context = match.groups()
         step = (
             ("name", name)
             if name
@@ -206,7 +208,7 @@ def _parse_step(path: str, at: int) -> tuple[Step, int]:
             if attribute
             else ("nth", int(number or 0))
         )
-        return (("context", None) if context else step), found.end()
+        return (("context", None) if context else step), match.end()
     raise CassetteError(f"{path[:80]!r} is not the path of an object")
 
 
@@ -220,20 +222,20 @@ def follow_path(path: str, scope: Scope) -> Any:
 
 
 def _follow_step(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
-    sort, key = step
-    if sort == "name" and isinstance(value, (ReachedVariables, ClosureCells)):
+    kind, key = step
+    if kind == "name" and isinstance(value, (ReachedVariables, ClosureCells)):
         return value.get(key)
-    if sort == "attribute":
+    if kind == "attribute":
         return _read_attribute(value, key)
-    if sort == "item":
+    if kind == "item":
         if isinstance(value, Mapping):
             return dict.__getitem__(value, key) if isinstance(value, dict) else value[key]
         if isinstance(key, int) and isinstance(value, (list, tuple)) and 0 <= key < len(value):
             return value[key]
         return list(value)[key]
-    if sort == "nth":
+    if kind == "nth":
         return _list_values(value)[key]
-    if sort == "context":
+    if kind == "context":
         return value.get()
     raise LookupError(key)
 

@@ -44,9 +44,9 @@ class Redo:
             if type(path) is str and (
                 "<type>" not in structure or structure["<type>"] == "standing"
             ):
-                found = self._follow_path(path)
-                if found is not None:
-                    self._by_path[path] = found
+                target = self._follow_path(path)
+                if target is not None:
+                    self._by_path[path] = target
             for each in structure.values():
                 self._find_paths(each)
 
@@ -73,9 +73,9 @@ class Redo:
         """What the program wrote into files that are open is in the files, before those are
         compared.
         """
-        for found in self._by_path.values():
-            if isinstance(found, OPEN_FILE) and not found.closed:
-                found.flush()
+        for target in self._by_path.values():
+            if isinstance(target, OPEN_FILE) and not target.closed:
+                target.flush()
 
     def run(self) -> None:
         """Change the objects."""
@@ -111,11 +111,11 @@ class Redo:
                 live, self._walk.thaw(change.get("discard", []), (at, "discard"))
             )
 
-    def _replace_contents(self, live: Any, wanted: Any) -> None:
+    def _replace_contents(self, live: Any, recorded: Any) -> None:
         kind = kind_of_type(type(live))
         if not isinstance(kind, whole_objects.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
-        kind.put(live, wanted)
+        kind.put(live, recorded)
 
     def _splice_items(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         """Items put between the first `head` and the last `tail` ones; the same items again change
@@ -137,10 +137,10 @@ class Redo:
             raise CassetteError(
                 f"it has {len(now)} items here, and had {length} when recorded: it is left as it is"
             )
-        made = [*now[:head], *items, *now[len(now) - tail :]]
+        result = [*now[:head], *items, *now[len(now) - tail :]]
         base = kinds.base_of(type(live))
         base.clear(live)
-        base.extend(live, made)
+        base.extend(live, result)
 
     def _set_keys(self, live: dict[Any, Any], change: Mapping[str, Any], at: At) -> None:
         items = dict(self._walk.items(change.get("set", []), (at, "set")))
@@ -154,11 +154,11 @@ class Redo:
 
     def _set_attributes(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         values = self._walk.mapping(change.get("attributes", {}), (at, "attributes"))
-        gone = [need(name, str, at) for name in change.get("delete", [])]
+        removed = [need(name, str, at) for name in change.get("delete", [])]
         setter, remover = _find_accessors(live, at)
         for name, value in values.items():
             setter(name, value)
-        for name in gone:
+        for name in removed:
             remover(name)
 
 
@@ -224,5 +224,5 @@ def _remove_attribute(live: Any, name: str) -> None:
 
 def restore_own_objects(structure: Any, same: Mapping[str, str], redo: Redo | None) -> Any:
     """A recorded result, its parts that are the program's own objects as those."""
-    standing = redo.place if redo is not None else (lambda _place: None)
-    return Given(same, standing).thaw(structure, None)
+    resolve = redo.place if redo is not None else (lambda _place: None)
+    return Given(same, resolve).thaw(structure, None)

@@ -99,15 +99,15 @@ def code_names(code: CodeType) -> CodeNames:
     variables: set[str] = set()
     attributes: set[str] = set()
     imports: set[str] = set()
-    words = {*code.co_names}
+    identifiers = {*code.co_names}
     texts = {each for each in code.co_consts if isinstance(each, str) and each.isidentifier()}
-    if not words.isdisjoint(_BY_TEXT):
-        words |= texts
-        if not words.isdisjoint(("import_module", "__import__")):
+    if not identifiers.isdisjoint(_BY_TEXT):
+        identifiers |= texts
+        if not identifiers.isdisjoint(("import_module", "__import__")):
             imports |= {each for each in code.co_consts if isinstance(each, str)}
-        attributes |= set() if words.isdisjoint(_SET_BY_TEXT) else texts
+        attributes |= set() if identifiers.isdisjoint(_SET_BY_TEXT) else texts
     writes = not _WRITERS.isdisjoint(code.co_names)
-    whole = not _WHOLE_BY.isdisjoint(code.co_names)
+    uses_all = not _WHOLE_BY.isdisjoint(code.co_names)
     for instruction in dis.get_instructions(code):
         if instruction.opname in _GLOBAL_CODES:
             variables.add(instruction.argval)
@@ -121,20 +121,20 @@ def code_names(code: CodeType) -> CodeNames:
             inner = code_names(constant)
             variables |= inner.variables
             attributes |= inner.attributes
-            words |= inner.identifiers
+            identifiers |= inner.identifiers
             imports |= inner.imports
-            writes, whole = writes or inner.writes, whole or inner.reaches_unnamed
+            writes, uses_all = writes or inner.writes, uses_all or inner.reaches_unnamed
         elif isinstance(constant, tuple):
             writes = writes or not _WRITERS.isdisjoint(
                 each for each in constant if isinstance(each, str)
             )
-    whole = whole or not WHOLE_NAMESPACE.isdisjoint(variables)
+    uses_all = uses_all or not WHOLE_NAMESPACE.isdisjoint(variables)
     return CodeNames(
         frozenset(variables),
-        writes or whole,
-        whole,
+        writes or uses_all,
+        uses_all,
         frozenset(attributes),
-        frozenset(words),
+        frozenset(identifiers),
         frozenset(imports),
     )
 
@@ -192,13 +192,13 @@ class ClosureCells:
         )
 
     def copy_state(self) -> dict[str, Any]:
-        found = {}
+        state = {}
         for name, cell in self.cells.items():
             try:
-                found[name] = cell.cell_contents
+                state[name] = cell.cell_contents
             except ValueError:
-                found[name] = ABSENT  # it holds nothing yet
-        return found
+                state[name] = ABSENT  # it holds nothing yet
+        return state
 
     def get(self, name: str) -> Any:
         return self.copy_state()[name]
@@ -227,8 +227,8 @@ class Environment:
             os.environ, "_data", None
         )  # compared as it is: decoding every name costs more than most tools
         if raw is None or raw != Environment._seen[0]:
-            found = {name: value for name, value in os.environ.items() if not is_kept_out(name)}
-            Environment._seen = (dict(raw) if raw is not None else None), found
+            state = {name: value for name, value in os.environ.items() if not is_kept_out(name)}
+            Environment._seen = (dict(raw) if raw is not None else None), state
         return Environment._seen[1]
 
     def set(self, name: str, value: Any) -> None:
@@ -280,8 +280,8 @@ class Scope:
     def root_of(self, namespace: Mapping[str, Any]) -> str:
         """The name of the root that code's variables are in."""
         at_hand = None if self.far else self.function
-        own = at_hand is not None and namespace is at_hand.__globals__
-        return "variable" if own else f"module {namespace.get('__name__', '')}"
+        is_own = at_hand is not None and namespace is at_hand.__globals__
+        return "variable" if is_own else f"module {namespace.get('__name__', '')}"
 
 
 class NamesInUse:
@@ -297,21 +297,21 @@ class NamesInUse:
         self, code: CodeType, namespace: dict[str, Any]
     ) -> tuple[ReachedVariables, set[str]]:
         """The namespace that code looks its variables up in, and the names in it that it names."""
-        found = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
-        told = code_names(code)
-        names = set(told.variables)
-        if told.reaches_unnamed:
-            found.whole = True
-            names |= found.users()
-        found.names |= names
-        return found, names
+        variables = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
+        used = code_names(code)
+        names = set(used.variables)
+        if used.reaches_unnamed:
+            variables.whole = True
+            names |= variables.users()
+        variables.names |= names
+        return variables, names
 
     def all_of(self, namespace: dict[str, Any]) -> tuple[ReachedVariables, set[str]]:
         """A namespace of which code may reach any variable, and the names in it."""
-        found = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
-        found.whole = True
-        found.names |= found.users()
-        return found, set(found.names)
+        variables = self._variables.setdefault(id(namespace), ReachedVariables(namespace))
+        variables.whole = True
+        variables.names |= variables.users()
+        return variables, set(variables.names)
 
     def cells_of(self, function: FunctionType) -> ClosureCells:
         """The variables of a function's closure."""

@@ -38,23 +38,23 @@ class WholeKind:
     def __init__(
         self,
         digest: Callable[[Any], Any],
-        put: Callable[[Any, Any], None],
+        setter: Callable[[Any, Any], None],
         read: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.copy_state, self.put, self.read = digest, put, read or (lambda value: value)
+        self.copy_state, self.put, self.read = digest, setter, read or (lambda value: value)
 
     def same(self, before: Any, now: Any) -> bool:
         return bool(before == now)
 
-    def inside(self, _look: Any) -> Iterator[tuple[Step, Any]]:
+    def inside(self, _state: Any) -> Iterator[tuple[Step, Any]]:
         return iter(())
 
 
 # ---- whole objects
 
 
-def _put_bytes(live: Any, wanted: Any) -> None:
-    live[:] = wanted
+def _put_bytes(live: Any, recorded: Any) -> None:
+    live[:] = recorded
 
 
 def _digest_array(value: Any) -> Any:
@@ -77,9 +77,9 @@ def _look_at_array(value: Any) -> Any:
     return _digest_array(value), value.flags.writeable
 
 
-def _put_array(live: Any, wanted: Any) -> None:
-    """`wanted` is the values, or a pair of them and False: nobody may write into it any more."""
-    values, writeable = wanted if isinstance(wanted, tuple) else (wanted, True)
+def _put_array(live: Any, recorded: Any) -> None:
+    """`recorded` is the values, or a pair of them and False: nobody may write into it any more."""
+    values, writeable = recorded if isinstance(recorded, tuple) else (recorded, True)
     if live.dtype != values.dtype:
         live.dtype = values.dtype
     if live.shape != values.shape:
@@ -104,8 +104,8 @@ def _read_masked(value: Any) -> Any:
     return sys.modules["numpy"].asarray(value.data), sys.modules["numpy"].ma.getmaskarray(value)
 
 
-def _put_masked(live: Any, wanted: Any) -> None:
-    data, mask = wanted
+def _put_masked(live: Any, recorded: Any) -> None:
+    data, mask = recorded
     live.data[...] = data
     live.mask = mask
 
@@ -114,18 +114,18 @@ def _digest_image(value: Any) -> Any:
     return value.mode, value.size, zlib.crc32(value.tobytes()), repr(value.getpalette())
 
 
-def _put_image(live: Any, wanted: Any) -> None:
+def _put_image(live: Any, recorded: Any) -> None:
     """Where it can be, in place: what draws on the image holds its pixels."""
     live.load()
     if (live.mode, live.size, live.getpalette()) == (
-        wanted.mode,
-        wanted.size,
-        wanted.getpalette(),
+        recorded.mode,
+        recorded.size,
+        recorded.getpalette(),
     ):
-        live.paste(wanted)
+        live.paste(recorded)
     else:
-        live.im, live._mode, live._size = wanted.im, wanted.mode, wanted.size  # noqa: SLF001
-        live.palette = wanted.palette
+        live.im, live._mode, live._size = recorded.im, recorded.mode, recorded.size  # noqa: SLF001
+        live.palette = recorded.palette
 
 
 def _read_permits(value: Any) -> Any:
@@ -133,11 +133,11 @@ def _read_permits(value: Any) -> Any:
     return value._value  # noqa: SLF001 - nothing else tells
 
 
-def _put_permits(live: Any, wanted: int) -> None:
-    while _read_permits(live) < wanted:
+def _put_permits(live: Any, recorded: int) -> None:
+    while _read_permits(live) < recorded:
         live.release()
-    if _read_permits(live) > wanted:
-        live._value = wanted  # noqa: SLF001
+    if _read_permits(live) > recorded:
+        live._value = recorded  # noqa: SLF001
 
 
 def _look_at_cursor(value: Any) -> Any:
@@ -171,8 +171,8 @@ def _digest_values(values: Any) -> Any:
     return zlib.crc32("\x1f".join(map(repr, items)).encode("utf-8", "surrogatepass")), len(items)
 
 
-def _put_frame(live: Any, wanted: Any) -> None:
-    live._update_inplace(wanted)  # noqa: SLF001 - what pandas' own `inplace=True` does
+def _put_frame(live: Any, recorded: Any) -> None:
+    live._update_inplace(recorded)  # noqa: SLF001 - what pandas' own `inplace=True` does
 
 
 def _read_random(value: random.Random) -> Any:
@@ -207,8 +207,8 @@ def _look_at_connection(value: Any) -> Any:
             return _read_row_shape(value), value.total_changes if value.in_transaction else None
         cursor = value.cursor()
         cursor.row_factory = None
-        asked = ("schema_version", "user_version")
-        version = [cursor.execute(f"PRAGMA {each}").fetchone()[0] for each in asked]
+        pragmas = ("schema_version", "user_version")
+        version = [cursor.execute(f"PRAGMA {each}").fetchone()[0] for each in pragmas]
     except Exception:  # closed, or of another thread
         return None
     return _read_row_shape(value), value.total_changes, version, value.in_transaction
@@ -302,13 +302,13 @@ def _put_handle(live: Any, position: Any) -> None:
     live.seek(position)
 
 
-def _put_connection(live: Any, wanted: Any) -> None:
+def _put_connection(live: Any, recorded: Any) -> None:
     """Let the live connection's main database hold what the recorded one held, which it may have
     committed or not.
     """
     import sqlite3
 
-    data, is_open, *shape = (wanted, False) if isinstance(wanted, bytes) else wanted
+    data, is_open, *shape = (recorded, False) if isinstance(recorded, bytes) else recorded
     for names in shape:
         live.row_factory, live.text_factory = (_list_factories()[name] for name in names)
     if data is None:
@@ -333,10 +333,10 @@ def _read_schema(connection: Any) -> list[Any]:
     """Its schema; a trigger would do more than what is put there."""
     cursor = connection.cursor()
     cursor.row_factory = None
-    found: list[Any] = cursor.execute(
+    schema: list[Any] = cursor.execute(
         "SELECT type, name, sql FROM sqlite_master ORDER BY name"
     ).fetchall()
-    return [object()] if any(sort == "trigger" for sort, _, _ in found) else found
+    return [object()] if any(kind == "trigger" for kind, _, _ in schema) else schema
 
 
 def _put_rows(live: Any, scratch: Any) -> None:
@@ -344,12 +344,12 @@ def _put_rows(live: Any, scratch: Any) -> None:
     cursor = live.cursor()
     if not live.in_transaction:
         cursor.execute("BEGIN")
-    sqls = {name: sql for sort, name, sql in _read_schema(scratch) if sort == "table"}
+    sqls = {name: sql for kind, name, sql in _read_schema(scratch) if kind == "table"}
     for name in sqls:
         cursor.execute(f'DELETE FROM "{name}"')  # noqa: S608
     for name, sql in sqls.items():
-        told = scratch.execute(f'PRAGMA table_info("{name}")').fetchall()
-        columns = [f'"{each[1]}"' for each in told]
+        table_info = scratch.execute(f'PRAGMA table_info("{name}")').fetchall()
+        columns = [f'"{each[1]}"' for each in table_info]
         if "WITHOUT ROWID" not in str(sql).upper():
             columns.insert(0, "rowid")
         listed, places = ", ".join(columns), ", ".join("?" * len(columns))
@@ -389,11 +389,11 @@ def functions_in(connection: Any) -> Any:
         return None
 
 
-def _put_memory_file(live: Any, wanted: Any) -> None:
+def _put_memory_file(live: Any, recorded: Any) -> None:
     live.seek(0)
     live.truncate()
-    live.write(wanted[0])
-    live.seek(wanted[1])
+    live.write(recorded[0])
+    live.seek(recorded[1])
 
 
 def _read_future(value: Any) -> Any:
@@ -405,8 +405,8 @@ def _read_future(value: Any) -> Any:
     return [value.result()]
 
 
-def _put_future(live: Any, wanted: Any) -> None:
-    live.cancel() if wanted is None else live.set_result(wanted[0])
+def _put_future(live: Any, recorded: Any) -> None:
+    live.cancel() if recorded is None else live.set_result(recorded[0])
 
 
 def _look_at_generator(value: Any) -> Any:
@@ -444,15 +444,15 @@ def _read_rows_on(reader: Any, lines: int) -> None:
 def _look_at_tee(value: Any) -> Any:
     """How far one of several readers of an iterator is; None from Python 3.14 on, which tells not."""
     try:
-        _make, _given, (block, index) = value.__reduce__()
+        _make, _args, (block, index) = value.__reduce__()
     except (TypeError, ValueError):
         return None
     return id(block), index
 
 
 def _look_at_mock(value: Any) -> Any:
-    held = vars(value)
-    return held.get("_mock_call_count"), len(held.get("_mock_children", ()))
+    attributes = vars(value)
+    return attributes.get("_mock_call_count"), len(attributes.get("_mock_children", ()))
 
 
 def _look_at_socket(value: Any) -> Any:
@@ -463,9 +463,9 @@ def _look_at_socket(value: Any) -> Any:
         return value.fileno(), value.gettimeout()
 
 
-def _build_named_kind(look: Callable[[Any], Any]) -> WholeKind:
+def _build_named_kind(digest: Callable[[Any], Any]) -> WholeKind:
     """Of what is only named where it changed."""
-    return WholeKind(look, _refuse_put, _build_refusing_read("what became of it is not kept"))
+    return WholeKind(digest, _refuse_put, _build_refusing_read("what became of it is not kept"))
 
 
 def _build_refusing_read(what: str) -> Callable[[Any], Any]:
@@ -475,7 +475,7 @@ def _build_refusing_read(what: str) -> Callable[[Any], Any]:
     return refuse_read
 
 
-def _refuse_put(_live: Any, _wanted: Any) -> None:
+def _refuse_put(_live: Any, _recorded: Any) -> None:
     raise CassetteError("what became of it is not on the tape")
 
 
@@ -500,7 +500,7 @@ _RANDOM_STATE = WholeKind(
 _FUTURE = WholeKind(lambda value: (value.done(), value.cancelled()), _put_future, _read_future)
 _EVENT = WholeKind(
     lambda value: value.is_set(),
-    lambda live, wanted: live.set() if wanted else live.clear(),
+    lambda live, recorded: live.set() if recorded else live.clear(),
     lambda value: value.is_set(),
 )
 _SEMAPHORE = WholeKind(_read_permits, _put_permits, _read_permits)

@@ -27,9 +27,9 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 class Writing(Freezer):
     """A walk that writes what stands in the program already as {"<type>": "standing", "at": path}."""
 
-    def __init__(self, standing: Callable[[Any], str | None]) -> None:
+    def __init__(self, find_path: Callable[[Any], str | None]) -> None:
         super().__init__(registry.state_codec)
-        self._unchanged = standing
+        self._unchanged = find_path
         self._itself: Any = None
 
     def attempt_contents(self, value: Any, at: At) -> tuple[bool, Any]:
@@ -49,13 +49,13 @@ class Writing(Freezer):
 
 
 class EffectReader(Thawer):
-    """The other direction; `standing` gives the object of a path."""
+    """The other direction; `resolve` gives the object of a path."""
 
-    def __init__(self, standing: Callable[[str], Any]) -> None:
+    def __init__(self, resolve: Callable[[str], Any]) -> None:
         codec = Codec(
             STANDING,
             lambda _value, _walk, _at: {},
-            lambda s, _walk, at: standing(need(s["at"], str, at)),
+            lambda s, _walk, at: resolve(need(s["at"], str, at)),
         )
         super().__init__(
             lambda name: codec if name == STANDING else registry.state_codec_named(name)
@@ -90,9 +90,9 @@ class Given(Thawer):
     again.
     """
 
-    def __init__(self, same: Mapping[str, str], standing: Callable[[str], Any]) -> None:
+    def __init__(self, same: Mapping[str, str], resolve: Callable[[str], Any]) -> None:
         super().__init__(registry.state_codec_named)
-        self._same_as, self._unchanged = same, standing
+        self._same_as, self._unchanged = same, resolve
 
     def thaw(self, structure: Any, at: At) -> Any:
         place = (

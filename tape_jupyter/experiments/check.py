@@ -49,8 +49,8 @@ class Check:
             return cls()
         if text.endswith(".py"):
             return cls(text, "pytest", file=str(_find_test_file(text, folder)))
-        if found := re.fullmatch(r"(cell|output):(\d+)", text):
-            return cls(text, "cell" if found[1] == "cell" else "output", int(found[2]))
+        if match := re.fullmatch(r"(cell|output):(\d+)", text):
+            return cls(text, "cell" if match[1] == "cell" else "output", int(match[2]))
         try:
             tree = ast.parse(text, mode="eval")
         except (SyntaxError, ValueError) as error:
@@ -121,14 +121,14 @@ class ShownCell:
 def may_raise(saved: Sequence[Sequence[Any]]) -> list[bool]:
     """Of each code cell, by what it had saved, whether its error ended no run: others ran after it."""
     return [
-        bool(outputs.failure_of(own)[0]) and any(saved[number:])
-        for number, own in enumerate(saved, 1)
+        bool(outputs.failure_of(cell_outputs)[0]) and any(saved[number:])
+        for number, cell_outputs in enumerate(saved, 1)
     ]
 
 
-def ends(shown: Sequence[Any], *, may_raise: bool) -> bool:
+def ends(cell_outputs: Sequence[Any], *, may_raise: bool) -> bool:
     """Whether a cell that showed this ends its run."""
-    name, _ = outputs.failure_of(shown)
+    name, _ = outputs.failure_of(cell_outputs)
     return bool(name) and (name in REFUSALS or not may_raise)
 
 
@@ -144,21 +144,21 @@ def judged(
     """What the check says of a run: `cells` are its code cells, `answer` what its expression or
     pytest file gave. `settled`: what a cell was refused can no longer change that.
     """
-    ended = number, name, said = _find_failure(cells)
+    ended = number, name, message = _find_failure(cells)
     refused = name in REFUSALS
     verdict: Verdict
     if refused and not settled and not 0 < check.number < number:
-        verdict, why = "unresolved", f"cell {number}: {name}: {said}"
+        verdict, why = "unresolved", f"cell {number}: {name}: {message}"
     elif check.kind in ("expression", "pytest"):
         verdict, why = _judge_answer(check, answer, ended)
     elif check.kind == "output":
         verdict, why = _judge_output(check, cells, number, where)
     elif number and (not check.number or number <= check.number):
-        verdict, why = "fails", f"cell {number}: {name}: {said}"
+        verdict, why = "fails", f"cell {number}: {name}: {message}"
     else:
         verdict, why = "passes", ""
     return CheckedRun(
-        verdict, answer.value, why, number, name, said if refused else "", answer.calls,
+        verdict, answer.value, why, number, name, message if refused else "", answer.calls,
         answer.missed, round(seconds, 3),
     )  # fmt: skip
 
@@ -200,32 +200,32 @@ def _find_failure(cells: Sequence[ShownCell]) -> _Ended:
 # ---------------------------------------------------------------- asked in the run's own process
 
 
-def run_check(check: Check, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
-    """What the check gives in this process, where the cells ran; `shown`: the text that each showed.
+def run_check(check: Check, namespace: Mapping[str, Any], texts: Sequence[str]) -> KernelAnswer:
+    """What the check gives in this process, where the cells ran; `texts`: the text that each showed.
 
     Raises nothing.
     """
     if check.kind == "pytest":
-        return _run_pytest(check.file, namespace, shown)
+        return _run_pytest(check.file, namespace, texts)
     return (
-        _evaluate_expression(check.text, namespace, shown) if check.expression else KernelAnswer()
+        _evaluate_expression(check.text, namespace, texts) if check.expression else KernelAnswer()
     )
 
 
 def _evaluate_expression(
-    text: str, namespace: Mapping[str, Any], shown: Sequence[str]
+    text: str, namespace: Mapping[str, Any], texts: Sequence[str]
 ) -> KernelAnswer:
     try:
         # the person's own words, in the trial's own process
         code = compile(f"(lambda outputs: (\n{text}\n))", "<check>", "eval")
-        value = eval(code, dict(namespace))(list(shown))  # noqa: S307
+        value = eval(code, dict(namespace))(list(texts))  # noqa: S307
         return KernelAnswer(repr(value)[:_SHOWN], bool(value))
     except BaseException as error:  # a refused connection, sys.exit()
-        said = next(iter(str(error).splitlines()), "")
-        return KernelAnswer(error=f"{type(error).__name__}: {said}")
+        message = next(iter(str(error).splitlines()), "")
+        return KernelAnswer(error=f"{type(error).__name__}: {message}")
 
 
-def _run_pytest(file: str, namespace: Mapping[str, Any], shown: Sequence[str]) -> KernelAnswer:
+def _run_pytest(file: str, namespace: Mapping[str, Any], texts: Sequence[str]) -> KernelAnswer:
     """0 holds, 1 does not; every other end (nothing collected, an error) is no answer."""
     try:
         import pytest
@@ -243,18 +243,26 @@ def _run_pytest(file: str, namespace: Mapping[str, Any], shown: Sequence[str]) -
 
         @pytest.fixture
         def outputs(self) -> list[str]:
-            return list(shown)
+            return list(texts)
 
         def pytest_exception_interact(self, call: Any) -> None:
             lines.append(call.excinfo.exconly())
             if call.when != "call":
                 broken.append(call.when)
 
-    words = [file, "-p", "no:cacheprovider", "--rootdir", str(Path(file).parent), "-c", os.devnull]
-    code = int(pytest.main(words, plugins=[Given()]))
-    said = " ".join(" ".join(lines).split())[:_TAIL]
+    arguments = [
+        file,
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(Path(file).parent),
+        "-c",
+        os.devnull,
+    ]
+    code = int(pytest.main(arguments, plugins=[Given()]))
+    report = " ".join(" ".join(lines).split())[:_TAIL]
     if broken:
-        return KernelAnswer(error=f"the check raised: {said}")
+        return KernelAnswer(error=f"the check raised: {report}")
     if code in (0, 1):
-        return KernelAnswer(said or "passed", code == 0)
-    return KernelAnswer(error=f"pytest ended with {code} ({said or 'no test was found'})")
+        return KernelAnswer(report or "passed", code == 0)
+    return KernelAnswer(error=f"pytest ended with {code} ({report or 'no test was found'})")

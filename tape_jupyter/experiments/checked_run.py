@@ -66,34 +66,40 @@ def replay_and_check(notebook: Path, check: Check, options: ReplayOptions) -> Ch
 
     path = notebook.resolve()
     saved_as = headless_run.read_notebook(path)
-    made = copy.deepcopy(saved_as if options.node is None else options.node)
-    cells = [(index, cell) for index, cell in enumerate(made.cells) if headless_run.has_code(cell)]
+    node = copy.deepcopy(saved_as if options.node is None else options.node)
+    cells = [(index, cell) for index, cell in enumerate(node.cells) if headless_run.has_code(cell)]
     check.require(len(cells))
     saved = [copy.deepcopy(cell.outputs) for _, cell in cells]
-    told = {"TAPE_OPTIONS": f"--take {options.take}"} if options.take else {}
+    variables = {"TAPE_OPTIONS": f"--take {options.take}"} if options.take else {}
     began = time.perf_counter()
     with ExitStack() as stack:
-        folder = stack.enter_context(run_folder(path, told, options.files))
-        whole = {**(os.environ if options.python else {}), **told, **folder.env}
+        folder = stack.enter_context(run_folder(path, variables, options.files))
+        environment = {**(os.environ if options.python else {}), **variables, **folder.env}
         opened = start_kernel(
-            made, folder.notebook, "replay", options.timeout, whole, options.python, folder.prefix
+            node,
+            folder.notebook,
+            "replay",
+            options.timeout,
+            environment,
+            options.python,
+            folder.prefix,
         )
         with _STARTING:  # so that no other kernel of this process takes its ports
             client = stack.enter_context(opened)
         if client.km is not None and client.km.provisioner is not None:
             options.started(getattr(client.km.provisioner, "pid", 0) or 0)
-        ran = _run_cells(client, cells, saved)
-        headless_run.merge_streams(made)
+        executed = _run_cells(client, cells, saved)
+        headless_run.merge_streams(node)
         texts = [outputs.shown_text(cell.outputs) for _, cell in cells]
         try:
             answer = ask_questions(client, check.expression, texts)
         except Exception as error:  # of a kernel that is gone
             answer = KernelAnswer(error=str(error))
-        shown = [
-            ShownCell(cell.outputs, before, number <= ran)
+        shown_cells = [
+            ShownCell(cell.outputs, before, number <= executed)
             for number, ((_, cell), before) in enumerate(zip(cells, saved, strict=True), 1)
         ]
-        return judged(shown, check, answer, folder.where, time.perf_counter() - began)
+        return judged(shown_cells, check, answer, folder.where, time.perf_counter() - began)
 
 
 def _run_cells(client: Any, cells: Sequence[tuple[int, Any]], saved: Sequence[Any]) -> int:

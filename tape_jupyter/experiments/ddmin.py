@@ -54,19 +54,19 @@ def _halve_parts(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ..
     so with those found before. About log2 of all trials for each part, where more parts never undo
     what fewer do; else perhaps more parts than are needed.
     """
-    found: tuple[Part, ...] = ()
+    needed: tuple[Part, ...] = ()
     left = parts
-    while left and not flips(found):
+    while left and not flips(needed):
         short, long = 0, len(left)  # the beginning of `long` parts flips, that of `short` does not
         while long - short > 1:
             middle = (short + long) // 2
-            if flips((*left[:middle], *found)):
+            if flips((*left[:middle], *needed)):
                 long = middle
             else:
                 short = middle
-        found = (left[long - 1], *found)
+        needed = (left[long - 1], *needed)
         left = left[: long - 1]
-    return found
+    return needed
 
 
 def _minimize_parts(parts: tuple[Part, ...], flips: _Flips[Part]) -> tuple[Part, ...]:

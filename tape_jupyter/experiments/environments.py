@@ -28,51 +28,51 @@ _DONE, _ODD = "made.txt", "odd.txt"
 
 def pinned() -> list[str]:
     """What is installed in this environment, `name==version` each, without ourselves."""
-    found = {
+    versions = {
         canonicalize_name(each.metadata["Name"]): each.version
         for each in importlib.metadata.distributions()
         if each.metadata["Name"]
     }
-    return [f"{name}=={version}" for name, version in sorted(found.items()) if name != OURS]
+    return [f"{name}=={version}" for name, version in sorted(versions.items()) if name != OURS]
 
 
 def changed_environment(packages: Sequence[str], base: Sequence[str] | None = None) -> Path:
     """The python of an environment of `base` (this one's packages) with these requirements in place
     of what it has of them. Raises TapeUsageError, BundleError where it cannot be had.
     """
-    wanted = [requirement(each) for each in packages]
-    names = {canonicalize_name(each.name) for each in wanted}
+    requirements = [requirement(each) for each in packages]
+    names = {canonicalize_name(each.name) for each in requirements}
     kept = [each for each in (pinned() if base is None else base) if _read_name(each) not in names]
-    return make_environment([*kept, *map(str, wanted)])
+    return make_environment([*kept, *map(str, requirements)])
 
 
 def requirement(text: str) -> Requirement:
     """Raises TapeUsageError for what is none, and for one that names an address."""
     try:
-        told = Requirement(text)
+        parsed = Requirement(text)
     except InvalidRequirement as error:
         raise TapeUsageError(f"{text!r} is no requirement: {error}") from None
-    if told.url:
+    if parsed.url:
         raise TapeUsageError(f"{text!r}: name a version, not an address")
-    return told
+    return parsed
 
 
 def _read_name(pin: str) -> str:
     return canonicalize_name(re.split(r"[=<>!~\[; ]", pin, maxsplit=1)[0])
 
 
-def make_environment(pins: Sequence[str], tell: Tell = ignore_progress) -> Path:
+def make_environment(pins: Sequence[str], on_progress: Tell = ignore_progress) -> Path:
     """The python of an environment with just these packages, ourselves, and of what a kernel needs
     what is not among them. It is kept in the user's cache folder by what is in it, and made once.
     Raises BundleError where it cannot be made, or where its packages do not go together.
     """
-    own = {_read_name(pin): pin for pin in pins if _read_name(pin) != OURS}
-    lines = sorted({**{_read_name(pin): pin for pin in _list_needed_pins()}, **own}.values())
+    given_pins = {_read_name(pin): pin for pin in pins if _read_name(pin) != OURS}
+    lines = sorted({**{_read_name(pin): pin for pin in _list_needed_pins()}, **given_pins}.values())
     making = install.maker("")
     name, wheel = own_wheel.own_wheel()
     key = hashlib.sha256("\n".join([sys.version, making.python, *lines]).encode() + wheel)
     place = cache() / "environments" / f"try-{key.hexdigest()[:28]}"
-    with install.lock_environment(place, tell):
+    with install.lock_environment(place, on_progress):
         if (place / _DONE).is_file():
             return install.environment_python(place)
         if (place / _ODD).is_file():
@@ -101,29 +101,33 @@ def _find_conflicts(python: Path) -> str:
         return ""
     line = [uv, "pip", "check", "--no-config", "--python", str(python)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603
-    told = [row for row in done.stderr.splitlines() if " requires " in row or "incompatible" in row]
-    return f"packages that do not go together: {'; '.join(told[:3])}" if done.returncode else ""
+    conflicts = [
+        row for row in done.stderr.splitlines() if " requires " in row or "incompatible" in row
+    ]
+    return (
+        f"packages that do not go together: {'; '.join(conflicts[:3])}" if done.returncode else ""
+    )
 
 
 @lru_cache(maxsize=1)
 def _list_needed_pins() -> tuple[str, ...]:
     """What is installed here of what ourselves and a kernel need, `name==version` each."""
-    found: dict[str, str] = {}
+    pins: dict[str, str] = {}
     left = [OURS, "ipykernel"]
     while left:
         name = canonicalize_name(left.pop())
-        if name in found:
+        if name in pins:
             continue
         try:
             here = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-        found[name] = f"{name}=={here.version}"
+        pins[name] = f"{name}=={here.version}"
         for each in here.requires or ():
-            told = Requirement(each)
-            if told.marker is None or told.marker.evaluate({"extra": ""}):
-                left.append(told.name)
-    return tuple(pin for name, pin in sorted(found.items()) if name != OURS)
+            parsed = Requirement(each)
+            if parsed.marker is None or parsed.marker.evaluate({"extra": ""}):
+                left.append(parsed.name)
+    return tuple(pin for name, pin in sorted(pins.items()) if name != OURS)
 
 
 def resolved(requirements: Sequence[str], before: str = "") -> list[str]:
@@ -159,5 +163,7 @@ def resolved(requirements: Sequence[str], before: str = "") -> list[str]:
 
 def pins_of(text: str) -> list[str]:
     """The `name==version` lines of a file of requirements."""
-    found = re.findall(r"^\s*([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==([^\s;\\]+)", text, re.MULTILINE)
-    return sorted(f"{canonicalize_name(name)}=={version}" for name, version in found)
+    matches = re.findall(
+        r"^\s*([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==([^\s;\\]+)", text, re.MULTILINE
+    )
+    return sorted(f"{canonicalize_name(name)}=={version}" for name, version in matches)

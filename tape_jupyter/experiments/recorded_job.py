@@ -62,6 +62,6 @@ def _read_outputs(notebook: Path, number: int) -> list[dict[str, Any]]:
 
 def _find_asked_file(notebook: Path, saved: Sequence[CodeCell], side: Side) -> Path:
     """The file that the cells ask for: the side's own, where a line names it, else the main one."""
-    named = {word for cell in saved for word in _NAMED.findall(cell.source)}
-    own = paths.stem(side.cassette.root)
-    return paths.folder(notebook) / f"{own if own in named else paths.MAIN}{paths.SUFFIX}"
+    named = {name for cell in saved for name in _NAMED.findall(cell.source)}
+    stem = paths.stem(side.cassette.root)
+    return paths.folder(notebook) / f"{stem if stem in named else paths.MAIN}{paths.SUFFIX}"

@@ -57,39 +57,43 @@ def why(
     on_divergence, budget = require_limits(limits)
     path = Path(notebook).resolve()
     saved = saved_cells(path)
-    asked = Check.parse(check, path.parent)
-    asked.require(len(saved))
+    parsed_check = Check.parse(check, path.parent)
+    parsed_check.require(len(saved))
     roots = listing.list_cassettes(path, name)
     ours, theirs = side(roots, bad), side(roots, good)
-    found = _find_differences(path, saved, theirs, ours)
-    stops = sorted({part.cell for part in found.parts})
+    difference_set = _find_differences(path, saved, theirs, ours)
+    stops = sorted({part.cell for part in difference_set.parts})
     stale, seconds = on_divergence == "stale", limits.get("timeout") or SECONDS
-    job = job_of(path, saved, ours, found.cells, asked, stops, stale=stale, seconds=seconds)
+    job = job_of(
+        path, saved, ours, difference_set.cells, parsed_check, stops, stale=stale, seconds=seconds
+    )
     with TrialRunner(job) as runner:
         newest = ours.recorded[-1].id if ours.recorded else ""
         asker = Asker(runner, ours.cassette, newest, budget)
-        search = Search(found, asker if on_divergence == "live" else runner, tried or do_nothing)
+        search = Search(
+            difference_set, asker if on_divergence == "live" else runner, tried or do_nothing
+        )
         search.note((frozenset[int](),), runner.recording, "nothing")
-        every = range(len(found.parts))
+        every = range(len(difference_set.parts))
         require_difference(check, (bad, good), search.result([]), search.result(every))
         layers = search.layers()
         numbers = search.minimal(layers)
         within = search.within(numbers)
-    parts = [found.parts[number] for number in numbers]
+    parts = [difference_set.parts[number] for number in numbers]
     return Cause(
         minimal=tuple(part.id for part in parts),
         titles=tuple(part.title for part in parts),
         within=tuple(within),
-        layers=answer.tried_layers(layers, found.unswapped),
-        differing=len(found.parts),
+        layers=answer.tried_layers(layers, difference_set.unswapped),
+        differing=len(difference_set.parts),
         trials=len(search.results),
         unresolved=search.unresolved,
         seconds=time.perf_counter() - started,
         own=search.seconds,
         check=check,
         sides=(good, bad),
-        tree=tuple(_build_tree(ours, found, set(numbers))),
-        notes=tuple(_describe_unswapped(found)),
+        tree=tuple(_build_tree(ours, difference_set, set(numbers))),
+        notes=tuple(_describe_unswapped(difference_set)),
         asked=budget.calls,
         cost=asker.summary,
     )
@@ -103,35 +107,41 @@ def _find_differences(path: Path, saved: Sequence[CodeCell], good: Side, bad: Si
     require_in_common(good, bad)
     good = with_ids_of(good, bad)
     code = (SideSources(path, good), SideSources(path, bad))
-    found = differences(
+    difference_set = differences(
         good, bad, [cell.source for cell in saved], [cell.id for cell in saved], code
     )
-    if not found.parts:
-        around = [said for each in found.unswapped.values() for said in each]
+    if not difference_set.parts:
+        around = [sentence for each in difference_set.unswapped.values() for sentence in each]
         raise TapeUsageError(
             f"{good.name} and {bad.name} answer every call alike, at the same time and by the same code"
             + (f"; what differs cannot be swapped offline: {'; '.join(around)}" if around else "")
         )
-    return found
+    return difference_set
 
 
-def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[CauseNode]:
+def _build_tree(bad: Side, difference_set: Differences, culprits: set[int]) -> Iterator[CauseNode]:
     """The code cells that ask or differ, with their calls."""
-    told = {part.id: number for number, part in enumerate(found.parts)}
-    at = {(part.bad.run, part.bad.id): part.id for part in found.parts if part.bad is not None}
-    for cell in found.cells:
+    part_numbers = {part.id: number for number, part in enumerate(difference_set.parts)}
+    at = {
+        (part.bad.run, part.bad.id): part.id
+        for part in difference_set.parts
+        if part.bad is not None
+    }
+    for cell in difference_set.cells:
         run = cell.run.id if cell.run is not None else ""
         calls = [entry for entry in bad.calls if run and bad.parent(entry.run) == run]
-        around = [part for part in found.parts if part.bad is None and part.cell == cell.number]
+        around = [
+            part for part in difference_set.parts if part.bad is None and part.cell == cell.number
+        ]
         if not calls and not around:
             continue
         yield CauseNode(cell.id, f"[{cell.number + 1}] {title_of(cell.source)}")
         for part in around:
-            number = told[part.id]
+            number = part_numbers[part.id]
             yield CauseNode(part.id, part.id, depth=1, differs=True, culprit=number in culprits)
         for entry in calls:
             name = at.get((entry.run, entry.id), "")
-            culprit = bool(name) and told[name] in culprits
+            culprit = bool(name) and part_numbers[name] in culprits
             yield CauseNode(
                 entry.id,
                 f"{entry.id} {entry.title}",
@@ -142,6 +152,6 @@ def _build_tree(bad: Side, found: Differences, culprits: set[int]) -> Iterator[C
             )
 
 
-def _describe_unswapped(found: Differences) -> Iterator[str]:
-    for layer, said in found.unswapped.items():
-        yield from (f"{layer}: {each}, and was not swapped" for each in said)
+def _describe_unswapped(difference_set: Differences) -> Iterator[str]:
+    for layer, sentences in difference_set.unswapped.items():
+        yield from (f"{layer}: {each}, and was not swapped" for each in sentences)

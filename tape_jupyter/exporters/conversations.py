@@ -50,18 +50,21 @@ def export_conversation(request: Request, reply: Reply) -> ExportedConversation:
     """The call in neutral words; what its bodies do not tell is empty."""
     facts = registry.call_facts(request, reply)
     body, answer = parse_body(request.headers, request.body), _read_answer(request, reply)
-    told = ExportedConversation(
+    conversation = ExportedConversation(
         facts, request_json=body, reply_json=answer, stop=_STOPS.get(facts.stop, facts.stop)
     )
     if isinstance(answer, Mapping):
-        told.id = str(answer.get("id") or answer.get("responseId") or "")
+        conversation.id = str(answer.get("id") or answer.get("responseId") or "")
     if isinstance(body, Mapping):
-        told.input_messages, told.system = list(_read_request_messages(body)), _read_system(body)
-        told.tools = neutral.functions(list(_read_tools(body)))
-        told.settings = _read_settings(body)
+        conversation.input_messages, conversation.system = (
+            list(_read_request_messages(body)),
+            _read_system(body),
+        )
+        conversation.tools = neutral.functions(list(_read_tools(body)))
+        conversation.settings = _read_settings(body)
     if (reply.status or 0) < 400:
-        told.output_messages = _read_reply_messages(reply, answer)
-    return told
+        conversation.output_messages = _read_reply_messages(reply, answer)
+    return conversation
 
 
 def _read_request_messages(body: Mapping[str, Any]) -> Iterator[Message]:
@@ -72,15 +75,17 @@ def _read_request_messages(body: Mapping[str, Any]) -> Iterator[Message]:
 
 
 def _read_system(body: Mapping[str, Any]) -> str:
-    told = next(
+    system = next(
         (body[name] for name in ("system", "instructions", "systemInstruction") if body.get(name)),
         "",
     )
-    if isinstance(told, Mapping):
-        told = told.get("parts") or told.get("text") or ""
-    if isinstance(told, list):
-        return "\n\n".join(str(each.get("text", "")) for each in told if isinstance(each, Mapping))
-    return str(told)
+    if isinstance(system, Mapping):
+        system = system.get("parts") or system.get("text") or ""
+    if isinstance(system, list):
+        return "\n\n".join(
+            str(each.get("text", "")) for each in system if isinstance(each, Mapping)
+        )
+    return str(system)
 
 
 def _read_tools(body: Mapping[str, Any]) -> Iterator[Any]:
@@ -97,7 +102,7 @@ def _read_tools(body: Mapping[str, Any]) -> Iterator[Any]:
 
 def _read_settings(body: Mapping[str, Any]) -> dict[str, Any]:
     inner = (body.get(name) for name in ("generationConfig", "inferenceConfig"))
-    told = {
+    parameters = {
         **body,
         **{
             name: value
@@ -106,12 +111,12 @@ def _read_settings(body: Mapping[str, Any]) -> dict[str, Any]:
             for name, value in each.items()
         },
     }
-    found = {
-        name: next((told[key] for key in keys if told.get(key) is not None), None)
+    settings = {
+        name: next((parameters[key] for key in keys if parameters.get(key) is not None), None)
         for name, keys in _SETTINGS.items()
     }
     return {name: [value] if name == "stop_sequences" and isinstance(value, str) else value
-            for name, value in found.items() if value is not None}  # fmt: skip
+            for name, value in settings.items() if value is not None}  # fmt: skip
 
 
 def _read_answer(request: Request, reply: Reply) -> Any:
@@ -119,8 +124,8 @@ def _read_answer(request: Request, reply: Reply) -> Any:
     message = editing.reply_message(request, reply)
     if message is not None:
         return message
-    found = parse_body(reply.headers, reply.body)
-    return found if isinstance(found, Mapping) else None
+    parsed = parse_body(reply.headers, reply.body)
+    return parsed if isinstance(parsed, Mapping) else None
 
 
 def _read_reply_messages(reply: Reply, answer: Any) -> list[Message]:

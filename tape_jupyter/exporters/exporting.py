@@ -72,22 +72,22 @@ class Exported:
 @cache
 def known_formats() -> dict[str, ExportFormat]:
     """Every format by its name: our own, and those of installed packages. Ours keep their names."""
-    own = {
+    builtin_modules = {
         each.name: f"{formats.__name__}.{each.name}"
         for each in pkgutil.iter_modules(formats.__path__)
     }
-    found: dict[str, ExportFormat] = {
-        name: importlib.import_module(module) for name, module in sorted(own.items())
+    known: dict[str, ExportFormat] = {
+        name: importlib.import_module(module) for name, module in sorted(builtin_modules.items())
     }
     for name, point in plugins.entry_points_of(GROUP).items():
-        if name not in found:
-            found[name] = cast("ExportFormat", plugins.load_entry_point(point, ModuleType))
-    return found
+        if name not in known:
+            known[name] = cast("ExportFormat", plugins.load_entry_point(point, ModuleType))
+    return known
 
 
 def export_calls(
     where: Path, name: str, *, out: Path | None = None, endpoint: str = "", only: str | None = None,
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> Exported:  # fmt: skip
     """Write (or send) the calls of a notebook or a cassette in another system's format. Nothing is
     overwritten.
@@ -109,7 +109,7 @@ def export_calls(
     goal = out if out is not None else _derive_goal(where, known_formats()[name].SUFFIX, name)
     if not endpoint:
         _require_free(goal)
-    tell("reading the calls", 0, 0)
+    on_progress("reading the calls", 0, 0)
     recording = reading.read_recording(where.stem, cassettes)
     written = known_formats()[name].write(recording)
     if not written:
@@ -124,12 +124,12 @@ def export_calls(
     if endpoint:
         from tape_jupyter.exporters import sending
 
-        _require_clean(where, files, tell)
-        tell("sending", 0, 0)
+        _require_clean(where, files, on_progress)
+        on_progress("sending", 0, 0)
         sending.send_documents(endpoint, [each.data for each in written])
         files = {}
     else:
-        write_files(where, files, tell)
+        write_files(where, files, on_progress)
     lost = {what: count for what, count in recording.lost.items() if count}
     return Exported(name, tuple(files), len(recording.calls), lost, endpoint)
 
@@ -144,13 +144,15 @@ def _derive_part_path(goal: Path, part: str) -> Path:
     return goal.with_name(f"{goal.stem}.{part}{goal.suffix}") if part else goal
 
 
-def write_files(where: Path, files: Mapping[Path, bytes], tell: Tell = ignore_progress) -> None:
+def write_files(
+    where: Path, files: Mapping[Path, bytes], on_progress: Tell = ignore_progress
+) -> None:
     """Write what was made of the recordings at `where`. Raises TapeUsageError where a file is there
     already, NotExported where one holds a secret, CassetteError where it cannot be written.
     """
     for path in files:
         _require_free(path)
-    _require_clean(where, files, tell)
+    _require_clean(where, files, on_progress)
     _write_whole_files(files)
 
 
@@ -163,16 +165,16 @@ def _require_free(path: Path) -> None:
         raise TapeUsageError(f"{path.parent}: there is no such folder")
 
 
-def _require_clean(where: Path, files: Mapping[Path, bytes], tell: Tell) -> None:
-    tell("looking for secrets", 0, 0)
+def _require_clean(where: Path, files: Mapping[Path, bytes], on_progress: Tell) -> None:
+    on_progress("looking for secrets", 0, 0)
     secrets = environment.environment_secrets(where.absolute().parent)
     if where.suffix == ".ipynb" and where.is_file():
         environment.with_patterns(secrets, where.read_bytes())
-    found = leaks.scan({path.name: data for path, data in files.items()}, secrets)
-    if found:
+    leaked = leaks.scan({path.name: data for path, data in files.items()}, secrets)
+    if leaked:
         lines = [
             f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
-            for each in found
+            for each in leaked
         ]
         count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
         raise NotExported("\n".join([

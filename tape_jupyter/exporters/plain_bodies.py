@@ -32,9 +32,9 @@ def parse_body(headers: Headers, data: bytes) -> Any:
 
 def plain_arguments(call: FunctionCall) -> tuple[dict[str, Any], bool]:
     """A tool's arguments as JSON can hold them, and whether all of them are what they were."""
-    made = {str(name): _thaw_to_json(value) for name, value in call.arguments.items()}
-    return {name: value for name, (value, _) in made.items()}, all(
-        same for _, same in made.values()
+    thawed = {str(name): _thaw_to_json(value) for name, value in call.arguments.items()}
+    return {name: value for name, (value, _) in thawed.items()}, all(
+        same for _, same in thawed.values()
     )
 
 

@@ -23,11 +23,11 @@ def read_recording(title: str, cassettes: Sequence[Path]) -> Recording:
     for path in cassettes:
         cassette = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, cassette.runs))}
-        made = [_read_call(entry) for entry in cassette.calls if entry.run in used]
-        left += len(cassette.calls) - len(made)
-        with_calls = {call.run for call in made}
+        recorded = [_read_call(entry) for entry in cassette.calls if entry.run in used]
+        left += len(cassette.calls) - len(recorded)
+        with_calls = {call.run for call in recorded}
         runs += [run for run in _read_runs(cassette) if run.id in with_calls]
-        calls += made
+        calls += recorded
     done = Recording(title, runs, calls)
     if left:
         done.lost[_OLD] = left
@@ -55,8 +55,8 @@ def _read_call(entry: Entry) -> RecordedCall:
     )  # fmt: skip
 
 
-def _parse_time(told: Any) -> float:
+def _parse_time(value: Any) -> float:
     try:
-        return datetime.fromisoformat(str(told)).timestamp()
+        return datetime.fromisoformat(str(value)).timestamp()
     except (ValueError, OverflowError):
         return 0.0

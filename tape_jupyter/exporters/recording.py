@@ -55,19 +55,21 @@ class Recording:
     lost: Counter[str] = field(default_factory=Counter)
     """What the format has no place for, in words, and of how many calls."""
 
-    def exchanges(self, told: str) -> Iterator[tuple[RecordedCall, Request, Reply]]:
-        """The HTTP calls that got a reply. The others are counted as lost; `told` names what they
+    def exchanges(self, format_name: str) -> Iterator[tuple[RecordedCall, Request, Reply]]:
+        """The HTTP calls that got a reply. The others are counted as lost; `format_name` names what they
         are lost to.
         """
         for call in self.calls:
             if not isinstance(call.request, Request) or not isinstance(call.reply, Reply):
-                self.lost[f"{call.kind} calls: {told} holds HTTP only"] += 1
+                self.lost[f"{call.kind} calls: {format_name} holds HTTP only"] += 1
             elif call.reply.status is None:
                 self.lost[
-                    f"errors in place of a reply (refused, reset, timed out): {told} holds replies only"
+                    f"errors in place of a reply (refused, reset, timed out): {format_name} holds replies only"
                 ] += 1
             elif call.reply.status == 101:
-                self.lost[f"frames of WebSockets: {told} holds one request and one reply"] += 1
+                self.lost[
+                    f"frames of WebSockets: {format_name} holds one request and one reply"
+                ] += 1
             else:
                 yield call, call.request, call.reply
 

@@ -79,12 +79,12 @@ def rows(
     having = [path for path in cassettes if not take or take in files.take_names(path)]
     if not having:
         files.require_take(cassettes[0], take)
-    made: list[Row] = []
+    collected: list[Row] = []
     for number, path in enumerate(having, 1):
         tell(f"reading {path.name}", number, len(having))
         book = Cassette.open(path)
-        made += rows_of(book.take(take) if take else book, of)
-    return made
+        collected += rows_of(book.take(take) if take else book, of)
+    return collected
 
 
 def rows_frame(
@@ -97,8 +97,8 @@ def rows_frame(
         raise TapeUsageError(
             "a frame needs pandas, which is not installed here: pip install pandas"
         ) from error
-    found = rows(where, of, take, name)
-    return pd.DataFrame(found, columns=list(TYPES)).astype(TYPES)
+    records = rows(where, of, take, name)
+    return pd.DataFrame(records, columns=list(TYPES)).astype(TYPES)
 
 
 def rows_of(book: Cassette, of: Of = "call") -> Iterator[Row]:
@@ -116,9 +116,9 @@ def rows_of(book: Cassette, of: Of = "call") -> Iterator[Row]:
 
 def _describe_place(book: Cassette, run: str) -> Row:
     root = book.root
-    beside = root.parent.suffix == ".tapes"
+    has_notebook = root.parent.suffix == ".tapes"
     return {
-        "notebook": str(root.parent.with_suffix(".ipynb")) if beside else "", "cassette": str(root),
+        "notebook": str(root.parent.with_suffix(".ipynb")) if has_notebook else "", "cassette": str(root),
         "take": files.take_name(book.path) if book.base is not None else "", "run": run,
         "cell": cell_of(book.by_run.get(run, {})),
     }  # fmt: skip
@@ -126,74 +126,76 @@ def _describe_place(book: Cassette, run: str) -> Row:
 
 def _build_call_row(book: Cassette, entry: Entry) -> Row:
     by_hand = isinstance(entry, Overridden) and not entry.by and entry.head().get("edit") != RESENT
-    shown = row_of_entry(entry)
-    said = entry.recorded if by_hand and isinstance(entry, Overridden) else entry
+    summary = row_of_entry(entry)
+    recorded = entry.recorded if by_hand and isinstance(entry, Overridden) else entry
     return {
-        "row": entry.name, "kind": shown.kind, **_describe_place(book, entry.run), "call": entry.id,
-        "at": entry.head().get("at"), "name": shown.name, "provider": shown.provider or None,
-        "model": shown.name if shown.kind == "model" else None, "input": input_of(entry),
-        "output": output_of(said), "expected": output_of(entry) if by_hand else None,
-        "error": shown.error or None, "tags": dict(shown.tags), "tokens_in": shown.tokens_in,
-        "tokens_out": shown.tokens_out, "cost": None if shown.cost is None else float(shown.cost),
-        "seconds": shown.seconds,
+        "row": entry.name, "kind": summary.kind, **_describe_place(book, entry.run), "call": entry.id,
+        "at": entry.head().get("at"), "name": summary.name, "provider": summary.provider or None,
+        "model": summary.name if summary.kind == "model" else None, "input": input_of(entry),
+        "output": output_of(recorded), "expected": output_of(entry) if by_hand else None,
+        "error": summary.error or None, "tags": dict(summary.tags), "tokens_in": summary.tokens_in,
+        "tokens_out": summary.tokens_out, "cost": None if summary.cost is None else float(summary.cost),
+        "seconds": summary.seconds,
     }  # fmt: skip
 
 
 def _build_run_row(book: Cassette, run: dict[str, Any], calls: Sequence[Entry]) -> Row:
-    own = [row_of_entry(entry) for entry in calls if entry.run == run["run"]]
+    summaries = [row_of_entry(entry) for entry in calls if entry.run == run["run"]]
     end = book.ended.get(run["run"], {})
-    priced = [float(each.cost) for each in own if each.cost is not None]
-    tags = {key: value for each in own for key, value in each.tags.items()}
+    priced = [float(each.cost) for each in summaries if each.cost is not None]
+    tags = {key: value for each in summaries for key, value in each.tags.items()}
     return {
         "row": run["run"], "kind": "run", **_describe_place(book, run["run"]), "call": None, "at": run.get("at"),
         "name": run.get("title") or cell_of(run), "provider": None, "model": None,
-        "input": {"calls": len(own)}, "output": {"outcome": end.get("outcome", "incomplete")}, "expected": None,
-        "error": end.get("error"), "tags": tags, "tokens_in": sum(each.tokens_in or 0 for each in own),
-        "tokens_out": sum(each.tokens_out or 0 for each in own), "cost": sum(priced) if priced else None,
-        "seconds": sum(each.seconds for each in own),
+        "input": {"calls": len(summaries)}, "output": {"outcome": end.get("outcome", "incomplete")}, "expected": None,
+        "error": end.get("error"), "tags": tags, "tokens_in": sum(each.tokens_in or 0 for each in summaries),
+        "tokens_out": sum(each.tokens_out or 0 for each in summaries), "cost": sum(priced) if priced else None,
+        "seconds": sum(each.seconds for each in summaries),
     }  # fmt: skip
 
 
 def input_of(entry: Entry) -> Any:
     """What was asked: chat messages where it asked a model for them."""
-    asked, said = entry.request(), entry.reply()
-    if isinstance(asked, FunctionCall):
-        return dict(asked.arguments)
-    if entry.head().get("kind") == "model" and isinstance(said, Reply):
-        told = conversations.export_conversation(asked, said)
-        chat = neutral.Conversation(system=told.system, input_messages=list(told.input_messages))
-        if told.input_messages:
+    request, reply = entry.request(), entry.reply()
+    if isinstance(request, FunctionCall):
+        return dict(request.arguments)
+    if entry.head().get("kind") == "model" and isinstance(reply, Reply):
+        conversation = conversations.export_conversation(request, reply)
+        chat = neutral.Conversation(
+            system=conversation.system, input_messages=list(conversation.input_messages)
+        )
+        if conversation.input_messages:
             return neutral.request_body("openai_chat", chat)["messages"]
-    body = listing.readable_body(asked.body, asked.headers)
+    body = listing.readable_body(request.body, request.headers)
     return body if entry.head().get("kind") == "model" else {
-        "method": asked.method, "url": asked.url, "body": body,
+        "method": request.method, "url": request.url, "body": body,
     }  # fmt: skip
 
 
 def output_of(entry: Entry) -> Any:
     """What was answered: the text where that is all there is; None for an error of a function."""
-    asked, said = entry.request(), entry.reply()
-    if isinstance(said, Value):
-        return said.value if said.error is None else None
-    if isinstance(asked, Request) and entry.head().get("kind") == "model":
-        told = conversations.export_conversation(asked, said).output_messages
-        parts = [part for each in told for part in neutral.parts_of(each)]
+    request, reply = entry.request(), entry.reply()
+    if isinstance(reply, Value):
+        return reply.value if reply.error is None else None
+    if isinstance(request, Request) and entry.head().get("kind") == "model":
+        messages = conversations.export_conversation(request, reply).output_messages
+        parts = [part for each in messages for part in neutral.parts_of(each)]
         if len(parts) == 1 and parts[0].get("type", "text") == "text":
             return parts[0].get("content", parts[0].get("text"))
-        if (found := editing.reply_message(asked, said)) is not None:
-            return found
-    return listing.readable_body(said.readable, said.headers) if said.chunks else None
+        if (message := editing.reply_message(request, reply)) is not None:
+            return message
+    return listing.readable_body(reply.readable, reply.headers) if reply.chunks else None
 
 
 # ---------------------------------------------------------------- files
 
 
-def json_lines(found: Sequence[Row], form: str = "jsonl") -> list[str]:
+def json_lines(records: Sequence[Row], form: str = "jsonl") -> list[str]:
     """The rows as JSON lines; `evals`: model calls as samples of OpenAI's Evals."""
     if form == "evals":
-        found = [_build_sample(row) for row in found if row["kind"] == "model"]
-    told = (json.dumps(row, ensure_ascii=False, default=str) for row in found)
-    return [line.translate(_LINE_ENDS) for line in told]
+        records = [_build_sample(row) for row in records if row["kind"] == "model"]
+    lines = (json.dumps(row, ensure_ascii=False, default=str) for row in records)
+    return [line.translate(_LINE_ENDS) for line in lines]
 
 
 def _build_sample(row: Row) -> Row:
@@ -204,13 +206,17 @@ def _build_sample(row: Row) -> Row:
     return {"input": row["input"], "ideal": text, "metadata": {key: row[key] for key in kept}}
 
 
-def write_rows(where: Path, out: Path, found: Sequence[Row], form: str, tell: Tell) -> WrittenRows:
+def write_rows(
+    where: Path, out: Path, records: Sequence[Row], form: str, on_progress: Tell
+) -> WrittenRows:
     """Write them to a new file. Raises TapeUsageError where it is there, NotExported where they
     hold a secret, CassetteError where it cannot be written.
     """
-    told = json_lines(found, form)
-    exporting.write_files(where, {out: "".join(f"{line}\n" for line in told).encode()}, tell)
-    return WrittenRows(out, len(told), len(found) - len(told))
+    lines = json_lines(records, form)
+    exporting.write_files(
+        where, {out: "".join(f"{line}\n" for line in lines).encode()}, on_progress
+    )
+    return WrittenRows(out, len(lines), len(records) - len(lines))
 
 
 # ---------------------------------------------------------------- rows back as a take
@@ -249,27 +255,29 @@ def read_back(where: str | Path, source: Path, take: str = "", name: str | None 
     """
     books = [Cassette.open(path) for path in gaps.cassettes_below(Path(where), name)]
     calls = {entry.name: (book, entry) for book in books for entry in book.calls}
-    wanted: dict[Path, list[tuple[Entry, Any]]] = {}
+    edits_by_path: dict[Path, list[tuple[Entry, Any]]] = {}
     same = 0
     for number, row in _read_lines(source):
         at = f"{source}:{number}"
-        found = calls.get(_read_call_name(row, at))
-        if found is None:
+        match = calls.get(_read_call_name(row, at))
+        if match is None:
             raise TapeUsageError(
                 f"{at}: call {_read_call_name(row, at)} is not recorded in {where}"
             )
-        book, entry = found
+        book, entry = match
         answer, recorded = _read_answer(row), output_of(entry)
         if answer in (None, recorded) or answer == json.dumps(recorded, ensure_ascii=False):
             same += 1
             continue
-        wanted.setdefault(book.path, []).append((entry, _build_edit(entry, answer, at)))
-    return _write_takes(wanted, take, same)
+        edits_by_path.setdefault(book.path, []).append((entry, _build_edit(entry, answer, at)))
+    return _write_takes(edits_by_path, take, same)
 
 
-def _write_takes(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: int) -> ReadRows:
-    made, changed = [], []
-    for path, edited in wanted.items():
+def _write_takes(
+    edits_by_path: dict[Path, list[tuple[Entry, Any]]], take: str, same: int
+) -> ReadRows:
+    paths, changed = [], []
+    for path, edited in edits_by_path.items():
         if take and take in files.take_names(path):
             raise TapeUsageError(f"{path.name} has a take {take!r} already: name another")
         goal = take or files.unused_name(path, "rows")
@@ -277,8 +285,8 @@ def _write_takes(wanted: dict[Path, list[tuple[Entry, Any]]], take: str, same: i
         for entry, answer in edited:
             written = book.commit_reply(book.by_name[entry.run, entry.id], answer, goal)
             changed.append(entry.name)
-        made.append(written.path)
-    return ReadRows(tuple(made), tuple(changed), same)
+        paths.append(written.path)
+    return ReadRows(tuple(paths), tuple(changed), same)
 
 
 def _read_lines(source: Path) -> Iterator[tuple[int, Row]]:
@@ -301,8 +309,8 @@ def _read_lines(source: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _read_call_name(row: Row, at: str) -> str:
-    told = row.get("metadata")
-    named = row.get("row") or (told.get("row") if isinstance(told, dict) else None)
+    metadata = row.get("metadata")
+    named = row.get("row") or (metadata.get("row") if isinstance(metadata, dict) else None)
     if not isinstance(named, str):
         raise TapeUsageError(f"{at}: no `row` says which call it is (RUN/CALL)")
     return named

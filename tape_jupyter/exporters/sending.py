@@ -42,12 +42,12 @@ def send_documents(endpoint: str, documents: Sequence[bytes]) -> None:
     exporter = OTLPSpanExporter(endpoint)
     try:
         for first in range(0, len(spans), _AT_ONCE):
-            with _collect_log_messages() as told:
+            with _collect_log_messages() as log_messages:
                 done = exporter.export(spans[first : first + _AT_ONCE])
             if done is not SpanExportResult.SUCCESS:
                 sent = f"{first} of {len(spans)} spans were sent" if first else "nothing was sent"
                 raise TapeUsageError(
-                    f"--endpoint {endpoint}: {told[-1] if told else 'no answer'}; {sent}"
+                    f"--endpoint {endpoint}: {log_messages[-1] if log_messages else 'no answer'}; {sent}"
                 )
     finally:
         exporter.shutdown()  # type: ignore[no-untyped-call]
@@ -56,18 +56,18 @@ def send_documents(endpoint: str, documents: Sequence[bytes]) -> None:
 @contextmanager
 def _collect_log_messages() -> Iterator[list[str]]:
     """What the exporter logs meanwhile: it is all that it tells of a failure."""
-    told: list[str] = []
+    log_messages: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage()[:500])
+            log_messages.append(record.getMessage()[:500])
 
     logger, listener = logging.getLogger("opentelemetry"), Listener()
     before = logger.propagate
     logger.addHandler(listener)
     logger.propagate = False
     try:
-        yield told
+        yield log_messages
     finally:
         logger.removeHandler(listener)
         logger.propagate = before
@@ -82,28 +82,28 @@ def _build_spans(document: Mapping[str, Any]) -> Iterator[ReadableSpan]:
         resource = Resource(attribute_map(part["resource"]["attributes"]))
         for inner in part["scopeSpans"]:
             scope = InstrumentationScope(inner["scope"]["name"], inner["scope"]["version"])
-            yield from (_build_span(told, resource, scope) for told in inner["spans"])
+            yield from (_build_span(span, resource, scope) for span in inner["spans"])
 
 
 def _build_span(
-    told: Mapping[str, Any], resource: Resource, scope: InstrumentationScope
+    span: Mapping[str, Any], resource: Resource, scope: InstrumentationScope
 ) -> ReadableSpan:
     from opentelemetry.sdk.trace import Event, ReadableSpan
     from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-    def build_context(own: str) -> SpanContext:
+    def build_context(span_id: str) -> SpanContext:
         flags = TraceFlags(TraceFlags.SAMPLED)
         return SpanContext(
-            int(told["traceId"], 16), int(own, 16), is_remote=False, trace_flags=flags
+            int(span["traceId"], 16), int(span_id, 16), is_remote=False, trace_flags=flags
         )
 
-    status = told["status"]
+    status = span["status"]
     return ReadableSpan(
-        told["name"], build_context(told["spanId"]),
-        build_context(told["parentSpanId"]) if told["parentSpanId"] else None, resource,
-        attribute_map(told["attributes"]),
+        span["name"], build_context(span["spanId"]),
+        build_context(span["parentSpanId"]) if span["parentSpanId"] else None, resource,
+        attribute_map(span["attributes"]),
         [Event(each["name"], attribute_map(each["attributes"]),
-        int(each["timeUnixNano"])) for each in told.get("events", ())],
-        kind=SpanKind(told["kind"] - 1), status=Status(StatusCode(status["code"]), status.get("message")),
-        start_time=int(told["startTimeUnixNano"]), end_time=int(told["endTimeUnixNano"]), instrumentation_scope=scope,
+        int(each["timeUnixNano"])) for each in span.get("events", ())],
+        kind=SpanKind(span["kind"] - 1), status=Status(StatusCode(status["code"]), status.get("message")),
+        start_time=int(span["startTimeUnixNano"]), end_time=int(span["endTimeUnixNano"]), instrumentation_scope=scope,
     )  # fmt: skip

@@ -37,7 +37,7 @@ _FRAMES = "frames of WebSockets"
 class Convention(Protocol):
     """How a convention tells of calls, as attributes."""
 
-    def model(self, call: RecordedCall, told: ExportedConversation) -> Attributes: ...
+    def model(self, call: RecordedCall, conversation: ExportedConversation) -> Attributes: ...
 
     def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes: ...
 
@@ -82,7 +82,7 @@ class _Spans:
         self._calls = {call.id: call for call in recording.calls}
 
     def spans(self) -> Iterator[dict[str, Any]]:
-        made = [self._build_call_span(call) for call in self._recording.calls]
+        call_spans = [self._build_call_span(call) for call in self._recording.calls]
         for key, step in self._steps.items():
             start, end = self._times[key]
             yield {
@@ -90,7 +90,7 @@ class _Spans:
                 "startTimeUnixNano": _to_nanoseconds(start),
                 "endTimeUnixNano": _to_nanoseconds(end),
             }
-        yield from made
+        yield from call_spans
 
     def _build_call_span(self, call: RecordedCall) -> dict[str, Any]:
         parent, top = self._find_parent(call)
@@ -135,14 +135,14 @@ class _Spans:
         start, end = self._times.get(key, (call.start, 0.0))
         self._times[key] = min(start, call.start), max(end, call.start + call.seconds)
         if key not in self._steps:
-            own = (
+            attributes = (
                 {RUN: call.run}
                 if key.startswith("run ") and " / " not in key
                 else {TOP: True}
                 if top
                 else {}
             )
-            run = self._runs.get(call.run) if RUN in own else None
+            run = self._runs.get(call.run) if RUN in attributes else None
             status = (
                 {"code": _ERROR, "message": run.failed}
                 if run is not None and run.failed
@@ -151,7 +151,7 @@ class _Spans:
             self._steps[key] = {
                 "traceId": _derive_trace_id(call.run), "spanId": _derive_span_id(key), "parentSpanId": parent,
                 "name": name, "kind": _INTERNAL,
-                "attributes": _encode_attributes({**self._convention.step(), **own}), "status": status,
+                "attributes": _encode_attributes({**self._convention.step(), **attributes}), "status": status,
             }  # fmt: skip
         return str(self._steps[key]["spanId"])
 
@@ -178,53 +178,59 @@ class _Spans:
         }
         events = _build_exception_events(reply.error, call) if reply.error is not None else []
         if call.kind == "model" or registry.identify(call.request).wire:
-            told = conversations.export_conversation(call.request, reply)
-            name = f"{'embeddings' if 'embed' in told.facts.api else 'chat'} {told.facts.model}".strip()
-            return name, {**self._convention.model(call, told), **attributes}, events
+            conversation = conversations.export_conversation(call.request, reply)
+            name = f"{'embeddings' if 'embed' in conversation.facts.api else 'chat'} {conversation.facts.model}".strip()
+            return name, {**self._convention.model(call, conversation), **attributes}, events
         return f"{call.request.method} {urlsplit(call.request.url).hostname}", attributes, events
 
 
-def _describe_http(asked: Request, said: Reply) -> Attributes:
+def _describe_http(request: Request, reply: Reply) -> Attributes:
     """OpenTelemetry's conventions for HTTP clients."""
-    url = urlsplit(asked.url)
-    told = {
-        "http.request.method": asked.method,
-        "url.full": asked.url,
+    url = urlsplit(request.url)
+    attributes = {
+        "http.request.method": request.method,
+        "url.full": request.url,
         "server.address": url.hostname or "",
     }
     port = {"https": 443, "http": 80}.get(url.scheme)
     with contextlib.suppress(ValueError):  # no number
         port = url.port or port
-    status = {"http.response.status_code": said.status} if said.status is not None else {}
-    return {**told, **({"server.port": port} if port else {}), **status}
+    status = {"http.response.status_code": reply.status} if reply.status is not None else {}
+    return {**attributes, **({"server.port": port} if port else {}), **status}
 
 
-def _encode_exchange(call: RecordedCall, asked: Request, said: Reply) -> str:
+def _encode_exchange(call: RecordedCall, http_request: Request, http_reply: Reply) -> str:
     """Everything of the exchange, as one JSON text."""
     reply: dict[str, Any] = {
-        "status": said.status, "headers": _to_pairs(said.headers), **_encode_body(said.body), "version": said.version,
-        "reason": said.reason, "reads": [len(chunk) for chunk in said.chunks], "waits": list(said.waits),
-        "end": said.end, "error": dict(said.error) if said.error is not None else None,
-    }  # fmt: skip
-    request = {
-        "method": asked.method,
-        "url": asked.url,
-        "headers": _to_pairs(asked.headers),
-        **_encode_body(asked.body),
+        "status": http_reply.status,
+        "headers": _to_pairs(http_reply.headers),
+        **_encode_body(http_reply.body),
+        "version": http_reply.version,
+        "reason": http_reply.reason,
+        "reads": [len(chunk) for chunk in http_reply.chunks],
+        "waits": list(http_reply.waits),
+        "end": http_reply.end,
+        "error": dict(http_reply.error) if http_reply.error is not None else None,
     }
-    told = {
+    request = {
+        "method": http_request.method,
+        "url": http_request.url,
+        "headers": _to_pairs(http_request.headers),
+        **_encode_body(http_request.body),
+    }
+    exchange = {
         "kind": call.kind,
         "name": call.name,
         "failed": call.failed,
         "request": request,
         "reply": reply,
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(exchange, ensure_ascii=False, separators=(",", ":"))
 
 
 def _encode_tool_call(call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> str:
     assert isinstance(call.request, FunctionCall)
-    told = {
+    record = {
         "kind": call.request.kind,
         "name": call.request.name,
         "failed": call.failed,
@@ -232,7 +238,7 @@ def _encode_tool_call(call: RecordedCall, arguments: Mapping[str, Any], result: 
     }
     error = call.reply.error
     return json_text(
-        {**told, **({"error": dict(error)} if error is not None else {"value": result})}
+        {**record, **({"error": dict(error)} if error is not None else {"value": result})}
     )
 
 
@@ -247,24 +253,26 @@ def _to_pairs(headers: Headers) -> list[list[str]]:
 
 def _find_failure(call: RecordedCall) -> tuple[str, str] | None:
     """The class and the message of what went wrong; None where nothing did."""
-    said = call.reply
-    if said.error is not None:
-        return plain_bodies.error(said.error)
-    if isinstance(said, Reply) and (said.status or 0) >= 400:
-        told = (
-            registry.call_facts(call.request, said).error
+    reply = call.reply
+    if reply.error is not None:
+        return plain_bodies.error(reply.error)
+    if isinstance(reply, Reply) and (reply.status or 0) >= 400:
+        provider_error = (
+            registry.call_facts(call.request, reply).error
             if isinstance(call.request, Request)
             else ""
         )
-        return str(said.status), call.failed or told or f"{said.status} {said.reason}".strip()
+        return str(
+            reply.status
+        ), call.failed or provider_error or f"{reply.status} {reply.reason}".strip()
     return None
 
 
 def _build_exception_events(error: Any, call: RecordedCall) -> list[dict[str, Any]]:
     kind, message = plain_bodies.error(error)
-    told = {"exception.type": kind, "exception.message": message}
+    attributes = {"exception.type": kind, "exception.message": message}
     at = _to_nanoseconds(call.start + call.seconds)
-    return [{"timeUnixNano": at, "name": "exception", "attributes": _encode_attributes(told)}]
+    return [{"timeUnixNano": at, "name": "exception", "attributes": _encode_attributes(attributes)}]
 
 
 def _derive_trace_id(run: str) -> str:

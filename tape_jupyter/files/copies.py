@@ -43,13 +43,15 @@ class Copy:
     before: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def copied(notebook: Path, top: Path, goal: Path, tell: Tell, most: int = MOST_BYTES) -> Copy:
+def copied(
+    notebook: Path, top: Path, goal: Path, on_progress: Tell, most: int = MOST_BYTES
+) -> Copy:
     """Copy `top` to `goal`, which is made; at most so many bytes. Raises BundleError where a file
     cannot be read.
     """
     chosen, missing = _choose_files(notebook, top, most)
     for number, name in enumerate(chosen):
-        tell("copying the folder", number, len(chosen))
+        on_progress("copying the folder", number, len(chosen))
         copy_file(top / name, goal / name)
     (goal / notebook.parent.relative_to(top)).mkdir(parents=True, exist_ok=True)
     return Copy(goal, goal / notebook.relative_to(top), frozenset(chosen), tuple(missing))
@@ -92,12 +94,12 @@ def copy_file(source: Path | bytes, goal: Path) -> None:
 def _choose_files(notebook: Path, top: Path, most: int) -> tuple[list[str], list[str]]:
     """Paths below the top to copy, and those that are too much."""
     near = notebook.parent.relative_to(top).parts
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         [*_walk_folder(notebook, top, notebook.parent), *_list_git_files(notebook, top)]
     )
     sized = [
         (_measure_distance(name, near), size, name)
-        for name in found
+        for name in names
         if (size := _read_size(top / name)) is not None
     ]
     chosen: list[str] = []

@@ -115,12 +115,12 @@ class Firsts:
 
     def changed(self, top: str) -> Iterator[tuple[str, First]]:
         """What is not as it was, below a folder; of a new folder nothing below it."""
-        made: list[str] = []
+        new_folders: list[str] = []
         for path, first in sorted(self._first.items()):
-            if not path.startswith(top + os.sep) or path.startswith(tuple(made)):
+            if not path.startswith(top + os.sep) or path.startswith(tuple(new_folders)):
                 continue
             if not first.there and os.path.isdir(path):  # noqa: PTH112
-                made.append(path + os.sep)
+                new_folders.append(path + os.sep)
             if _is_different(path, first):
                 yield path, first
 
@@ -147,7 +147,7 @@ class Firsts:
 
     def _list_files(self) -> dict[str, tuple[int, int]] | None:
         """Time and size (-1 of a folder) by path; None where there is too much."""
-        found: dict[str, tuple[int, int]] = {}
+        files: dict[str, tuple[int, int]] = {}
         waiting = [self._home]
         while waiting:
             try:
@@ -157,7 +157,7 @@ class Firsts:
             for each in entries:
                 if each.name.startswith(".") or each.name in _LEFT or each.name.endswith(".tapes"):
                     continue
-                if len(found) == MANY:
+                if len(files) == MANY:
                     self._crowded = True
                     return None
                 folder = each.is_dir(follow_symlinks=False)
@@ -166,8 +166,8 @@ class Firsts:
                     about = each.stat(follow_symlinks=False)
                 except OSError:
                     continue
-                found[each.path] = (0, -1) if folder else (about.st_mtime_ns, about.st_size)
-        return found
+                files[each.path] = (0, -1) if folder else (about.st_mtime_ns, about.st_size)
+        return files
 
 
 def database(name: Any) -> str:
@@ -175,8 +175,8 @@ def database(name: Any) -> str:
     text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
     if text.startswith("file:"):
         parts = urlsplit(text)
-        asked = parse_qs(parts.query)
-        if {"ro", "memory"}.intersection(asked.get("mode", ())) or "1" in asked.get(
+        options = parse_qs(parts.query)
+        if {"ro", "memory"}.intersection(options.get("mode", ())) or "1" in options.get(
             "immutable", ()
         ):
             return ""

@@ -56,10 +56,10 @@ def top_of(notebook: Path) -> Path:
 def original_folder(notebook: Path) -> Start:
     """How the folder of a notebook (its real path) is put back to what its recording started from."""
     top, tapes = top_of(notebook), notebook.with_suffix(".tapes")
-    gone: list[Path] = []
+    removed: list[Path] = []
     files: dict[Path, bytes] = {}
     notes: list[str] = []
-    for name, told in _collect_firsts(notebook, tapes).items():
+    for name, first in _collect_firsts(notebook, tapes).items():
         path = Path(os.path.normpath(notebook.parent / name))
         if (
             not _is_inside(path, top)
@@ -68,31 +68,31 @@ def original_folder(notebook: Path) -> Start:
             or notebook.is_relative_to(path)
         ):
             continue
-        if told.get("before") == "none":
-            gone += [path] if os.path.lexists(path) else []
-        elif told.get("sha256") == digest_file(path):
+        if first.get("before") == "none":
+            removed += [path] if os.path.lexists(path) else []
+        elif first.get("sha256") == digest_file(path):
             continue
-        elif (content := _decode_content(told, tapes / "assets")) is not None:
+        elif (content := _decode_content(first, tapes / "assets")) is not None:
             files[path] = content
         else:
-            notes.append(_describe_difference(name, path, told))
-    return Start(tuple(gone), files, tuple(filter(None, notes)))
+            notes.append(_describe_difference(name, path, first))
+    return Start(tuple(removed), files, tuple(filter(None, notes)))
 
 
-def _describe_difference(name: str, path: Path, told: Mapping[str, Any]) -> str:
-    if "sha256" not in told and path.is_file() and path.stat().st_size == told.get("size"):
+def _describe_difference(name: str, path: Path, first: Mapping[str, Any]) -> str:
+    if "sha256" not in first and path.is_file() and path.stat().st_size == first.get("size"):
         return ""  # nothing says that it is another
     return f"{name} is not as it was before the recording, and that was not kept: the run starts from it as it is now"
 
 
 def _collect_firsts(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]:
     """By path, what stands on the oldest run that counts and tells of it."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for _, told in sorted(_read_recorded_firsts(notebook, tapes), key=lambda each: each[0]):
-        for each in told:
+    firsts: dict[str, Mapping[str, Any]] = {}
+    for _, records in sorted(_read_recorded_firsts(notebook, tapes), key=lambda each: each[0]):
+        for each in records:
             if isinstance(each, Mapping) and isinstance(each.get("path"), str):
-                found.setdefault(each["path"], each)
-    return found
+                firsts.setdefault(each["path"], each)
+    return firsts
 
 
 def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
@@ -103,10 +103,10 @@ def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, It
             for run in current_runs(map(run_of, tape.runs)):
                 if run.cell.cell_id not in ids and run.cell.source not in sources:
                     continue
-                told = tape.ended.get(run.id, {}).get(KEY)
+                firsts = tape.ended.get(run.id, {}).get(KEY)
                 yield (
                     str(tape.by_run.get(run.id, {}).get("at") or ""),
-                    told if isinstance(told, list) else (),
+                    firsts if isinstance(firsts, list) else (),
                 )
 
 
@@ -128,11 +128,11 @@ def _is_inside(path: Path, top: Path) -> bool:
     return path != top and path.is_relative_to(top) and real.is_relative_to(os.path.realpath(top))
 
 
-def _decode_content(told: Mapping[str, Any], folder: Path) -> bytes | None:
+def _decode_content(first: Mapping[str, Any], folder: Path) -> bytes | None:
     """What was kept of the file, if it is still that."""
     try:
-        text = external_texts.restore_texts({"text": told.get("base64")}, folder)["text"]
+        text = external_texts.restore_texts({"text": first.get("base64")}, folder)["text"]
         content = base64.b64decode(text, validate=True)
     except (CassetteError, binascii.Error, TypeError, ValueError):
         return None
-    return content if hashlib.sha256(content).hexdigest() == told.get("sha256") else None
+    return content if hashlib.sha256(content).hexdigest() == first.get("sha256") else None

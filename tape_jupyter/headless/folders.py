@@ -65,12 +65,12 @@ def run_folder(
     start = replace(start, files={**start.files, **files})
     with scratch("replay") as place:
         overlay = overlays.Overlay(top, place, kept, start.absent)
-        found = overlays.prefix(overlay, path.parent)
-        if found is not None:
+        prefix = overlays.prefix(overlay, path.parent)
+        if prefix is not None:
             for goal, content in start.files.items():
                 copies.copy_file(content, overlay.upper / goal.relative_to(top))
             layers = (top, overlay.layers / "lower", overlay.upper)
-            yield RunFolder(path, tuple(found), notes=start.notes, layers=layers)
+            yield RunFolder(path, tuple(prefix), notes=start.notes, layers=layers)
         else:
             yield _copy_folder(path, top, place / "copy" / top.name, kept, start)
 
@@ -81,9 +81,9 @@ def _copy_folder(
     copy = copies.copied(path, top, goal, ignore_progress, COPIED)
     copies.put_copy(copy, top, start)
     if kept is not None:
-        own = goal / kept.relative_to(top)
-        copies.remove_path(own)
-        own.symlink_to(kept, target_is_directory=True)
+        link = goal / kept.relative_to(top)
+        copies.remove_path(link)
+        link.symlink_to(kept, target_is_directory=True)
     notes = list(start.notes)
     if copy.missing:
         more = f" and {len(copy.missing) - _NAMED} more" if len(copy.missing) > _NAMED else ""

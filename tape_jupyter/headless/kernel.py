@@ -118,13 +118,13 @@ def start_kernel(
     if name := env.get(KERNEL) or os.environ.get(KERNEL):
         client.kernel_name = name
     client.log = _build_quiet_log()
-    own = (
+    base_env = (
         {"PYTHONHASHSEED": "0", **os.environ} if python is None else {}
     )  # a set of texts is in the same order again
-    whole = {**own, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
-    whole.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
+    kernel_env = {**base_env, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
+    kernel_env.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
-        _start_kernel(client, path, whole, python, prefix)
+        _start_kernel(client, path, kernel_env, python, prefix)
         _require_taping(client, mode)
         yield client
     except KeyboardInterrupt:
@@ -238,9 +238,9 @@ def _require_taping(client: NotebookClient, mode: Mode) -> None:
         raise TapeUsageError(
             f"the notebook's kernel ({name}) ended while it started: {error}. Nothing was run"
         ) from None
-    told = (reply.get("user_expressions") or {}).get("mode") or {}
-    if (told.get("data") or {}).get("text/plain") != repr(mode):
-        why = told.get("evalue") or told.get("data") or "no answer"
+    mode_result = (reply.get("user_expressions") or {}).get("mode") or {}
+    if (mode_result.get("data") or {}).get("text/plain") != repr(mode):
+        why = mode_result.get("evalue") or mode_result.get("data") or "no answer"
         raise TapeUsageError(
             f"the notebook's kernel ({name}) does not {mode}: {why}. Install tape-jupyter "
             "in that kernel's environment, or run tape from there. Nothing was run"
@@ -266,11 +266,11 @@ def remarks(client: NotebookClient) -> dict[str, list[str]]:
     """
     try:
         reply = ask_kernel(client, "", READY, told=REMARKS)
-        told = (reply.get("user_expressions") or {}).get("told") or {}
-        found = json.loads(ast.literal_eval(told["data"]["text/plain"]))
+        result = (reply.get("user_expressions") or {}).get("told") or {}
+        remarks_by_kind = json.loads(ast.literal_eval(result["data"]["text/plain"]))
     except (DeadKernelError, KeyError, ValueError, SyntaxError):
         return {}
-    return {str(kind): [str(each) for each in said] for kind, said in found.items()}
+    return {str(kind): [str(each) for each in texts] for kind, texts in remarks_by_kind.items()}
 
 
 async def _execute_source(

@@ -47,7 +47,7 @@ def search_orders(
     path: Path,
     first: int,
     tries: int,
-    told: Callable[[Try], None],
+    on_try: Callable[[Try], None],
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Try]:
@@ -60,7 +60,7 @@ def search_orders(
             path, do_nothing, do_nothing, timeout, {**env, SHUFFLE: str(seed)}
         )
         done.append(Try(seed, tuple(cells)))
-        told(done[-1])
+        on_try(done[-1])
         if done[-1].broke:
             break
     return done
@@ -73,18 +73,18 @@ def try_lines(each: Try) -> list[str]:
         return [f"seed {each.seed}: every cell as saved"]
     return [
         f"seed {each.seed}: cell {cell.number} {cell.status}: {cell.title}",
-        *(f"    {said}" for said in cell.said),
+        *(f"    {text}" for text in cell.said),
     ]
 
 
 def verdict(path: Path, done: list[Try]) -> str:
     """What the search found, and how to see it again."""
-    found = next((each for each in done if each.broke), None)
-    if found is not None:
-        return f"seed {found.seed} breaks it; see it again with: tape replay {path} --shuffle {found.seed}"
+    breaking = next((each for each in done if each.broke), None)
+    if breaking is not None:
+        return f"seed {breaking.seed} breaks it; see it again with: tape replay {path} --shuffle {breaking.seed}"
     differing = [str(each.seed) for each in done if each.differs]
     if differing:
         return f"no order breaks a cell; outputs differ under {len(differing)} of {len(done)} (seed {differing[0]})"
     unsaved = {cell.number for each in done for cell in each.cells if cell.said == (run.UNSAVED,)}
-    apart = f"; {len(unsaved)} cells have no saved output to compare with" if unsaved else ""
-    return f"{len(done)} orders tried, all as saved{apart}"
+    unsaved_note = f"; {len(unsaved)} cells have no saved output to compare with" if unsaved else ""
+    return f"{len(done)} orders tried, all as saved{unsaved_note}"

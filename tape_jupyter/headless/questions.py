@@ -36,28 +36,30 @@ class KernelAnswer:
     missed: int | None = None
 
 
-def ask_questions(client: NotebookClient, expression: str, shown: Sequence[str]) -> KernelAnswer:
-    """Evaluate it in the notebook's namespace; `outputs` in it is `shown`, the text that each code
+def ask_questions(
+    client: NotebookClient, expression: str, cell_outputs: Sequence[str]
+) -> KernelAnswer:
+    """Evaluate it in the notebook's namespace; `outputs` in it is `cell_outputs`, the text that each code
     cell showed. "" asks for the counts alone. Raises DeadKernelError.
     """
-    wanted = {"counts": _COUNTS}
+    expressions = {"counts": _COUNTS}
     if expression:
-        wanted["value"] = (
+        expressions["value"] = (
             f"(lambda value: __import__('json').dumps([bool(value), repr(value)[:{_SHOWN}]]))"
-            f"((lambda outputs: ({expression.strip()}\n))({list(shown)!r}))"
+            f"((lambda outputs: ({expression.strip()}\n))({list(cell_outputs)!r}))"
         )
     from tape_jupyter.headless.kernel import ask_kernel
 
-    told = ask_kernel(client, "", None, **wanted).get("user_expressions") or {}
-    calls, missed = _parse_answer(told.get("counts")) or (None, None)
+    results = ask_kernel(client, "", None, **expressions).get("user_expressions") or {}
+    calls, missed = _parse_answer(results.get("counts")) or (None, None)
     if not expression:
         return KernelAnswer(calls=calls, missed=missed)
-    answer = told.get("value") or {}
-    found = _parse_answer(answer)
-    if found is None:
-        said = f"{answer.get('ename', 'no answer')}: {answer.get('evalue', '')}"
-        return KernelAnswer(error=said, calls=calls, missed=missed)
-    return KernelAnswer(found[1], found[0], calls=calls, missed=missed)
+    answer = results.get("value") or {}
+    parsed = _parse_answer(answer)
+    if parsed is None:
+        error = f"{answer.get('ename', 'no answer')}: {answer.get('evalue', '')}"
+        return KernelAnswer(error=error, calls=calls, missed=missed)
+    return KernelAnswer(parsed[1], parsed[0], calls=calls, missed=missed)
 
 
 def _parse_answer(answer: Any) -> Any:

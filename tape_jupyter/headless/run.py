@@ -120,7 +120,7 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
 def replay_notebook(
     path: Path,
     starting: Starting,
-    told: Told,
+    on_cell: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -131,21 +131,23 @@ def replay_notebook(
     Nothing is written but a take that `env`, which is added to the kernel's environment, asks for.
     `note` hears what a person should know of the run.
     """
-    return replay_with_outputs(path, starting, told, timeout, env, note)[0]
+    return replay_with_outputs(path, starting, on_cell, timeout, env, note)[0]
 
 
 def replay_with_outputs(
     path: Path,
     starting: Starting,
-    told: Told,
+    on_cell: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
 ) -> tuple[list[CellRun], NotebookNode]:
     """The same, and the notebook with the outputs that replay gave."""
     saved = read_notebook(path)
-    made = copy.deepcopy(saved)
-    return list(_run_in_copy(made, saved, path, starting, told, timeout, env, note)), made
+    replayed = copy.deepcopy(saved)
+    return list(
+        _run_in_copy(replayed, saved, path, starting, on_cell, timeout, env, note)
+    ), replayed
 
 
 def replaying(
@@ -163,7 +165,7 @@ def _run_in_copy(
     saved: NotebookNode,
     path: Path,
     starting: Starting,
-    told: Told,
+    on_cell: Told,
     timeout: float | None,
     env: Mapping[str, str],
     note: Note,
@@ -174,13 +176,13 @@ def _run_in_copy(
     with run_folder(path, {**os.environ, **env}) as place:
         for each in place.notes:
             note(each)
-        yield from _run_cells(notebook, saved, place, "replay", starting, told, timeout, env)
+        yield from _run_cells(notebook, saved, place, "replay", starting, on_cell, timeout, env)
 
 
 def record_notebook(
     path: Path,
     starting: Starting,
-    told: Told,
+    on_cell: Told,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -205,7 +207,7 @@ def record_notebook(
 
     try:
         for run in _run_cells(
-            notebook, notebook, RunFolder(path), "record", note_start, told, timeout, env
+            notebook, notebook, RunFolder(path), "record", note_start, on_cell, timeout, env
         ):
             done.append(run)  # noqa: PERF402 - what ran before an interrupt counts
     finally:
@@ -254,7 +256,7 @@ def _run_cells(
     place: RunFolder,
     mode: Mode,
     starting: Starting,
-    told: Told,
+    on_cell: Told,
     timeout: float | None,
     env: Mapping[str, str],
 ) -> Iterator[CellRun]:
@@ -281,7 +283,7 @@ def _run_cells(
             if mode == "replay":
                 ends = iter(list(ends))
             for run in _judge_cells(cells, before, unrun, ends, mode, place.where):
-                told(run)
+                on_cell(run)
                 yield run
     finally:
         merge_streams(notebook)
@@ -299,15 +301,23 @@ def _judge_cells(
     when it was saved; `unrun` were not run then.
     """
     stopped: CellRun | None = None
-    for number, ((_, cell), shown) in enumerate(zip(cells, before, strict=True), 1):
+    for number, ((_, cell), saved_outputs) in enumerate(zip(cells, before, strict=True), 1):
         title, end = first_line(cell.source), next(ends, None)
         if end is None:
-            yield CellRun(number, "not run", title, expected=_is_expected(stopped, shown, mode))
+            yield CellRun(
+                number, "not run", title, expected=_is_expected(stopped, saved_outputs, mode)
+            )
             continue
         stopped = _judge_cell(
-            number, title, end, shown, counted_outputs(cell.source, cell.outputs), mode, where
+            number,
+            title,
+            end,
+            saved_outputs,
+            counted_outputs(cell.source, cell.outputs),
+            mode,
+            where,
         )
-        if stopped.status == "differs" and number in unrun and not (shown or end.unheld):
+        if stopped.status == "differs" and number in unrun and not (saved_outputs or end.unheld):
             stopped = replace(stopped, status="ok", said=(UNSAVED,))
         yield stopped
 
@@ -324,9 +334,11 @@ def _execute_cells(
             return
 
 
-def _is_expected(stopped: CellRun | None, shown: Sequence[Any], mode: Mode) -> bool:
+def _is_expected(stopped: CellRun | None, saved_outputs: Sequence[Any], mode: Mode) -> bool:
     """Whether a cell behind the one that raised was not run when the notebook was saved either."""
-    return mode == "replay" and stopped is not None and stopped.status == "same" and not shown
+    return (
+        mode == "replay" and stopped is not None and stopped.status == "same" and not saved_outputs
+    )
 
 
 def behind(cells: Sequence[CellRun]) -> str:
@@ -341,11 +353,13 @@ def behind(cells: Sequence[CellRun]) -> str:
     as_recorded = raised[-1].status == "same"
     why = f"[{raised[-1].number}] raised{' as recorded' if as_recorded else ''}"
     odd = [cell.number for cell in unrun if not cell.expected]
-    told = f"{why}; {_format_subject([cell.number for cell in unrun])} not run"
+    summary = f"{why}; {_format_subject([cell.number for cell in unrun])} not run"
     if not odd:
-        return f"{told}, as when recorded"
+        return f"{summary}, as when recorded"
     return (
-        f"{told}, but {_format_subject(odd)} when the notebook was saved" if as_recorded else told
+        f"{summary}, but {_format_subject(odd)} when the notebook was saved"
+        if as_recorded
+        else summary
     )
 
 
@@ -368,20 +382,20 @@ def has_code(cell: NotebookNode) -> bool:
 def first_line(source: str) -> str:
     """The first line that is not a `%%tape` line, at most 80 characters of it; "" of an empty cell."""
     lines = [line for line in map(str.strip, source.splitlines()) if line]
-    own = [line for line in lines if not line.startswith("%%tape")]
-    return next(iter([*own, *lines]), "")[:80]
+    code_lines = [line for line in lines if not line.startswith("%%tape")]
+    return next(iter([*code_lines, *lines]), "")[:80]
 
 
-def counted_outputs(source: str, shown: Sequence[Any]) -> Sequence[Any]:
+def counted_outputs(source: str, cell_outputs: Sequence[Any]) -> Sequence[Any]:
     """The outputs of a cell that count. What the tape answers is none: it speaks of a tape that
     goes on growing.
     """
     if not asks_only(source):
-        return shown
+        return cell_outputs
     return (
         ()
         if _OF_BUNDLES.match(source)
-        else [each for each in shown if each.get("output_type") == "error"]
+        else [each for each in cell_outputs if each.get("output_type") == "error"]
     )
 
 
@@ -406,21 +420,29 @@ def execute_cell(client: NotebookClient, cell: NotebookNode, index: int) -> Cell
     except (CellTimeoutError, DeadKernelError) as error:
         from nbformat.v4 import new_output
 
-        told = str(error).splitlines()[0]
-        shown = {"ename": type(error).__name__, "evalue": told, "traceback": [told]}
-        cell.outputs.append(new_output("error", **shown))  # type: ignore[no-untyped-call]
+        message = str(error).splitlines()[0]
+        error_output = {"ename": type(error).__name__, "evalue": message, "traceback": [message]}
+        cell.outputs.append(new_output("error", **error_output))  # type: ignore[no-untyped-call]
         return _build_cell_end(cell, started, {}, raised=True)
     return _build_cell_end(cell, started, remarks(client), raised=raised)
 
 
 def _build_cell_end(
-    cell: NotebookNode, started: float, told: Mapping[str, Sequence[str]], *, raised: bool
+    cell: NotebookNode,
+    started: float,
+    remarks_by_kind: Mapping[str, Sequence[str]],
+    *,
+    raised: bool,
 ) -> CellEnd:
     """What a kernel told by itself, and what the cell's summary says where the kernel's
     tape-jupyter tells nothing.
     """
     unheld, lost = (
-        tuple(dict.fromkeys([*told.get(kind, ()), *outputs.summary_remarks(cell.outputs, kind)]))
+        tuple(
+            dict.fromkeys(
+                [*remarks_by_kind.get(kind, ()), *outputs.summary_remarks(cell.outputs, kind)]
+            )
+        )
         for kind in outputs.REMARKS
     )
     return CellEnd(time.perf_counter() - started, raised, unheld, lost)
@@ -447,8 +469,8 @@ def _judge_cell(
     if name in REFUSALS:
         return replace(run, status="missed", said=tuple(f"{name}: {value}".rstrip().split("\n")))
     if mode == "record":
-        said = (*((f"{name}: {value}",) if name else ()), *end.lost)
-        return replace(run, status="failed" if said else "ok", said=said)
+        notes = (*((f"{name}: {value}",) if name else ()), *end.lost)
+        return replace(run, status="failed" if notes else "ok", said=notes)
     if end.unheld:
         return replace(run, status="differs", said=end.unheld)
     if outputs.same_outputs(saved, new, where):
@@ -477,7 +499,7 @@ def write_notebook(notebook: NotebookNode, path: Path, before: tuple[int, int] |
 
 def _read_stamp(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        stats = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return stats.st_mtime_ns, stats.st_size

@@ -66,14 +66,16 @@ class FileReport:
         return max(self.grades, key="WJPMT".index, default="")
 
     @classmethod
-    def of_record(cls, told: Mapping[str, Any]) -> Self:
-        own: dict[str, Any] = {each.name: told[each.name] for each in fields(cls)}
-        counted = {name: Counter(own[name]) for name in ("grades", "reasons", "missing", "assumed")}
-        return cls(**{**own, **counted})
+    def of_record(cls, record: Mapping[str, Any]) -> Self:
+        values: dict[str, Any] = {each.name: record[each.name] for each in fields(cls)}
+        counted = {
+            name: Counter(values[name]) for name in ("grades", "reasons", "missing", "assumed")
+        }
+        return cls(**{**values, **counted})
 
     def record(self) -> dict[str, Any]:
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**told, "grade": self.grade, "seconds": round(self.seconds, 3)}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**values, "grade": self.grade, "seconds": round(self.seconds, 3)}
 
 
 @dataclass(slots=True)
@@ -86,9 +88,9 @@ class Imported:
     files: list[FileReport]
 
     @classmethod
-    def of_record(cls, told: Mapping[str, Any]) -> Self:
+    def of_record(cls, record: Mapping[str, Any]) -> Self:
         """From what `record` gave, in another process."""
-        path, files = told.get("cassette"), told.get("files", ())
+        path, files = record.get("cassette"), record.get("files", ())
         return cls(Path(path) if path else None, [FileReport.of_record(each) for each in files])
 
     def record(self) -> dict[str, Any]:
@@ -131,14 +133,14 @@ def import_trace(
                 assembly,
                 source,
                 (form, chosen) if chosen is not None else None,
-                alone=len(sources) == 1,
+                only_source=len(sources) == 1,
             )
         assembly.take_rest()
-        made = assembly.write()
+        path = assembly.write()
     failed = [each for each in assembly.files if each.error]
-    if made is None and failed:
+    if path is None and failed:
         raise TraceError("\n".join(each.error for each in failed[:20]))
-    return Imported(made, assembly.files)
+    return Imported(path, assembly.files)
 
 
 _MAIN = "main.tape.yaml"
@@ -149,14 +151,14 @@ def _list_sources(places: Sequence[Path]) -> Iterator[Source]:
         raise TapeUsageError("name a file or a folder to import")
     for place in places:
         if place.is_dir():
-            found = [
+            paths = [
                 each
                 for each in sorted(place.rglob("*"))
                 if each.is_file() and not each.name.startswith(".")
             ]
-            if not found:
+            if not paths:
                 raise TapeUsageError(f"{place}: there is no file in this folder")
-            yield from (Source(each) for each in found)
+            yield from (Source(each) for each in paths)
         elif not place.exists():
             raise TapeUsageError(f"{place}: there is no such file")
         elif not place.is_file():
@@ -180,7 +182,11 @@ def _find_free_path(goal: Path) -> Path:
 
 
 def _read_source(
-    assembly: _Assembly, source: Source, chosen: tuple[str, recognise.Format] | None, *, alone: bool
+    assembly: _Assembly,
+    source: Source,
+    chosen: tuple[str, recognise.Format] | None,
+    *,
+    only_source: bool,
 ) -> None:
     report = assembly.report_of(source)
     began = time.perf_counter()
@@ -192,15 +198,15 @@ def _read_source(
     except (TraceError, CassetteError) as error:
         assembly.forget(mark)
         report.error = str(error)
-        if alone:
+        if only_source:
             raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         assembly.forget(mark)
         reason = f"is not as {report.format} files are ({type(error).__name__}: {str(error)[:200]})"
-        told = source.failed(reason, assembly.line)
-        report.error = str(told)
-        if alone:
-            raise told from error
+        trace_error = source.failed(reason, assembly.line)
+        report.error = str(trace_error)
+        if only_source:
+            raise trace_error from error
     report.seconds = time.perf_counter() - began
 
 
@@ -236,8 +242,8 @@ class _Trace:
 class _Assembly:
     """One import: collects what is read, then writes it."""
 
-    def __init__(self, goal: Path, tell: Tell) -> None:
-        self.goal, self._on_progress = goal, tell
+    def __init__(self, goal: Path, on_progress: Tell) -> None:
+        self.goal, self._on_progress = goal, on_progress
         self.files: list[FileReport] = []
         self.line = 0
         self._traces: dict[str, _Trace] = {}
@@ -276,17 +282,17 @@ class _Assembly:
         self._shared = self.files[self._at].format
         reader, places = self._joined.setdefault(self._shared, (begin(), []))
         places.append((source, self._at))
-        found: Iterator[Item] = reader.read(source)
-        return found
+        items: Iterator[Item] = reader.read(source)
+        return items
 
     def take_rest(self) -> None:
         """What formats that join files kept for the last of them."""
         for form, (reader, places) in self._joined.items():
             self._shared = form
             known = {id(source): at for source, at in places if not self.files[at].error}
-            for own, items in groupby(reader.rest(), key=lambda each: id(each[0])):
-                if own in known:
-                    self._at = known[own]
+            for source_id, items in groupby(reader.rest(), key=lambda each: id(each[0])):
+                if source_id in known:
+                    self._at = known[source_id]
                     self.add_items(self.files[self._at], (item for _, item in items))
             for source, at in places:
                 report = self.files[at]
@@ -383,8 +389,8 @@ class _Assembly:
             else (repr(call.reply.value).encode("utf-8", "replace"),)
         )
         for data in texts:
-            for found in _KEYS.findall(data) if any(start in data for start in _KEY_STARTS) else ():
-                self._secrets.learn("key", found.decode("ascii"), explicit=False)
+            for key in _KEYS.findall(data) if any(start in data for start in _KEY_STARTS) else ():
+                self._secrets.learn("key", key.decode("ascii"), explicit=False)
 
     # -- writing
 
@@ -421,29 +427,29 @@ class _Assembly:
         report = self.files[trace.report]
         outer = trace.tree.outer()
         self._count_spans(report, trace, outer)
-        told = trace.run or Run(trace.key)
+        run_info = trace.run or Run(trace.key)
         at = moment_text(_to_datetime(trace.start) or datetime.now(UTC))
         identity = hashlib.sha256(
             f"{report.format} {report.file} {trace.key}".encode("utf-8", "replace")
         ).hexdigest()
         record: dict[str, Any] = {
             "mode": "import", "cell": f"import-{identity[:12]}", "at": at,
-            "title": _clean_label(told.name or trace.root or Path(report.file).name),
+            "title": _clean_label(run_info.name or trace.root or Path(report.file).name),
             "kit": {"import": {"file": file_in_cassette(report.file), "format": report.format,
-            "trace": trace.key, **told.about}},
+            "trace": trace.key, **run_info.about}},
         }  # fmt: skip
         run = cassette.start_run(record, {**header, "made by": _format_version()}, self._secrets)
         report.runs.append(run)
         writer = _Writer(cassette, run, self._secrets, trace, at, report)
         order = sorted(
-            (held for name, held in trace.waiting.items() if name not in outer),
+            (waiting for name, waiting in trace.waiting.items() if name not in outer),
             key=lambda h: (h.start, h.number),
         )
-        for held in order:
-            writer.report = self.files[held.report]
-            self._file.seek(held.offset)
+        for waiting in order:
+            writer.report = self.files[waiting.report]
+            self._file.seek(waiting.offset)
             # written above
-            writer.write(held.id, _unpack_call(marshal.loads(self._file.read(held.length))))  # noqa: S302
+            writer.write(waiting.id, _unpack_call(marshal.loads(self._file.read(waiting.length))))  # noqa: S302
             yield
         end: dict[str, Any] = {"outcome": "raised" if trace.failed else "ok", "calls": len(order)}
         if trace.failed:
@@ -492,31 +498,43 @@ class _Writer:
     names: dict[str, str] = field(default_factory=dict)
     _seen: Counter[str] = field(default_factory=Counter)
 
-    def write(self, own: str, call: Call) -> None:
-        asked = self._match_request(call.request)
-        self._seen[asked.match] += 1
-        number = self._seen[asked.match]
-        self.names[own] = asked.match[:8] + (f"-{number}" if number > 1 else "")
+    def write(self, call_id: str, call: Call) -> None:
+        matched = self._match_request(call.request)
+        self._seen[matched.match] += 1
+        number = self._seen[matched.match]
+        self.names[call_id] = matched.match[:8] + (f"-{number}" if number > 1 else "")
         tree = self.trace.tree
-        where = Where(self.run, "", tree.path(own), self.names.get(tree.caller(own), ""))
+        where = Where(self.run, "", tree.path(call_id), self.names.get(tree.caller(call_id), ""))
         began = _to_datetime(call.start)
         if began is None:
             call.missing.append("time")
         self._count_call(call)
-        said = registry.said_json(call.reply) if isinstance(call.reply, Reply) else None
-        kit = {**self._collect_facts(call, asked.json, said), **_describe_origin(call)}
+        reply_json = registry.said_json(call.reply) if isinstance(call.reply, Reply) else None
+        kit = {**self._collect_facts(call, matched.json, reply_json), **_describe_origin(call)}
         kind = {"http": "host"}.get(call.kind, call.kind)
         name = "" if kit.get("model") else call.name
         head = Head(
-            self.names[own], self.run, asked.match, kind, where, moment_text(began) if began else self.at,
-            max(call.end - call.start, 0.0) if call.start and call.end else 0.0, kit, name, call.error[:2000],
-            asked.exact, asked.clean, request_json=asked.json, reply_json=said, discriminator=asked.discriminator,
-        )  # fmt: skip
+            self.names[call_id],
+            self.run,
+            matched.match,
+            kind,
+            where,
+            moment_text(began) if began else self.at,
+            max(call.end - call.start, 0.0) if call.start and call.end else 0.0,
+            kit,
+            name,
+            call.error[:2000],
+            matched.exact,
+            matched.clean,
+            request_json=matched.json,
+            reply_json=reply_json,
+            discriminator=matched.discriminator,
+        )
         try:
             self.cassette.append_call(head, call.request, call.reply, self.secrets)
         except CassetteError as error:
             raise TraceError(
-                f"call {own} cannot be kept: {error.reason}",
+                f"call {call_id} cannot be kept: {error.reason}",
                 path=call.origin.file,
                 line=call.origin.line,
             ) from error
@@ -526,7 +544,7 @@ class _Writer:
             return match_key.asked_function(request, self.secrets)
         return match_key.match_request(request, self.secrets, exact=match_key.exact_digest(request))
 
-    def _collect_facts(self, call: Call, parsed: Any, said: Any) -> dict[str, Any]:
+    def _collect_facts(self, call: Call, parsed: Any, reply_json: Any) -> dict[str, Any]:
         reply = call.reply
         if (
             call.kind != "model"
@@ -534,13 +552,15 @@ class _Writer:
             or not isinstance(reply, Reply)
         ):
             return {}
-        known = registry.call_facts(call.request, reply, parsed=parsed, said=said).record()
-        told = {
+        known = registry.call_facts(
+            call.request, reply, parsed=parsed, reply_json=reply_json
+        ).record()
+        facts = {
             "provider": call.provider,
             "model": call.model,
             "usage": {k: v for k, v in call.usage.items() if v},
         }
-        return {**{name: value for name, value in told.items() if value}, **known}
+        return {**{name: value for name, value in facts.items() if value}, **known}
 
     def _count_call(self, call: Call) -> None:
         self.report.calls += 1
@@ -559,7 +579,7 @@ def _describe_origin(call: Call) -> dict[str, Any]:
     return {
         "origin": origin,
         "grade": call.grade,
-        **{name: told for name, told in more.items() if told},
+        **{name: value for name, value in more.items() if value},
     }
 
 
@@ -567,10 +587,10 @@ def _classify_call(call: Call) -> Kind | None:
     """What an HTTP call is by its address; None for one that only reports to a telemetry service."""
     if call.kind != "http" or not isinstance(call.request, Request):
         return call.kind
-    told = hosts.class_of(call.request)
-    if told == "telemetry":
+    host_class = hosts.class_of(call.request)
+    if host_class == "telemetry":
         return None
-    return "model" if told == "model" or registry.call_facts(call.request).model else "http"
+    return "model" if host_class == "model" or registry.call_facts(call.request).model else "http"
 
 
 @lru_cache(64)
@@ -684,9 +704,9 @@ def _publish_draft(draft: Path, goal: Path) -> None:
 
 
 def _read_umask() -> int:
-    told = os.umask(0o022)
-    os.umask(told)
-    return told
+    umask = os.umask(0o022)
+    os.umask(umask)
+    return umask
 
 
 def _format_count(many: int, thing: str) -> str:

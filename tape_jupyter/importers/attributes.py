@@ -51,7 +51,7 @@ def plain_value(value: Any) -> Any:
     """An OTLP value (`{stringValue: ...}`) as plain structure."""
     if not isinstance(value, Mapping):
         return value
-    for name, told in value.items():
+    for name, inner in value.items():
         if name in (
             "stringValue",
             "boolValue",
@@ -60,29 +60,31 @@ def plain_value(value: Any) -> Any:
             "string_value",
             "bool_value",
         ):
-            return told
+            return inner
         if name in ("intValue", "int_value"):
-            return int(told) if isinstance(told, int) or str(told).lstrip("-").isdigit() else told
+            return (
+                int(inner) if isinstance(inner, int) or str(inner).lstrip("-").isdigit() else inner
+            )
         if name in ("arrayValue", "array_value"):
-            return [plain_value(each) for each in (told or {}).get("values") or ()]
+            return [plain_value(each) for each in (inner or {}).get("values") or ()]
         if name in ("kvlistValue", "kvlist_value"):
-            return attribute_map((told or {}).get("values"))
+            return attribute_map((inner or {}).get("values"))
     return None if not value else dict(value)
 
 
-def attribute_map(told: Any) -> dict[str, Any]:
+def attribute_map(attributes: Any) -> dict[str, Any]:
     """Attributes as a map, from either spelling; nested maps of undotted names become dotted ones
     (Phoenix).
     """
-    if isinstance(told, Mapping):
-        found: dict[str, Any] = {}
-        for name, value in told.items():
+    if isinstance(attributes, Mapping):
+        flat: dict[str, Any] = {}
+        for name, value in attributes.items():
             if "." not in name and isinstance(value, Mapping) and name in _NESTED:
-                found.update(_flatten_map(name, value))
+                flat.update(_flatten_map(name, value))
             else:
-                found[name] = value
-        return found
-    listed = (each for each in told or () if isinstance(each, Mapping))
+                flat[name] = value
+        return flat
+    listed = (each for each in attributes or () if isinstance(each, Mapping))
     return {str(each.get("key", "")): plain_value(each.get("value")) for each in listed}
 
 
@@ -113,28 +115,28 @@ def _flatten_map(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """`prefix.0.a.b`, `prefix.1.a` as a list of maps of what follows the number."""
-    found: dict[int, dict[str, Any]] = {}
+    groups: dict[int, dict[str, Any]] = {}
     start = len(prefix) + 1
     for name, value in attributes.items():
         if name.startswith(prefix) and name[start - 1 : start] == ".":
             number, _, rest = name[start:].partition(".")
             if number.isdigit() and len(number) < 6:
-                found.setdefault(int(number), {})[rest] = value
-    return [found[number] for number in sorted(found)]
+                groups.setdefault(int(number), {})[rest] = value
+    return [groups[number] for number in sorted(groups)]
 
 
-def attribute_seconds(told: Any) -> float:
+def attribute_seconds(value: Any) -> float:
     """Seconds of the epoch: of nanoseconds (texts too), micro- and milliseconds, ISO times; 0.0 for
     what is no time.
     """
-    if isinstance(told, str) and not told.strip().isdigit():
+    if isinstance(value, str) and not value.strip().isdigit():
         try:
-            at = datetime.fromisoformat(told.strip().removesuffix(" UTC"))
+            at = datetime.fromisoformat(value.strip().removesuffix(" UTC"))
             return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
             return 0.0
     try:
-        number = float(told or 0)
+        number = float(value or 0)
     except (TypeError, ValueError):
         return 0.0
     for least, scale in ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3)):
@@ -143,95 +145,104 @@ def attribute_seconds(told: Any) -> float:
     return max(number, 0.0)
 
 
-def identity(told: Any) -> str:
+def identity(value: Any) -> str:
     """An id; "" for none, and for one that is all zeros (which is none, by the specification)."""
-    text = str(told or "")
+    text = str(value or "")
     return "" if not text.strip("0") else text
 
 
-def of_span(told: Mapping[str, Any], scope: str = "", line: int = 0) -> Traced:
+def of_span(record: Mapping[str, Any], scope: str = "", line: int = 0) -> Traced:
     """A span of OTLP JSON, of a plain list (strands, Phoenix) or of Jaeger."""
-    context = told.get("context") or told.get("span_context") or {}
-    tags = told.get("attributes", told.get("tags"))
+    context = record.get("context") or record.get("span_context") or {}
+    tags = record.get("attributes", record.get("tags"))
     attributes = attribute_map(tags)
-    if told.get("span_kind") and str(told["span_kind"]).isupper():
-        attributes.setdefault("openinference.span.kind", told["span_kind"])
+    if record.get("span_kind") and str(record["span_kind"]).isupper():
+        attributes.setdefault("openinference.span.kind", record["span_kind"])
     events = [
         _read_event(each)
-        for each in told.get("events") or told.get("span_events") or told.get("logs") or ()
+        for each in record.get("events") or record.get("span_events") or record.get("logs") or ()
     ]
     start = attribute_seconds(
-        _find_first(told, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
+        _find_first(record, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
     )
     end = attribute_seconds(
-        _find_first(told, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
+        _find_first(record, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
     )
-    if not end and told.get("duration") and start:
-        end = start + float(told["duration"]) / 1e6
-    inner = told.get("scope")
+    if not end and record.get("duration") and start:
+        end = start + float(record["duration"]) / 1e6
+    inner = record.get("scope")
     return Traced(
-        identity(_find_first(told, "spanId", "span_id", "spanID") or context.get("span_id")),
-        identity(_find_first(told, "traceId", "trace_id", "traceID") or context.get("trace_id")),
-        identity(_find_first(told, "parentSpanId", "parent_span_id", "parent_id") or _find_parent_reference(told)),
-        str(_find_first(told, "name", "operationName", "spanName") or "span"), start, end, attributes, events,
-        _find_error(told, attributes, events),
-        scope or str((inner or {}).get("name", "") if isinstance(inner, Mapping) else told.get("scopeName") or ""),
-        int(_find_first(told, "droppedAttributesCount", "dropped_attributes_count") or 0), line,
+        identity(_find_first(record, "spanId", "span_id", "spanID") or context.get("span_id")),
+        identity(_find_first(record, "traceId", "trace_id", "traceID") or context.get("trace_id")),
+        identity(_find_first(record, "parentSpanId", "parent_span_id", "parent_id") or _find_parent_reference(record)),
+        str(_find_first(record, "name", "operationName", "spanName") or "span"), start, end, attributes, events,
+        _find_error(record, attributes, events),
+        scope or str((inner or {}).get("name", "") if isinstance(inner, Mapping) else record.get("scopeName") or ""),
+        int(_find_first(record, "droppedAttributesCount", "dropped_attributes_count") or 0), line,
     )  # fmt: skip
 
 
-def _find_first(told: Mapping[str, Any], *names: str) -> Any:
-    return next((told[name] for name in names if told.get(name) not in (None, "")), None)
+def _find_first(record: Mapping[str, Any], *names: str) -> Any:
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
 
 
-def _find_parent_reference(told: Mapping[str, Any]) -> Any:
+def _find_parent_reference(record: Mapping[str, Any]) -> Any:
     return next(
-        (each.get("spanID") for each in told.get("references") or () if isinstance(each, Mapping)),
+        (
+            each.get("spanID")
+            for each in record.get("references") or ()
+            if isinstance(each, Mapping)
+        ),
         "",
     )
 
 
-def _read_event(told: Mapping[str, Any]) -> SpanEvent:
-    time = _find_first(told, "timeUnixNano", "time_unix_nano", "timestamp", "time")
-    about = attribute_map(told.get("attributes", told.get("fields")))
-    name = str(_find_first(told, "name", "event_name", "eventName") or about.get("event") or "")
+def _read_event(record: Mapping[str, Any]) -> SpanEvent:
+    time = _find_first(record, "timeUnixNano", "time_unix_nano", "timestamp", "time")
+    about = attribute_map(record.get("attributes", record.get("fields")))
+    name = str(_find_first(record, "name", "event_name", "eventName") or about.get("event") or "")
     return SpanEvent(name, attribute_seconds(time), about)
 
 
 def _find_error(
-    told: Mapping[str, Any], attributes: Mapping[str, Any], events: list[SpanEvent]
+    record: Mapping[str, Any], attributes: Mapping[str, Any], events: list[SpanEvent]
 ) -> str:
     """OTLP's status, the console exporter's (`status_code`, `description`), Phoenix's, and Jaeger's
     tags.
     """
-    status = told.get("status")
-    inner = status if isinstance(status, Mapping) else {"code": told.get("status_code", status)}
+    status = record.get("status")
+    inner = status if isinstance(status, Mapping) else {"code": record.get("status_code", status)}
     code = _find_first(inner, "code", "status_code") or attributes.get("otel.status_code")
     failed = str(code).rpartition(".")[2] in ("2", "ERROR", "STATUS_CODE_ERROR")
-    if not failed and not ("tags" in told and attributes.get("error") is True):
+    if not failed and not ("tags" in record and attributes.get("error") is True):
         return ""
-    said = (
+    message = (
         _find_first(inner, "message", "description")
-        or told.get("status_message")
+        or record.get("status_message")
         or attributes.get("otel.status_description")
     )
     thrown = next((each.attributes for each in events if each.name == "exception"), {})
-    return str(thrown.get("exception.message") or said or attributes.get("error.type") or "error")
+    return str(
+        thrown.get("exception.message") or message or attributes.get("error.type") or "error"
+    )
 
 
-def of_log(told: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
+def of_log(record: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
     """A log record: its trace, its span and what it says; a structured body joins the attributes."""
-    attributes = attribute_map(told.get("attributes"))
-    body = plain_value(told.get("body"))
-    name = str(_find_first(told, "eventName", "event_name") or attributes.get("event.name") or "")
+    attributes = attribute_map(record.get("attributes"))
+    body = plain_value(record.get("body"))
+    name = str(_find_first(record, "eventName", "event_name") or attributes.get("event.name") or "")
     if isinstance(body, Mapping):
         attributes["body"] = dict(body)
     elif body is not None:
         attributes["body"] = body
     time = attribute_seconds(
-        _find_first(told, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
+        _find_first(record, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
     )
-    trace, span = _find_first(told, "traceId", "trace_id"), _find_first(told, "spanId", "span_id")
+    trace, span = (
+        _find_first(record, "traceId", "trace_id"),
+        _find_first(record, "spanId", "span_id"),
+    )
     return identity(trace), identity(span), SpanEvent(name, time, attributes)
 
 

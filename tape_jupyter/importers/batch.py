@@ -18,18 +18,20 @@ Ask = tuple[str, str, Any]
 
 
 def requests_of_results(
-    source: Source, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]], wanted: set[str]
+    source: Source,
+    read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]],
+    result_ids: set[str],
 ) -> dict[str, Ask]:
     """The requests of these results, from the one file beside them that has them all; none where
     several have.
     """
-    if source.data is not None or not wanted:
+    if source.data is not None or not result_ids:
         return {}
     fitting: list[tuple[Path, dict[str, Ask]]] = []
     for path in _list_files_beside(source.path):
-        found = _read_requests(path, read)
-        if wanted <= found.keys():
-            fitting.append((path, found))
+        requests = _read_requests(path, read)
+        if result_ids <= requests.keys():
+            fitting.append((path, requests))
     if len(fitting) == 1:
         source.notes.append(f"the requests are those of {fitting[0][0].name}, beside it")
         return fitting[0][1]
@@ -42,29 +44,29 @@ def requests_of_results(
 
 
 def _list_files_beside(path: Path) -> Iterator[Path]:
-    own = path.absolute()
-    found = sorted(
+    absolute = path.absolute()
+    candidates = sorted(
         each
-        for each in own.parent.iterdir()
+        for each in absolute.parent.iterdir()
         if each.suffix in (".jsonl", ".json", ".gz", ".ndjson")
     )
-    for each in found[:_LOOKED_AT]:
-        if each != own and each.is_file() and each.stat().st_size <= _LARGEST:
+    for each in candidates[:_LOOKED_AT]:
+        if each != absolute and each.is_file() and each.stat().st_size <= _LARGEST:
             yield each
 
 
 def _read_requests(
     path: Path, read: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]]
 ) -> dict[str, Ask]:
-    beside = Source(path)
+    source = Source(path)
     try:
-        if "custom_id" not in beside.keys:
+        if "custom_id" not in source.keys:
             return {}
         return {
-            own: ask
-            for _, row, _ in source_rows(beside, "requests")
+            request_id: request
+            for _, row, _ in source_rows(source, "requests")
             if isinstance(row, dict)
-            for own, ask in read(row)
+            for request_id, request in read(row)
         }
     except TraceError:  # a file of another kind
         return {}

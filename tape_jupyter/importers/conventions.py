@@ -46,7 +46,7 @@ def item_of_span(
     """
     if events:
         span = replace(span, events=[*span.events, *events])
-    made = (
+    item = (
         _read_exported_call(span)
         or _read_openinference(span)
         or _read_adk(span)
@@ -56,76 +56,83 @@ def item_of_span(
     )
     if span.attributes.get("tape.top"):  # below its run's span, which is the run
         span = replace(span, parent="")
-    if made is None and "tape.run" in span.attributes:
+    if item is None and "tape.run" in span.attributes:
         return Run(span.trace, span.name)
-    if made is None:
+    if item is None:
         return Span(span.id, span.name, span.parent, span.trace, span.start, span.end, span.error)
-    made.id, made.trace, made.parent, made.start, made.end = (
+    item.id, item.trace, item.parent, item.start, item.end = (
         span.id,
         span.trace,
         span.parent,
         span.start,
         span.end,
     )
-    made.origin = Origin(_find_system(span), file, span.id, span.line)
-    made.name = made.name or span.name
-    if span.error and not made.error and "tape.call" not in span.attributes:
-        made.error = span.error
+    item.origin = Origin(_find_system(span), file, span.id, span.line)
+    item.name = item.name or span.name
+    if span.error and not item.error and "tape.call" not in span.attributes:
+        item.error = span.error
     if span.dropped:
-        made.missing.append(f"{span.dropped} attributes, dropped by the exporter")
-    return made
+        item.missing.append(f"{span.dropped} attributes, dropped by the exporter")
+    return item
 
 
 def _read_exported_call(span: Traced) -> Call | None:
     """A call that we exported ourselves (exporters/spans.py): its exact request and reply as one
     JSON text.
     """
-    told = mapping_field(load_or_text(span.attributes.get("tape.call")))
-    if told.get("kind") in ("tool", "retrieval") and isinstance(told.get("arguments"), dict):
-        return _read_exported_tool(span, told)
-    asked, said = mapping_field(told.get("request")), mapping_field(told.get("reply"))
-    if not asked.get("url") or not {"status", "error"} & said.keys():
+    exported = mapping_field(load_or_text(span.attributes.get("tape.call")))
+    if exported.get("kind") in ("tool", "retrieval") and isinstance(
+        exported.get("arguments"), dict
+    ):
+        return _read_exported_tool(span, exported)
+    raw_request, raw_reply = (
+        mapping_field(exported.get("request")),
+        mapping_field(exported.get("reply")),
+    )
+    if not raw_request.get("url") or not {"status", "error"} & raw_reply.keys():
         return None
     request = Request(
-        str(asked.get("method") or "POST"),
-        str(asked["url"]),
-        read_headers(asked.get("headers")),
-        _decode_body(asked),
+        str(raw_request.get("method") or "POST"),
+        str(raw_request["url"]),
+        read_headers(raw_request.get("headers")),
+        _decode_body(raw_request),
     )
-    body = _decode_body(said)
-    sizes, waits = listed_field(said.get("reads")), listed_field(said.get("waits"))
+    body = _decode_body(raw_reply)
+    sizes, waits = listed_field(raw_reply.get("reads")), listed_field(raw_reply.get("waits"))
     ends = list(accumulate((size for size in sizes if isinstance(size, int)), initial=0))
-    whole = ends[-1] == len(body) and all(start < end for start, end in pairwise(ends))
-    chunks = tuple(body[start:end] for start, end in pairwise(ends)) if whole else (body,)
+    complete = ends[-1] == len(body) and all(start < end for start, end in pairwise(ends))
+    chunks = tuple(body[start:end] for start, end in pairwise(ends)) if complete else (body,)
     timed = len(waits) == len(chunks) and all(isinstance(wait, (int, float)) for wait in waits)
-    error = said.get("error")
+    error = raw_reply.get("error")
     reply = Reply(
-        status_of(said["status"]) if said.get("status") is not None else None,
-        read_headers(said.get("headers")), chunks,
+        status_of(raw_reply["status"]) if raw_reply.get("status") is not None else None,
+        read_headers(raw_reply.get("headers")), chunks,
         tuple(map(float, waits)) if timed else (),
-        said["end"] if said.get("end") in get_args(End) else "complete",
-        error if isinstance(error, dict) else None, str(said.get("version") or "HTTP/1.1"),
-        str(said.get("reason") or ""),
+        raw_reply["end"] if raw_reply.get("end") in get_args(End) else "complete",
+        error if isinstance(error, dict) else None, str(raw_reply.get("version") or "HTTP/1.1"),
+        str(raw_reply.get("reason") or ""),
     )  # fmt: skip
     kind = {"model": "model", "tool": "tool", "retrieval": "retrieval"}.get(
-        str(told.get("kind")), "http"
+        str(exported.get("kind")), "http"
     )
-    made = _build_call(kind, request, reply, "W", name=str(told.get("name") or ""))
-    made.error = str(told.get("failed") or "")
-    return made
+    call = _build_call(kind, request, reply, "W", name=str(exported.get("name") or ""))
+    call.error = str(exported.get("failed") or "")
+    return call
 
 
-def _read_exported_tool(span: Traced, told: Mapping[str, Any]) -> Call:
-    request = function(str(told.get("name") or "tool"), told["arguments"], str(told["kind"]))
-    error = told.get("error")
+def _read_exported_tool(span: Traced, exported: Mapping[str, Any]) -> Call:
+    request = function(
+        str(exported.get("name") or "tool"), exported["arguments"], str(exported["kind"])
+    )
+    error = exported.get("error")
     value = (
         Value(error=error)
         if isinstance(error, dict)
-        else rebuild.tool_value(told.get("value"), _measure_duration(span))
+        else rebuild.tool_value(exported.get("value"), _measure_duration(span))
     )
-    made = _build_call(told["kind"], request, value, "J", name=request.name)
-    made.error = str(told.get("failed") or "")
-    return made
+    call = _build_call(exported["kind"], request, value, "J", name=request.name)
+    call.error = str(exported.get("failed") or "")
+    return call
 
 
 def _decode_body(side: Mapping[str, Any]) -> bytes:
@@ -145,19 +152,19 @@ def wants_content(span: Traced) -> bool:
 
 def why_empty(span: Traced) -> str:
     """Why a model call has no messages."""
-    told = (*span.attributes, *(name for event in span.events for name in event.attributes))
-    if any(name.startswith("gen_ai.") and name.endswith("_ref") for name in told):
+    names = (*span.attributes, *(name for event in span.events for name in event.attributes))
+    if any(name.startswith("gen_ai.") and name.endswith("_ref") for name in names):
         return "whose messages lie elsewhere, and are not fetched"
     return "without their messages (their capture was off)"
 
 
 def _find_system(span: Traced) -> str:
-    found = next((system for name, system in SYSTEMS.items() if name in span.attributes), "")
-    return found or ("pydantic-ai" if "pydantic-ai" in span.scope else "otel-genai")
+    system_name = next((system for name, system in SYSTEMS.items() if name in span.attributes), "")
+    return system_name or ("pydantic-ai" if "pydantic-ai" in span.scope else "otel-genai")
 
 
-def _build_call(kind: Any, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
-    return Call("", kind, request, reply, grade, Origin(""), **told)
+def _build_call(kind: Any, request: Any, reply: Any, grade: Grade, **fields: Any) -> Call:
+    return Call("", kind, request, reply, grade, Origin(""), **fields)
 
 
 def _read_usage(span: Traced) -> dict[str, int]:
@@ -166,10 +173,10 @@ def _read_usage(span: Traced) -> dict[str, int]:
         "output": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
         "cached": ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
     }  # fmt: skip
-    told = {name: span.text(*keys) for name, keys in names.items()}
+    counts = {name: span.text(*keys) for name, keys in names.items()}
     return {
         name: int(float(count))
-        for name, count in told.items()
+        for name, count in counts.items()
         if re.fullmatch(r"\d+(\.\d+)?", count)
     }
 
@@ -188,9 +195,12 @@ def _read_openinference(span: Traced) -> Call | None:
     if kind == "EMBEDDING":
         return _read_sent_json(span)
     if kind == "TOOL":
-        given = span.attributes.get("input.value", span.attributes.get("tool.parameters"))
+        arguments = span.attributes.get("input.value", span.attributes.get("tool.parameters"))
         return _build_tool_call(
-            span, span.text("tool.name") or span.name, given, span.attributes.get("output.value")
+            span,
+            span.text("tool.name") or span.name,
+            arguments,
+            span.attributes.get("output.value"),
         )
     if kind == "RETRIEVER":
         return _read_retrieval(span)
@@ -200,10 +210,10 @@ def _read_openinference(span: Traced) -> Call | None:
 def _read_sent_json(span: Traced) -> Call | None:
     """SDK instrumentors write the request's own JSON, and the reply's."""
     body = load_or_text(span.attributes.get("input.value"))
-    said = load_or_text(span.attributes.get("output.value"))
+    reply_json = load_or_text(span.attributes.get("output.value"))
     if not isinstance(body, dict) or not {"messages", "contents", "input", "prompt"} & body.keys():
         return None
-    if not span.error and not (isinstance(said, dict) and _SAID & said.keys()):
+    if not span.error and not (isinstance(reply_json, dict) and _SAID & reply_json.keys()):
         return None
     if any(not _is_plain_message(each) for each in body.get("messages") or ()):
         return None
@@ -220,10 +230,10 @@ def _read_sent_json(span: Traced) -> Call | None:
         provider=span.text("llm.provider", "llm.system") or _guess_provider(span.scope),
         stream="contents" not in body and (streamed or any("First Token" in each.name for each in span.events)),
     )  # fmt: skip
-    made = observed.exchanged(seen, body, {} if span.error else said)
+    call = observed.exchanged(seen, body, {} if span.error else reply_json)
     if span.text("input.value").find(_REDACTED) >= 0:
-        made.missing.append("redacted parts of the request")
-    return made
+        call.missing.append("redacted parts of the request")
+    return call
 
 
 _SAID = {"choices", "output", "content", "candidates", "data", "message", "completion"}
@@ -254,33 +264,40 @@ def _build_failed_reply(span: Traced, assumed: list[str]) -> Reply:
 
 def _read_flattened(span: Traced) -> Call | None:
     """Framework instrumentors: messages as numbered attributes."""
-    asked: list[neutral.Message] = [
+    input_messages: list[neutral.Message] = [
         _read_message(each) for each in indexed(span.attributes, "llm.input_messages")
     ]
-    said: list[neutral.Message] = [
+    output_messages: list[neutral.Message] = [
         _read_message(each) for each in indexed(span.attributes, "llm.output_messages")
     ]
-    if not asked:
+    if not input_messages:
         return None
     settings = load_or_text(span.attributes.get("llm.invocation_parameters"))
     tools = [
         load_or_text(each.get("tool.json_schema")) for each in indexed(span.attributes, "llm.tools")
     ]
     provider = rebuild.provider_of(span.text("llm.provider", "llm.system"))
-    told = Conversation(
-        span.text("llm.model_name"), "", asked, said, neutral.functions(tools), _select_settings(settings),
-        span.text("llm.finish_reason"), _find_reply_id(span), _read_usage(span),
+    conversation = Conversation(
+        span.text("llm.model_name"),
+        "",
+        input_messages,
+        output_messages,
+        neutral.functions(tools),
+        _select_settings(settings),
+        span.text("llm.finish_reason"),
+        _find_reply_id(span),
+        _read_usage(span),
         stream=any("First Token" in each.name for each in span.events),
-    )  # fmt: skip
-    return _build_neutral_call(span, told, provider, "P")
+    )
+    return _build_neutral_call(span, conversation, provider, "P")
 
 
 def _find_reply_id(span: Traced) -> str:
-    said = load_or_text(span.attributes.get("output.value"))
-    return str(said.get("id") or "") if isinstance(said, dict) else ""
+    reply_json = load_or_text(span.attributes.get("output.value"))
+    return str(reply_json.get("id") or "") if isinstance(reply_json, dict) else ""
 
 
-def _select_settings(told: Any) -> dict[str, Any]:
+def _select_settings(parameters: Any) -> dict[str, Any]:
     kept = (
         *_SETTINGS.values(),
         "response_format",
@@ -289,22 +306,24 @@ def _select_settings(told: Any) -> dict[str, Any]:
         "stream_options",
     )
     return {
-        name: told[name] for name in kept if isinstance(told, dict) and told.get(name) is not None
+        name: parameters[name]
+        for name in kept
+        if isinstance(parameters, dict) and parameters.get(name) is not None
     }
 
 
-def _read_message(told: Mapping[str, Any]) -> dict[str, Any]:
+def _read_message(record: Mapping[str, Any]) -> dict[str, Any]:
     """`message.role`, `message.content`, `message.tool_calls.0.tool_call...` as role and parts."""
     parts: list[dict[str, Any]] = []
-    role = str(told.get("message.role") or "user")
-    content = told.get("message.content")
+    role = str(record.get("message.role") or "user")
+    content = record.get("message.content")
     if role == "tool":
         return {"role": role, "parts": [
-            {"type": "tool_call_response", "id": told.get("message.tool_call_id", ""), "response": content or ""}
+            {"type": "tool_call_response", "id": record.get("message.tool_call_id", ""), "response": content or ""}
         ]}  # fmt: skip
     if content:
         parts.append({"type": "text", "content": attribute_text(content)})
-    for each in indexed(told, "message.contents"):
+    for each in indexed(record, "message.contents"):
         kind = str(each.get("message_content.type") or "text")
         text = each.get("message_content.text")
         image = each.get("message_content.image.image.url")
@@ -313,8 +332,8 @@ def _read_message(told: Mapping[str, Any]) -> dict[str, Any]:
             if text is not None
             else {"type": "uri", "uri": image or ""}
         )
-    for each in indexed(told, "message.tool_calls"):
-        name, given = (
+    for each in indexed(record, "message.tool_calls"):
+        name, arguments = (
             each.get("tool_call.function.name", ""),
             each.get("tool_call.function.arguments", "{}"),
         )
@@ -323,7 +342,7 @@ def _read_message(told: Mapping[str, Any]) -> dict[str, Any]:
                 "type": "tool_call",
                 "id": each.get("tool_call.id", ""),
                 "name": name,
-                "arguments": given,
+                "arguments": arguments,
             }
         )
     return {"role": role, "parts": parts}
@@ -331,11 +350,11 @@ def _read_message(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_retrieval(span: Traced) -> Call:
     documents = indexed(span.attributes, "retrieval.documents")
-    found = [
+    contents = [
         {name.removeprefix("document."): load_or_text(value) for name, value in each.items()}
         for each in documents
     ]
-    result = found or load_or_text(span.attributes.get("output.value"))
+    result = contents or load_or_text(span.attributes.get("output.value"))
     query = load_or_text(span.attributes.get("input.value"))
     call = rebuild.tool_call(span.name, query if isinstance(query, dict) else {"query": query})
     return _build_call(
@@ -352,50 +371,54 @@ def _read_retrieval(span: Traced) -> Call:
 
 def _read_tool(span: Traced) -> Call | None:
     """`execute_tool` spans, and the tool spans of OpenLLMetry and the Vercel AI SDK."""
-    told = span.attributes
-    if "ai.toolCall.name" in told:
+    attributes = span.attributes
+    if "ai.toolCall.name" in attributes:
         return _build_tool_call(
             span,
             span.text("ai.toolCall.name"),
-            told.get("ai.toolCall.args"),
-            told.get("ai.toolCall.result"),
+            attributes.get("ai.toolCall.args"),
+            attributes.get("ai.toolCall.result"),
         )
     if (
-        told.get("gen_ai.operation.name") == "execute_tool"
-        or told.get("traceloop.span.kind") == "tool"
+        attributes.get("gen_ai.operation.name") == "execute_tool"
+        or attributes.get("traceloop.span.kind") == "tool"
     ):
         name = span.text("gen_ai.tool.name", "traceloop.entity.name") or span.name
-        given = _find_first(
-            told,
+        arguments = _find_first(
+            attributes,
             "gen_ai.tool.call.arguments",
             "gcp.vertex.agent.tool_call_args",
             "traceloop.entity.input",
         )
-        given = given if given is not None else told.get("tool_arguments")
+        arguments = arguments if arguments is not None else attributes.get("tool_arguments")
         result = _find_first(
-            told,
+            attributes,
             "gen_ai.tool.call.result",
             "gcp.vertex.agent.tool_response",
             "traceloop.entity.output",
         )
         return _build_tool_call(
-            span, name, given, result if result is not None else told.get("tool_response")
+            span, name, arguments, result if result is not None else attributes.get("tool_response")
         )
     return None
 
 
-def _find_first(told: Mapping[str, Any], *names: str) -> Any:
-    return next((told[name] for name in names if told.get(name) is not None), None)
+def _find_first(attributes: Mapping[str, Any], *names: str) -> Any:
+    return next((attributes[name] for name in names if attributes.get(name) is not None), None)
 
 
-def _build_tool_call(span: Traced, name: str, given: Any, result: Any) -> Call:
-    arguments = load_or_text(given)
+def _build_tool_call(span: Traced, name: str, arguments_text: Any, result: Any) -> Call:
+    arguments = load_or_text(arguments_text)
     if isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"}:
         arguments = {
             **{str(n): each for n, each in enumerate(arguments["args"] or ())},
             **(arguments["kwargs"] or {}),
         }
-    missing = [what for what, told in (("arguments", given), ("result", result)) if told is None]
+    missing = [
+        what
+        for what, field_value in (("arguments", arguments_text), ("result", result))
+        if field_value is None
+    ]
     if span.error and result is None:
         missing = [each for each in missing if each != "result"]
     return _build_call(
@@ -421,24 +444,24 @@ def _build_tool_value(span: Traced, result: Any) -> Value:
 
 
 def _read_adk(span: Traced) -> Call | None:
-    asked = load_or_text(span.attributes.get("gcp.vertex.agent.llm_request"))
-    said = load_or_text(span.attributes.get("gcp.vertex.agent.llm_response"))
-    if not isinstance(asked, dict) or not asked.get("contents"):
+    request_json = load_or_text(span.attributes.get("gcp.vertex.agent.llm_request"))
+    reply_json = load_or_text(span.attributes.get("gcp.vertex.agent.llm_response"))
+    if not isinstance(request_json, dict) or not request_json.get("contents"):
         return None
-    config = {n: each for n, each in (asked.get("config") or {}).items() if n != "labels"}
-    body = gemini.gemini_body({"contents": asked["contents"], "config": config})
-    told = gemini.camel(said) if isinstance(said, dict) else {}
+    config = {n: each for n, each in (request_json.get("config") or {}).items() if n != "labels"}
+    body = gemini.gemini_body({"contents": request_json["contents"], "config": config})
+    reply_body = gemini.camel(reply_json) if isinstance(reply_json, dict) else {}
     candidate = {
-        "content": told.get("content", {}),
-        "finishReason": told.get("finishReason", "STOP"),
+        "content": reply_body.get("content", {}),
+        "finishReason": reply_body.get("finishReason", "STOP"),
         "index": 0,
     }
     reply = {
         "candidates": [candidate],
-        "usageMetadata": told.get("usageMetadata", {}), "modelVersion": told.get("modelVersion", ""),
+        "usageMetadata": reply_body.get("usageMetadata", {}), "modelVersion": reply_body.get("modelVersion", ""),
     }  # fmt: skip
     assumed = ["reply envelope, from ADK's own form"]
-    model = str(asked.get("model") or span.text("gen_ai.request.model"))
+    model = str(request_json.get("model") or span.text("gen_ai.request.model"))
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model)
     missing = ["url", "request headers", "reply headers", "request bytes", "reply bytes"]
     if any("types." in attribute_text(tool) for tool in body.get("tools") or ()):
@@ -471,46 +494,59 @@ def _read_genai(span: Traced) -> Call | None:
         and not any(each.name in (_DETAILS, "gen_ai.choice") for each in span.events)
     ):
         return None
-    told = _read_conversation(span)
-    if told is None:
+    conversation = _read_conversation(span)
+    if conversation is None:
         return None
     provider = rebuild.provider_of(span.text("gen_ai.provider.name", "gen_ai.system"))
-    return _build_neutral_call(span, told, provider, "M")
+    return _build_neutral_call(span, conversation, provider, "M")
 
 
 def _read_conversation(span: Traced) -> Conversation | None:
-    told = dict(span.attributes)
+    attributes = dict(span.attributes)
     for event in span.events:
         if event.name == _DETAILS:
-            told = {**event.attributes, **told}
-    asked, said = (
-        load_or_text(told.get("gen_ai.input.messages")),
-        load_or_text(told.get("gen_ai.output.messages")),
+            attributes = {**event.attributes, **attributes}
+    input_messages, output_messages = (
+        load_or_text(attributes.get("gen_ai.input.messages")),
+        load_or_text(attributes.get("gen_ai.output.messages")),
     )
-    if not isinstance(asked, list):
-        asked, said = _read_event_messages(span) or _read_numbered_messages(span.attributes)
-    if not asked:
+    if not isinstance(input_messages, list):
+        input_messages, output_messages = _read_event_messages(span) or _read_numbered_messages(
+            span.attributes
+        )
+    if not input_messages:
         return None
-    system = load_or_text(told.get("gen_ai.system_instructions"))
-    tools = load_or_text(told.get("gen_ai.tool.definitions"))
+    system = load_or_text(attributes.get("gen_ai.system_instructions"))
+    tools = load_or_text(attributes.get("gen_ai.tool.definitions"))
     if not isinstance(tools, list):
-        tools = indexed(told, "llm.request.functions")
+        tools = indexed(attributes, "llm.request.functions")
     settings = {
-        name: observed.parse_literal(told[f"gen_ai.request.{key}"])
+        name: observed.parse_literal(attributes[f"gen_ai.request.{key}"])
         for key, name in _SETTINGS.items()
-        if told.get(f"gen_ai.request.{key}") is not None
+        if attributes.get(f"gen_ai.request.{key}") is not None
     }
-    stops = told.get("gen_ai.response.finish_reasons")
+    stops = attributes.get("gen_ai.response.finish_reasons")
     stops = load_or_text(stops)
     return Conversation(
-        str(told.get("gen_ai.request.model") or told.get("gen_ai.response.model") or ""), _join_system(system),
-        [each for each in asked if isinstance(each, Mapping)],
-        [each for each in said if isinstance(each, Mapping)] if isinstance(said, list) else [],
-        neutral.functions(tools), settings, str(stops[0]) if isinstance(stops, list) and stops else "",
-        str(told.get("gen_ai.response.id") or ""), _read_usage(replace(span, attributes=told)),
-        str(told.get("gen_ai.request.stream", told.get("gen_ai.is_streaming", ""))).lower() == "true"
-        or "gen_ai.response.time_to_first_chunk" in told,
-    )  # fmt: skip
+        str(
+            attributes.get("gen_ai.request.model") or attributes.get("gen_ai.response.model") or ""
+        ),
+        _join_system(system),
+        [each for each in input_messages if isinstance(each, Mapping)],
+        [each for each in output_messages if isinstance(each, Mapping)]
+        if isinstance(output_messages, list)
+        else [],
+        neutral.functions(tools),
+        settings,
+        str(stops[0]) if isinstance(stops, list) and stops else "",
+        str(attributes.get("gen_ai.response.id") or ""),
+        _read_usage(replace(span, attributes=attributes)),
+        str(
+            attributes.get("gen_ai.request.stream", attributes.get("gen_ai.is_streaming", ""))
+        ).lower()
+        == "true"
+        or "gen_ai.response.time_to_first_chunk" in attributes,
+    )
 
 
 def _join_system(system: Any) -> str:
@@ -526,7 +562,7 @@ def _read_event_messages(span: Traced) -> tuple[list[Any], list[Any]] | None:
     JSON.
     """
     listed = load_or_text(span.attributes.get("events"))
-    told = (
+    named_events = (
         [
             (str(each.get("event.name", "")), each)
             for each in listed or ()
@@ -535,17 +571,17 @@ def _read_event_messages(span: Traced) -> tuple[list[Any], list[Any]] | None:
         if isinstance(listed, list)
         else []
     )
-    told += [
+    named_events += [
         (each.name, {**each.attributes, **_read_event_body(each)})
         for each in span.events
         if each.name.startswith("gen_ai.")
     ]
-    asked, said = [], []
-    for name, each in told:
+    input_messages, output_messages = [], []
+    for name, each in named_events:
         if name == "gen_ai.choice":
             message = load_or_text(each.get("message"))
             message = message if isinstance(message, dict) else each
-            said.append(
+            output_messages.append(
                 {
                     "role": "assistant",
                     "parts": _read_event_parts(message),
@@ -554,8 +590,8 @@ def _read_event_messages(span: Traced) -> tuple[list[Any], list[Any]] | None:
             )
         elif name.startswith("gen_ai.") and name.endswith(".message"):
             role = name.split(".")[1]
-            asked.append({"role": role, "parts": _read_event_parts(each, role)})
-    return (asked, said) if asked else None
+            input_messages.append({"role": role, "parts": _read_event_parts(each, role)})
+    return (input_messages, output_messages) if input_messages else None
 
 
 def _read_event_body(event: SpanEvent) -> dict[str, Any]:
@@ -563,20 +599,20 @@ def _read_event_body(event: SpanEvent) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _read_event_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
-    content = told.get("content")
+def _read_event_parts(record: Mapping[str, Any], role: str = "") -> list[dict[str, Any]]:
+    content = record.get("content")
     if role == "tool":
         return [
             {
                 "type": "tool_call_response",
-                "id": told.get("id", ""),
+                "id": record.get("id", ""),
                 "response": content if content is not None else "",
             }
         ]
     parts: list[dict[str, Any]] = (
         [{"type": "text", "content": attribute_text(content)}] if content else []
     )
-    for each in load_or_text(told.get("tool_calls")) or ():
+    for each in load_or_text(record.get("tool_calls")) or ():
         inner = each.get("function", each) if isinstance(each, Mapping) else {}
         parts.append(
             {
@@ -589,28 +625,28 @@ def _read_event_parts(told: Mapping[str, Any], role: str = "") -> list[dict[str,
     return parts
 
 
-def _read_numbered_messages(told: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+def _read_numbered_messages(attributes: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """OpenLLMetry before 0.5x: `gen_ai.prompt.N.*`, `gen_ai.completion.N.*`."""
     sides = (
-        [_read_numbered_message(each) for each in indexed(told, name)]
+        [_read_numbered_message(each) for each in indexed(attributes, name)]
         for name in ("gen_ai.prompt", "gen_ai.completion")
     )
-    asked, said = sides
-    return asked, said
+    input_messages, output_messages = sides
+    return input_messages, output_messages
 
 
-def _read_numbered_message(told: Mapping[str, Any]) -> dict[str, Any]:
-    role = str(told.get("role") or "assistant")
+def _read_numbered_message(record: Mapping[str, Any]) -> dict[str, Any]:
+    role = str(record.get("role") or "assistant")
     if role == "tool":
         part = {
             "type": "tool_call_response",
-            "id": told.get("tool_call_id", ""),
-            "response": told.get("content", ""),
+            "id": record.get("tool_call_id", ""),
+            "response": record.get("content", ""),
         }
         return {"role": role, "parts": [part]}
     parts: list[dict[str, Any]] = (
-        [{"type": "text", "content": attribute_text(told["content"])}]
-        if told.get("content")
+        [{"type": "text", "content": attribute_text(record["content"])}]
+        if record.get("content")
         else []
     )
     parts += [
@@ -620,24 +656,24 @@ def _read_numbered_message(told: Mapping[str, Any]) -> dict[str, Any]:
             "name": each.get("name", ""),
             "arguments": each.get("arguments", "{}"),
         }
-        for each in indexed(told, "tool_calls")
+        for each in indexed(record, "tool_calls")
     ]
-    return {"role": role, "parts": parts, "finish_reason": told.get("finish_reason", "")}
+    return {"role": role, "parts": parts, "finish_reason": record.get("finish_reason", "")}
 
 
 def _read_vercel(span: Traced) -> Call | None:
-    told = span.attributes
-    asked = load_or_text(told.get("ai.prompt.messages"))
-    if not isinstance(asked, list):
+    attributes = span.attributes
+    input_messages = load_or_text(attributes.get("ai.prompt.messages"))
+    if not isinstance(input_messages, list):
         return None
     parts: list[dict[str, Any]] = []
-    if told.get("ai.response.reasoning"):
-        parts.append({"type": "reasoning", "content": told["ai.response.reasoning"]})
-    if said := told.get("ai.response.text") or told.get("ai.response.object"):
-        parts.append({"type": "text", "content": attribute_text(said)})
-    uses = load_or_text(told.get("ai.response.toolCalls")) or ()
+    if attributes.get("ai.response.reasoning"):
+        parts.append({"type": "reasoning", "content": attributes["ai.response.reasoning"]})
+    if output_text := attributes.get("ai.response.text") or attributes.get("ai.response.object"):
+        parts.append({"type": "text", "content": attribute_text(output_text)})
+    uses = load_or_text(attributes.get("ai.response.toolCalls")) or ()
     parts += [_read_vercel_tool_call(each) for each in uses if isinstance(each, Mapping)]
-    listed = told.get("ai.prompt.tools") or []
+    listed = attributes.get("ai.prompt.tools") or []
     tools = [
         load_or_text(each)
         for each in (listed if isinstance(listed, list) else load_or_text(listed))
@@ -655,14 +691,14 @@ def _read_vercel(span: Traced) -> Call | None:
         "frequencyPenalty": "frequency_penalty",
     }
     settings = {
-        name: observed.parse_literal(told[f"ai.settings.{key}"])
+        name: observed.parse_literal(attributes[f"ai.settings.{key}"])
         for key, name in names.items()
-        if told.get(f"ai.settings.{key}") is not None
+        if attributes.get(f"ai.settings.{key}") is not None
     }
     operation = span.text("ai.operationId", "operation.name").lower()
     conversation = Conversation(
         span.text("ai.model.id", "gen_ai.request.model"), "",
-        [_read_vercel_message(each) for each in asked if isinstance(each, Mapping)],
+        [_read_vercel_message(each) for each in input_messages if isinstance(each, Mapping)],
         [{"role": "assistant", "parts": parts}], neutral.functions(tools), settings,
         span.text("ai.response.finishReason").replace("tool-calls", "tool_calls"),
         span.text("ai.response.id", "gen_ai.response.id"), _read_usage(span), "stream" in operation,
@@ -674,18 +710,18 @@ def _read_vercel(span: Traced) -> Call | None:
 
 
 def _read_vercel_tool_call(each: Mapping[str, Any]) -> dict[str, Any]:
-    given = each.get("input", each.get("args", {}))
+    arguments = each.get("input", each.get("args", {}))
     return {
         "type": "tool_call",
         "id": each.get("toolCallId", ""),
         "name": each.get("toolName", ""),
-        "arguments": given,
+        "arguments": arguments,
     }
 
 
-def _read_vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
+def _read_vercel_message(message: Mapping[str, Any]) -> dict[str, Any]:
     parts: list[Any] = []
-    for each in neutral.parts_of(told):
+    for each in neutral.parts_of(message):
         if each.get("type") == "tool-call":
             parts.append(_read_vercel_tool_call(each))
         elif each.get("type") == "tool-result":
@@ -698,32 +734,36 @@ def _read_vercel_message(told: Mapping[str, Any]) -> dict[str, Any]:
             )
         else:
             parts.append(each)
-    return {"role": told.get("role", "user"), "parts": parts}
+    return {"role": message.get("role", "user"), "parts": parts}
 
 
-def _build_neutral_call(span: Traced, told: Conversation, provider: str, grade: Grade) -> Call:
+def _build_neutral_call(
+    span: Traced, conversation: Conversation, provider: str, grade: Grade
+) -> Call:
     responses = (
         span.text("openai.api.type") == "responses"
         or span.text("ai.model.provider").endswith(".responses")
-        or told.id.startswith("resp_")
+        or conversation.id.startswith("resp_")
         or span.name == "openai.response"
     )
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     if api != rebuild.OPENAI_CHAT:
-        first = [each for each in told.input_messages if each.get("role") == "system"]
+        first = [each for each in conversation.input_messages if each.get("role") == "system"]
         texts = [
             part.get("content", part.get("text", ""))
             for each in first
             for part in neutral.parts_of(each)
         ]
-        told.system = told.system or "\n\n".join(map(attribute_text, texts))
-        told.input_messages = [each for each in told.input_messages if each.get("role") != "system"]
+        conversation.system = conversation.system or "\n\n".join(map(attribute_text, texts))
+        conversation.input_messages = [
+            each for each in conversation.input_messages if each.get("role") != "system"
+        ]
     request, reply, missing, assumed = neutral.call_parts(
-        told, provider, api, _find_base_url(span, api), _find_region(span)
+        conversation, provider, api, _find_base_url(span, api), _find_region(span)
     )
     if span.error:
         reply = _build_failed_reply(span, assumed)
-    elif not told.output_messages:
+    elif not conversation.output_messages:
         missing.append("reply")
     if span.attributes.get("gen_ai.openai.api_base") is None and _find_base_url(span, api):
         assumed.append("url path")
@@ -735,8 +775,8 @@ def _build_neutral_call(span: Traced, told: Conversation, provider: str, grade: 
     ):
         reply = replace(reply, waits=(round(_measure_duration(span), 4),))
     return _build_call(
-        "model", request, reply, grade, provider=provider, model=told.model, missing=missing, assumed=assumed,
-        usage=told.usage, rebuilt=True,
+        "model", request, reply, grade, provider=provider, model=conversation.model, missing=missing, assumed=assumed,
+        usage=conversation.usage, rebuilt=True,
     )  # fmt: skip
 
 
@@ -744,8 +784,8 @@ _APIS = {"anthropic": rebuild.ANTHROPIC, "bedrock": rebuild.BEDROCK, "gemini": r
 
 
 def _find_base_url(span: Traced, api: str) -> str:
-    if given := span.text("gen_ai.openai.api_base"):
-        return given if "://" in given else ""
+    if api_base := span.text("gen_ai.openai.api_base"):
+        return api_base if "://" in api_base else ""
     host, port = span.text("server.address"), span.text("server.port")
     if not host or "://" in host:
         return host.rstrip("/")
@@ -761,11 +801,11 @@ def _find_base_url(span: Traced, api: str) -> str:
 
 
 def _find_region(span: Traced) -> str:
-    found = re.search(r"bedrock-runtime\.([a-z0-9-]+)\.", span.text("server.address"))
-    return found[1] if found else span.text("cloud.region", "aws.region") or "us-east-1"
+    match = re.search(r"bedrock-runtime\.([a-z0-9-]+)\.", span.text("server.address"))
+    return match[1] if match else span.text("cloud.region", "aws.region") or "us-east-1"
 
 
 def function(name: str, arguments: Any, kind: str = "tool") -> FunctionCall:
     """A tool call as `rebuild.tool_call` makes it, or a retrieval."""
-    made = rebuild.tool_call(name, arguments)
-    return replace(made, kind="retrieval") if kind == "retrieval" else made
+    call = rebuild.tool_call(name, arguments)
+    return replace(call, kind="retrieval") if kind == "retrieval" else call

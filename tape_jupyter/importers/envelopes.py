@@ -24,57 +24,61 @@ _AMBIGUOUS = {  # a Responses reply says these of every request, whether they we
 
 
 def parameters(
-    told: Mapping[str, Any], *, without: tuple[str, ...] = ()
+    fields: Mapping[str, Any], *, without: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], bool]:
     """The request's parameters in a map that may hold the reply's fields too, and whether it did."""
-    mixed = bool(_REPLYS & told.keys())
+    mixed = bool(_REPLYS & fields.keys())
     kept = {
         name: value
-        for name, value in told.items()
+        for name, value in fields.items()
         if value is not None and name not in _REPLYS and name not in without
     }
-    if told.get("object") == "response":
+    if fields.get("object") == "response":
         kept = {name: value for name, value in kept.items() if name not in _AMBIGUOUS}
     return kept, mixed
 
 
 def envelope_request(
-    asked: Any, told: Mapping[str, Any], provider: str, assumed: list[str]
+    request_input: Any, settings: Mapping[str, Any], provider: str, assumed: list[str]
 ) -> dict[str, Any] | None:
     """A request's JSON of its messages (or its input) and its parameters; None where they are no
     provider's.
     """
-    if isinstance(asked, Mapping):
-        return {**asked, **told} if asked.keys() & {"messages", "input", "contents"} else None
-    if isinstance(asked, str):
-        return {"input": asked, **told}
+    if isinstance(request_input, Mapping):
+        return (
+            {**request_input, **settings}
+            if request_input.keys() & {"messages", "input", "contents"}
+            else None
+        )
+    if isinstance(request_input, str):
+        return {"input": request_input, **settings}
     maps = (
-        [each for each in asked or () if isinstance(each, Mapping)]
-        if isinstance(asked, list)
+        [each for each in request_input or () if isinstance(each, Mapping)]
+        if isinstance(request_input, list)
         else []
     )
-    if not maps or len(maps) != len(asked):
+    if not maps or len(maps) != len(request_input):
         return None
     if any(
         each.get("type") in ("function_call", "function_call_output", "message") for each in maps
     ):
-        return {"input": asked, **told}
+        return {"input": request_input, **settings}
     if provider == "anthropic" and len(maps) > 1 and maps[-1].get("role") == "system":
         assumed.append("system, which stands behind the messages")
-        return {"messages": maps[:-1], "system": maps[-1].get("content"), **told}
-    return {"messages": asked, **told} if all("role" in each for each in maps) else None
+        return {"messages": maps[:-1], "system": maps[-1].get("content"), **settings}
+    return {"messages": request_input, **settings} if all("role" in each for each in maps) else None
 
 
 def envelope_reply(
-    api: str, said: Any, model: str, usage: Mapping[str, int], about: Mapping[str, Any]
+    api: str, reply: Any, model: str, usage: Mapping[str, int], about: Mapping[str, Any]
 ) -> Any:
     """A reply's JSON of its choices, its output items, its content or its text; as it is where it
     is whole.
     """
-    if not _is_partial_reply(said):
-        return said
-    made = _MAKE.get(api, _build_chat_reply)(said, model, about)
-    if usage and "usage" not in made:
+    if not _is_partial_reply(reply):
+        return reply
+    envelope = _MAKE.get(api, _build_chat_reply)(reply, model, about)
+    if usage and "usage" not in envelope:
         into, out = usage.get("input", 0), usage.get("output", 0)
         names = (
             ("prompt_tokens", "completion_tokens")
@@ -82,18 +86,18 @@ def envelope_reply(
             else ("input_tokens", "output_tokens")
         )
         total = {} if api == rebuild.ANTHROPIC else {"total_tokens": into + out}
-        made["usage"] = {names[0]: into, names[1]: out, **total}
-    return made
+        envelope["usage"] = {names[0]: into, names[1]: out, **total}
+    return envelope
 
 
-def _is_partial_reply(said: Any) -> bool:
-    return not isinstance(said, Mapping) or not ({"id", "object"} & said.keys())
+def _is_partial_reply(reply: Any) -> bool:
+    return not isinstance(reply, Mapping) or not ({"id", "object"} & reply.keys())
 
 
-def _build_chat_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    choices = said.get("choices") if isinstance(said, Mapping) else said
+def _build_chat_reply(reply: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    choices = reply.get("choices") if isinstance(reply, Mapping) else reply
     if not isinstance(choices, list):
-        message = said if isinstance(said, Mapping) else {"role": "assistant", "content": said}
+        message = reply if isinstance(reply, Mapping) else {"role": "assistant", "content": reply}
         choices = [
             {
                 "message": message,
@@ -112,8 +116,8 @@ def _build_chat_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[s
     }  # fmt: skip
 
 
-def _build_responses_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    output = said.get("output") if isinstance(said, Mapping) else said
+def _build_responses_reply(reply: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    output = reply.get("output") if isinstance(reply, Mapping) else reply
     if not isinstance(output, list):
         text = [
             {
@@ -138,8 +142,8 @@ def _build_responses_reply(said: Any, model: str, about: Mapping[str, Any]) -> d
     }  # fmt: skip
 
 
-def _build_anthropic_reply(said: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    content = said.get("content") if isinstance(said, Mapping) else said
+def _build_anthropic_reply(reply: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
+    content = reply.get("content") if isinstance(reply, Mapping) else reply
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     return {
         "id": str(about.get("id") or "msg_imported"), "type": "message", "role": "assistant", "model": model,

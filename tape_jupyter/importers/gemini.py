@@ -36,25 +36,25 @@ def camel(value: Any) -> Any:
 
 
 def _to_camel_case(name: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
 
 
-def are_keywords(told: Mapping[str, Any]) -> bool:
+def are_keywords(arguments: Mapping[str, Any]) -> bool:
     """Whether these are arguments of `generate_content` rather than a body."""
-    contents = told.get("contents")
+    contents = arguments.get("contents")
     listed = contents if isinstance(contents, list) else [contents]
-    return bool({"config", "model"} & told.keys()) or not all(
+    return bool({"config", "model"} & arguments.keys()) or not all(
         isinstance(each, Mapping) for each in listed
     )
 
 
-def gemini_body(told: Mapping[str, Any]) -> dict[str, Any]:
+def gemini_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The body that google-genai sends for these arguments (`contents`, `config`), less `model`."""
-    body: dict[str, Any] = {"contents": _build_contents(told.get("contents"))}
-    given = told.get("config")
+    body: dict[str, Any] = {"contents": _build_contents(arguments.get("contents"))}
+    config_value = arguments.get("config")
     config = {
         name: value
-        for name, value in (given.items() if isinstance(given, Mapping) else ())
+        for name, value in (config_value.items() if isinstance(config_value, Mapping) else ())
         if value is not None and name not in _OF_CLIENT
     }
     for name in ("system_instruction", "systemInstruction"):
@@ -65,26 +65,26 @@ def gemini_body(told: Mapping[str, Any]) -> dict[str, Any]:
             body[_to_camel_case(name)] = value if name == "labels" else camel(value)
     if config:
         body["generationConfig"] = camel(config)
-    rest = {name: value for name, value in told.items() if name not in ("contents", "config")}
+    rest = {name: value for name, value in arguments.items() if name not in ("contents", "config")}
     rest.pop("model", None)
     return {**body, **camel(rest)}
 
 
-def _build_contents(told: Any) -> list[Any]:
+def _build_contents(contents: Any) -> list[Any]:
     """Texts and parts that follow each other are one message of the user."""
-    made: list[Any] = []
-    for each in told if isinstance(told, list) else [told]:
+    items: list[Any] = []
+    for each in contents if isinstance(contents, list) else [contents]:
         if isinstance(each, Mapping) and "parts" in each:
-            made.append(camel(each))
+            items.append(camel(each))
             continue
         part = {"text": each} if isinstance(each, str) else camel(each)
-        if made and made[-1].get("_open"):
-            made[-1]["parts"].append(part)
+        if items and items[-1].get("_open"):
+            items[-1]["parts"].append(part)
         else:
-            made.append({"parts": [part], "role": "user", "_open": True})
+            items.append({"parts": [part], "role": "user", "_open": True})
     return [
         {name: inner for name, inner in each.items() if name != "_open"}
         if isinstance(each, dict)
         else each
-        for each in made
+        for each in items
     ]

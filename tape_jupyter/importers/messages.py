@@ -27,28 +27,30 @@ _RESULTS = {
 }  # fmt: skip
 
 
-def messages_of(told: Any) -> list[Message]:
+def messages_of(value: Any) -> list[Message]:
     """The messages that a list holds (a text is one of the user); lists in it are taken apart."""
-    found = decode_field(told)
-    if isinstance(found, str):
-        return [{"role": "user", "parts": [text_part(found)]}] if found else []
-    if isinstance(found, Mapping):
-        return [parse_message(found)]
-    made: list[Message] = []
-    if isinstance(found, list) and found and all(map(is_part, found)):
-        return [{"role": "user", "parts": [part_of(each) for each in found]}]
-    for each in found if isinstance(found, list) else ():
+    decoded = decode_field(value)
+    if isinstance(decoded, str):
+        return [{"role": "user", "parts": [text_part(decoded)]}] if decoded else []
+    if isinstance(decoded, Mapping):
+        return [parse_message(decoded)]
+    messages: list[Message] = []
+    if isinstance(decoded, list) and decoded and all(map(is_part, decoded)):
+        return [{"role": "user", "parts": [part_of(each) for each in decoded]}]
+    for each in decoded if isinstance(decoded, list) else ():
         if isinstance(each, Mapping) and not is_declaration(each):
-            made.append(parse_message(each))
+            messages.append(parse_message(each))
         elif isinstance(each, (list, str)):
-            made += messages_of(each)
-    return made
+            messages += messages_of(each)
+    return messages
 
 
-def declarations(told: Any) -> list[Any]:
+def declarations(messages: Any) -> list[Any]:
     """The tools that LangChain's handler of Langfuse puts among the messages."""
     return (
-        [each["content"] for each in told if is_declaration(each)] if isinstance(told, list) else []
+        [each["content"] for each in messages if is_declaration(each)]
+        if isinstance(messages, list)
+        else []
     )
 
 
@@ -59,46 +61,49 @@ def is_declaration(message: Any) -> bool:
     )
 
 
-def is_part(told: Any) -> bool:
+def is_part(value: Any) -> bool:
     """Whether this is a part of a message's content, and no message: a text, a tool's call, a thought."""
-    if not isinstance(told, Mapping) or {"role", "content", "kwargs", "message"} & told.keys():
+    if not isinstance(value, Mapping) or {"role", "content", "kwargs", "message"} & value.keys():
         return False
-    return isinstance(told.get("text"), str) or _is_call(told) or "thinking" in told
+    return isinstance(value.get("text"), str) or _is_call(value) or "thinking" in value
 
 
 def text_part(content: Any) -> dict[str, Any]:
     return {"type": "text", "content": attribute_text(content)}
 
 
-def parse_message(told: Mapping[str, Any]) -> Message:
+def parse_message(record: Mapping[str, Any]) -> Message:
     """One message of any of these forms."""
-    if isinstance(told.get("kwargs"), Mapping) and (
-        told.get("lc") or "id" in told
+    if isinstance(record.get("kwargs"), Mapping) and (
+        record.get("lc") or "id" in record
     ):  # LangChain, serialized
-        name = told.get("id")
-        kind = str(name[-1] if isinstance(name, list) and name else told.get("type", ""))
-        return parse_message({"type": kind, **told["kwargs"], "id": None})
+        name = record.get("id")
+        kind = str(name[-1] if isinstance(name, list) and name else record.get("type", ""))
+        return parse_message({"type": kind, **record["kwargs"], "id": None})
     if (
-        isinstance(told.get("data"), Mapping) and "content" in told["data"]
+        isinstance(record.get("data"), Mapping) and "content" in record["data"]
     ):  # LangChain, as `message_to_dict`
-        return parse_message({**told["data"], "type": told.get("type", "")})
-    if isinstance(told.get("message"), Mapping) and "role" not in told:
+        return parse_message({**record["data"], "type": record.get("type", "")})
+    if isinstance(record.get("message"), Mapping) and "role" not in record:
         return parse_message(
-            {**told["message"], "finish_reason": told.get("finish_reason", told.get("stop_reason"))}
+            {
+                **record["message"],
+                "finish_reason": record.get("finish_reason", record.get("stop_reason")),
+            }
         )
-    kind = str(told.get("role") or told.get("type") or "user")
+    kind = str(record.get("role") or record.get("type") or "user")
     role = _ROLES.get(kind.lower(), kind)
     if (
-        told.get("type") in _CALLS | _RESULTS | {"reasoning"} and "role" not in told
+        record.get("type") in _CALLS | _RESULTS | {"reasoning"} and "role" not in record
     ):  # an item of Responses
-        part = part_of(told)
+        part = part_of(record)
         role = "tool" if part["type"] == "tool_call_response" else "assistant"
         return {"role": role, "parts": [part]}
     if role not in ("system", "user", "assistant", "tool"):
         role = "assistant" if "output" in kind else "user"
-    made: Message = {"role": role, "parts": list(_read_parts(told, role))}
-    about = told.get("response_metadata")  # LangChain's
-    ends = (told, about if isinstance(about, Mapping) else {})
+    message: Message = {"role": role, "parts": list(_read_parts(record, role))}
+    about = record.get("response_metadata")  # LangChain's
+    ends = (record, about if isinstance(about, Mapping) else {})
     stop = next(
         (
             each[name]
@@ -108,26 +113,28 @@ def parse_message(told: Mapping[str, Any]) -> Message:
         ),
         None,
     )
-    return {**made, "finish_reason": str(stop)} if stop else made
+    return {**message, "finish_reason": str(stop)} if stop else message
 
 
-def _read_parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
-    content = told.get("parts") if isinstance(told.get("parts"), list) else told.get("content")
-    own = told.get("tool_call_id") or told.get("toolCallId")
+def _read_parts(record: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
+    content = (
+        record.get("parts") if isinstance(record.get("parts"), list) else record.get("content")
+    )
+    call_id = record.get("tool_call_id") or record.get("toolCallId")
     if role == "tool" and not _has_results(content):
-        result = content if content is not None else told.get("error", "")
+        result = content if content is not None else record.get("error", "")
         yield {
             "type": "tool_call_response",
-            "id": own or "",
+            "id": call_id or "",
             "response": result,
-            "name": told.get("name") or "",
+            "name": record.get("name") or "",
         }
         return
     if isinstance(content, list):
         yield from (part_of(each) for each in content)
     elif content not in (None, ""):
         yield text_part(content)
-    more = told.get("additional_kwargs")
+    more = record.get("additional_kwargs")
     kwargs: Mapping[str, Any] = more if isinstance(more, Mapping) else {}
     seen = (
         {part_of(each)["id"] for each in content if _is_call(each)}
@@ -135,11 +142,11 @@ def _read_parts(told: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
         else set()
     )
     for each in (
-        decode_field(told.get("tool_calls")) or decode_field(kwargs.get("tool_calls")) or ()
+        decode_field(record.get("tool_calls")) or decode_field(kwargs.get("tool_calls")) or ()
     ):
         if isinstance(each, Mapping) and (call := tool_call_of(each))["id"] not in seen:
             yield call
-    if isinstance(old := told.get("function_call") or kwargs.get("function_call"), Mapping):
+    if isinstance(old := record.get("function_call") or kwargs.get("function_call"), Mapping):
         yield tool_call_of(old)
 
 
@@ -156,57 +163,60 @@ def _is_call(part: Any) -> bool:
     )
 
 
-def tool_call_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def tool_call_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """A tool call, in any spelling: its id, name and arguments."""
-    inner = told.get("function") if isinstance(told.get("function"), Mapping) else told
+    inner = record.get("function") if isinstance(record.get("function"), Mapping) else record
     assert isinstance(inner, Mapping)
     name = inner.get("name") or inner.get("toolName") or inner.get("function") or ""
-    given: Any = next(
+    arguments: Any = next(
         (inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {}
     )
-    own = (
-        told.get("call_id")
-        or told.get("toolCallId")
-        or told.get("toolUseId")
-        or told.get("id")
+    call_id = (
+        record.get("call_id")
+        or record.get("toolCallId")
+        or record.get("toolUseId")
+        or record.get("id")
         or ""
     )
-    return {"type": "tool_call", "id": str(own), "name": str(name), "arguments": given}
+    return {"type": "tool_call", "id": str(call_id), "name": str(name), "arguments": arguments}
 
 
-def part_of(told: Any) -> dict[str, Any]:
+def part_of(value: Any) -> dict[str, Any]:
     """A part of a message's content; one of no known type is kept as it is."""
-    if not isinstance(told, Mapping):
-        return text_part(told)
-    kind = str(told.get("type") or "")
-    call = next((told[name] for name in _CALL_KEYS if isinstance(told.get(name), Mapping)), None)
+    if not isinstance(value, Mapping):
+        return text_part(value)
+    kind = str(value.get("type") or "")
+    call = next((value[name] for name in _CALL_KEYS if isinstance(value.get(name), Mapping)), None)
     result = next(
-        (told[name] for name in _RESULT_KEYS if isinstance(told.get(name), Mapping)), None
+        (value[name] for name in _RESULT_KEYS if isinstance(value.get(name), Mapping)), None
     )
     if kind in _CALLS or call is not None:
-        return tool_call_of(told if call is None or kind in _CALLS else call)
+        return tool_call_of(value if call is None or kind in _CALLS else call)
     if kind in _RESULTS or result is not None:
-        return _read_result(told if result is None else result)
-    said = told.get("text", told.get("content"))
+        return _read_result(value if result is None else result)
+    content = value.get("text", value.get("content"))
     if kind in ("thinking", "reasoning"):
-        said = told.get("thinking", told.get("reasoning", said))
-        return {"type": "reasoning", "content": attribute_text(said or told.get("summary") or "")}
-    if (kind in _PLAIN_TEXT or not kind) and isinstance(said, str):
-        return {"type": "text", "content": said}
-    return {**told, "type": kind or "other"}
+        content = value.get("thinking", value.get("reasoning", content))
+        return {
+            "type": "reasoning",
+            "content": attribute_text(content or value.get("summary") or ""),
+        }
+    if (kind in _PLAIN_TEXT or not kind) and isinstance(content, str):
+        return {"type": "text", "content": content}
+    return {**value, "type": kind or "other"}
 
 
-def _read_result(told: Mapping[str, Any]) -> dict[str, Any]:
-    own = next(
+def _read_result(record: Mapping[str, Any]) -> dict[str, Any]:
+    call_id = next(
         (
-            told[key]
+            record[key]
             for key in ("tool_use_id", "call_id", "toolCallId", "toolUseId", "id")
-            if told.get(key)
+            if record.get(key)
         ),
         "",
     )
     keys = ("content", "output", "response", "result")
-    result = next((told[key] for key in keys if told.get(key) is not None), "")
+    result = next((record[key] for key in keys if record.get(key) is not None), "")
     if isinstance(result, list):  # blocks of one text
         texts = [each.get("text") for each in result if isinstance(each, Mapping)]
         result = (
@@ -214,48 +224,48 @@ def _read_result(told: Mapping[str, Any]) -> dict[str, Any]:
         )
     return {
         "type": "tool_call_response",
-        "id": str(own),
-        "name": str(told.get("name") or ""),
+        "id": str(call_id),
+        "name": str(record.get("name") or ""),
         "response": result,
     }
 
 
-def said_messages(told: Any) -> list[Message]:
+def said_messages(value: Any) -> list[Message]:
     """The messages of a reply: an envelope of a provider or of LangChain, a message, a list of
     them, or a text.
     """
-    found = decode_field(told)
-    if isinstance(found, str):
-        return [{"role": "assistant", "parts": [text_part(found)]}] if found else []
-    if isinstance(found, list):
-        return _read_reply_list(found)
-    return _read_reply_map(found) if isinstance(found, Mapping) else []
+    decoded = decode_field(value)
+    if isinstance(decoded, str):
+        return [{"role": "assistant", "parts": [text_part(decoded)]}] if decoded else []
+    if isinstance(decoded, list):
+        return _read_reply_list(decoded)
+    return _read_reply_map(decoded) if isinstance(decoded, Mapping) else []
 
 
-def _read_reply_list(found: list[Any]) -> list[Message]:
-    maps = [each for each in found if isinstance(each, Mapping)]
-    if maps and len(maps) == len(found):
+def _read_reply_list(items: list[Any]) -> list[Message]:
+    maps = [each for each in items if isinstance(each, Mapping)]
+    if maps and len(maps) == len(items):
         if all(_is_call(each) or "toolName" in each for each in maps):
             return [{"role": "assistant", "parts": [tool_call_of(each) for each in maps]}]
         if all(map(is_part, maps)):
             return [{"role": "assistant", "parts": [part_of(each) for each in maps]}]
         if all("finish_reason" in each or "stop_reason" in each for each in maps):
             return [message for each in maps for message in _read_choice(each)]
-    return [{**each, "role": "assistant"} for each in messages_of(found) if each["role"] != "tool"]
+    return [{**each, "role": "assistant"} for each in messages_of(items) if each["role"] != "tool"]
 
 
-def _read_reply_map(found: Mapping[str, Any]) -> list[Message]:
+def _read_reply_map(reply: Mapping[str, Any]) -> list[Message]:
     for name in ("generations", "choices", "candidates", "output_messages"):
-        if isinstance(found.get(name), list) and found[name]:
-            return [each for inner in _flatten_lists(found[name]) for each in _read_choice(inner)]
-    if {"role", "content", "parts", "kwargs", "tool_calls"} & found.keys():
-        return [{**parse_message(found), "role": "assistant"}]
-    if isinstance(found.get("messages"), list):
-        return said_messages(found["messages"][-1:])
+        if isinstance(reply.get(name), list) and reply[name]:
+            return [each for inner in _flatten_lists(reply[name]) for each in _read_choice(inner)]
+    if {"role", "content", "parts", "kwargs", "tool_calls"} & reply.keys():
+        return [{**parse_message(reply), "role": "assistant"}]
+    if isinstance(reply.get("messages"), list):
+        return said_messages(reply["messages"][-1:])
     for name in ("message", "output", "text", "completion", "answer", "response", "result"):
-        if found.get(name):
-            return said_messages(found[name])
-    return [{"role": "assistant", "parts": [text_part(dict(found))]}] if found else []
+        if reply.get(name):
+            return said_messages(reply[name])
+    return [{"role": "assistant", "parts": [text_part(dict(reply))]}] if reply else []
 
 
 def _flatten_lists(value: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
@@ -266,10 +276,10 @@ def _flatten_lists(value: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
             yield each
 
 
-def _read_choice(told: Mapping[str, Any]) -> list[Message]:
-    info = told.get("generation_info")
-    stop = told.get("finish_reason") or told.get("finishReason") or told.get("stop_reason")
+def _read_choice(choice: Mapping[str, Any]) -> list[Message]:
+    info = choice.get("generation_info")
+    stop = choice.get("finish_reason") or choice.get("finishReason") or choice.get("stop_reason")
     stop = stop or (info.get("finish_reason") if isinstance(info, Mapping) else None)
-    inner = told.get("message") or told.get("content") or told.get("text") or ""
-    made = said_messages(inner)
-    return [{**each, "finish_reason": str(stop)} for each in made] if stop else made
+    inner = choice.get("message") or choice.get("content") or choice.get("text") or ""
+    messages = said_messages(inner)
+    return [{**each, "finish_reason": str(stop)} for each in messages] if stop else messages

@@ -58,14 +58,14 @@ class Conversation:
     stream: bool = False
 
 
-def request_body(api: str, told: Conversation) -> dict[str, Any]:
+def request_body(api: str, conversation: Conversation) -> dict[str, Any]:
     """The request's JSON."""
-    return _BODIES.get(api, _build_chat_body)(told)
+    return _BODIES.get(api, _build_chat_body)(conversation)
 
 
-def reply_body(api: str, told: Conversation) -> dict[str, Any]:
+def reply_body(api: str, conversation: Conversation) -> dict[str, Any]:
     """The whole reply's JSON."""
-    return _REPLIES.get(api, _build_chat_reply)(told)
+    return _REPLIES.get(api, _build_chat_reply)(conversation)
 
 
 def parts_of(message: Message) -> list[Mapping[str, Any]]:
@@ -121,29 +121,32 @@ def _iterate_parts(message: Message) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
-def _choose_stop_reason(told: Conversation, *said: Message) -> str:
+def _choose_stop_reason(conversation: Conversation, *replies: Message) -> str:
     """Why an answer ended; where nobody says, that it calls tools or has none left to call."""
     known = next(
-        (str(each["finish_reason"]) for each in said if each.get("finish_reason")), told.stop
+        (str(each["finish_reason"]) for each in replies if each.get("finish_reason")),
+        conversation.stop,
     )
-    uses = any(kind == "tool_call" for each in said for kind, _ in _iterate_parts(each))
+    uses = any(kind == "tool_call" for each in replies for kind, _ in _iterate_parts(each))
     return known if known not in ("", "unknown") else "tool_call" if uses else "stop"
 
 
 # ---------------------------------------------------------------- OpenAI Chat
 
 
-def _build_chat_body(told: Conversation) -> dict[str, Any]:
-    messages = [{"role": "system", "content": told.system}] if told.system else []
-    messages += [each for message in told.input_messages for each in _build_chat_messages(message)]
-    tools = [{"type": "function", "function": dict(tool)} for tool in told.tools]
+def _build_chat_body(conversation: Conversation) -> dict[str, Any]:
+    messages = [{"role": "system", "content": conversation.system}] if conversation.system else []
+    messages += [
+        each for message in conversation.input_messages for each in _build_chat_messages(message)
+    ]
+    tools = [{"type": "function", "function": dict(tool)} for tool in conversation.tools]
     body = {
         "messages": messages,
-        "model": told.model,
-        **told.settings,
+        "model": conversation.model,
+        **conversation.settings,
         **({"tools": tools} if tools else {}),
     }
-    return {**body, "stream": True} if told.stream else body
+    return {**body, "stream": True} if conversation.stream else body
 
 
 def _build_chat_messages(message: Message) -> Iterator[dict[str, Any]]:
@@ -160,18 +163,20 @@ def _build_chat_messages(message: Message) -> Iterator[dict[str, Any]]:
         elif kind != "reasoning":
             texts.append(_to_text(part))
     role = str(message.get("role") or "user")
-    own = {"role": {"tool": "user", "model": "assistant"}.get(role, role)}
+    chat_message = {"role": {"tool": "user", "model": "assistant"}.get(role, role)}
     if texts or (not calls and not parts_of(message)):
-        own["content"] = "\n".join(texts)
+        chat_message["content"] = "\n".join(texts)
     if calls:
-        yield {**own, "tool_calls": calls}
-    elif "content" in own:
-        yield own
+        yield {**chat_message, "tool_calls": calls}
+    elif "content" in chat_message:
+        yield chat_message
 
 
 def _build_chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
-    given = part.get("arguments")
-    text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+    arguments = part.get("arguments")
+    text = (
+        arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    )
     return {
         "id": part.get("id") or "",
         "type": "function",
@@ -179,57 +184,61 @@ def _build_chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _build_chat_reply(told: Conversation) -> dict[str, Any]:
+def _build_chat_reply(conversation: Conversation) -> dict[str, Any]:
     choices = []
-    for index, message in enumerate(told.output_messages):
-        made: dict[str, Any] = {"role": "assistant", "content": None}
+    for index, message in enumerate(conversation.output_messages):
+        reply_message: dict[str, Any] = {"role": "assistant", "content": None}
         for each in _build_chat_messages({**message, "role": "assistant"}):
-            made |= each
-        stop = _choose_stop_reason(told, message)
+            reply_message |= each
+        stop = _choose_stop_reason(conversation, message)
         choices.append(
             {
                 "index": index,
-                "message": made,
+                "message": reply_message,
                 "finish_reason": _STOPS["openai_chat"].get(stop, stop),
             }
         )
     usage = {
-        "prompt_tokens": told.usage.get("input", 0),
-        "completion_tokens": told.usage.get("output", 0),
+        "prompt_tokens": conversation.usage.get("input", 0),
+        "completion_tokens": conversation.usage.get("output", 0),
     }
-    whole = {
-        "id": told.id,
+    completion = {
+        "id": conversation.id,
         "object": "chat.completion",
         "created": 0,
-        "model": told.model,
+        "model": conversation.model,
         "choices": choices,
     }
     return (
-        {**whole, "usage": {**usage, "total_tokens": sum(usage.values())}} if told.usage else whole
+        {**completion, "usage": {**usage, "total_tokens": sum(usage.values())}}
+        if conversation.usage
+        else completion
     )
 
 
 # ---------------------------------------------------------------- OpenAI Responses
 
 
-def _build_responses_body(told: Conversation) -> dict[str, Any]:
-    items = [item for message in told.input_messages for item in _build_responses_items(message)]
-    tools = [{"type": "function", **tool} for tool in told.tools]
-    settings = dict(told.settings)
+def _build_responses_body(conversation: Conversation) -> dict[str, Any]:
+    items = [
+        item for message in conversation.input_messages for item in _build_responses_items(message)
+    ]
+    tools = [{"type": "function", **tool} for tool in conversation.tools]
+    settings = dict(conversation.settings)
     if "max_tokens" in settings:
         settings["max_output_tokens"] = settings.pop("max_tokens")
     one = items[0] if len(items) == 1 else {}
-    asked = (
+    input_items = (
         one["content"]
         if one.get("role") == "user" and isinstance(one.get("content"), str)
         else items
     )
-    body: dict[str, Any] = {"input": asked, "model": told.model, **settings}
-    if told.system:
-        body["instructions"] = told.system
+    body: dict[str, Any] = {"input": input_items, "model": conversation.model, **settings}
+    if conversation.system:
+        body["instructions"] = conversation.system
     if tools:
         body["tools"] = tools
-    return {**body, "stream": True} if told.stream else body
+    return {**body, "stream": True} if conversation.stream else body
 
 
 def _build_responses_items(message: Message) -> Iterator[dict[str, Any]]:
@@ -253,52 +262,52 @@ def _build_responses_items(message: Message) -> Iterator[dict[str, Any]]:
         yield {"role": str(message.get("role") or "user"), "content": "\n".join(texts)}
 
 
-def _build_responses_reply(told: Conversation) -> dict[str, Any]:
+def _build_responses_reply(conversation: Conversation) -> dict[str, Any]:
     output: list[dict[str, Any]] = []
-    for number, message in enumerate(told.output_messages):
+    for number, message in enumerate(conversation.output_messages):
         for item in _build_responses_items({**message, "role": "assistant"}):
             if "type" in item:
                 output.append({"id": f"fc_{number}", "status": "completed", **item})
             else:
                 content = [{"type": "output_text", "text": item["content"], "annotations": []}]
-                made = {
+                output_message = {
                     "id": f"msg_{number}",
                     "type": "message",
                     "role": "assistant",
                     "status": "completed",
                 }
-                output.append({**made, "content": content})
+                output.append({**output_message, "content": content})
     usage = {
-        "input_tokens": told.usage.get("input", 0),
-        "output_tokens": told.usage.get("output", 0),
+        "input_tokens": conversation.usage.get("input", 0),
+        "output_tokens": conversation.usage.get("output", 0),
     }
     return {
-        "id": told.id or "resp_imported", "object": "response", "created_at": 0, "status": "completed",
-        "model": told.model, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-        **({"usage": {**usage, "total_tokens": sum(usage.values())}} if told.usage else {}),
+        "id": conversation.id or "resp_imported", "object": "response", "created_at": 0, "status": "completed",
+        "model": conversation.model, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+        **({"usage": {**usage, "total_tokens": sum(usage.values())}} if conversation.usage else {}),
     }  # fmt: skip
 
 
 # ---------------------------------------------------------------- Anthropic
 
 
-def _build_anthropic_body(told: Conversation) -> dict[str, Any]:
-    tools = [_build_anthropic_tool(tool) for tool in told.tools]
+def _build_anthropic_body(conversation: Conversation) -> dict[str, Any]:
+    tools = [_build_anthropic_tool(tool) for tool in conversation.tools]
     messages: list[dict[str, Any]] = []
-    for message in told.input_messages:
+    for message in conversation.input_messages:
         role = "assistant" if message.get("role") in ("assistant", "model") else "user"
         messages.append(
             {"role": role, "content": _simplify_blocks(list(_build_anthropic_blocks(message)))}
         )
-    settings = {"max_tokens": 1024, **told.settings}
+    settings = {"max_tokens": 1024, **conversation.settings}
     if "stop" in settings:
         settings["stop_sequences"] = settings.pop("stop")
-    body: dict[str, Any] = {**settings, "messages": messages, "model": told.model}
-    if told.system:
-        body["system"] = told.system
+    body: dict[str, Any] = {**settings, "messages": messages, "model": conversation.model}
+    if conversation.system:
+        body["system"] = conversation.system
     if tools:
         body["tools"] = tools
-    return {**body, "stream": True} if told.stream else body
+    return {**body, "stream": True} if conversation.stream else body
 
 
 def _build_anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -330,15 +339,15 @@ def _build_anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
             yield {"type": "text", "text": _to_text(part)}
 
 
-def _build_anthropic_reply(told: Conversation) -> dict[str, Any]:
-    stop = _choose_stop_reason(told, *told.output_messages)
+def _build_anthropic_reply(conversation: Conversation) -> dict[str, Any]:
+    stop = _choose_stop_reason(conversation, *conversation.output_messages)
     usage = {
-        "input_tokens": told.usage.get("input", 0),
-        "output_tokens": told.usage.get("output", 0),
+        "input_tokens": conversation.usage.get("input", 0),
+        "output_tokens": conversation.usage.get("output", 0),
     }
     return {
-        "id": told.id or "msg_imported", "type": "message", "role": "assistant", "model": told.model,
-        "content": [block for message in told.output_messages for block in _build_anthropic_blocks(message)],
+        "id": conversation.id or "msg_imported", "type": "message", "role": "assistant", "model": conversation.model,
+        "content": [block for message in conversation.output_messages for block in _build_anthropic_blocks(message)],
         "stop_reason": _STOPS["anthropic"].get(stop, stop), "stop_sequence": None, "usage": usage,
     }  # fmt: skip
 
@@ -346,23 +355,23 @@ def _build_anthropic_reply(told: Conversation) -> dict[str, Any]:
 # ---------------------------------------------------------------- Bedrock Converse
 
 
-def _build_bedrock_body(told: Conversation) -> dict[str, Any]:
+def _build_bedrock_body(conversation: Conversation) -> dict[str, Any]:
     names = {
         "max_tokens": "maxTokens",
         "temperature": "temperature",
         "top_p": "topP",
         "stop": "stopSequences",
     }
-    config = {names[name]: value for name, value in told.settings.items() if name in names}
+    config = {names[name]: value for name, value in conversation.settings.items() if name in names}
     body: dict[str, Any] = {
-        "messages": [_build_bedrock_message(message) for message in told.input_messages]
+        "messages": [_build_bedrock_message(message) for message in conversation.input_messages]
     }
-    if told.system:
-        body["system"] = [{"text": told.system}]
+    if conversation.system:
+        body["system"] = [{"text": conversation.system}]
     if config:
         body["inferenceConfig"] = config
-    if told.tools:
-        body["toolConfig"] = {"tools": [_build_bedrock_tool(tool) for tool in told.tools]}
+    if conversation.tools:
+        body["toolConfig"] = {"tools": [_build_bedrock_tool(tool) for tool in conversation.tools]}
     return body
 
 
@@ -384,10 +393,12 @@ def _build_bedrock_message(message: Message) -> dict[str, Any]:
             content.append({"toolUse": use})
         elif kind == "tool_call_response":
             result = _find_result(part)
-            shown = (
+            result_block = (
                 {"json": result} if isinstance(result, dict) else {"text": _to_json_text(result)}
             )
-            content.append({"toolResult": {"toolUseId": part.get("id") or "", "content": [shown]}})
+            content.append(
+                {"toolResult": {"toolUseId": part.get("id") or "", "content": [result_block]}}
+            )
         elif kind != "reasoning":
             content.append({"text": _to_text(part)})
     return {
@@ -396,14 +407,17 @@ def _build_bedrock_message(message: Message) -> dict[str, Any]:
     }
 
 
-def _build_bedrock_reply(told: Conversation) -> dict[str, Any]:
+def _build_bedrock_reply(conversation: Conversation) -> dict[str, Any]:
     content = [
         block
-        for message in told.output_messages
+        for message in conversation.output_messages
         for block in _build_bedrock_message({**message, "role": "assistant"})["content"]
     ]
-    stop = _choose_stop_reason(told, *told.output_messages)
-    usage = {"inputTokens": told.usage.get("input", 0), "outputTokens": told.usage.get("output", 0)}
+    stop = _choose_stop_reason(conversation, *conversation.output_messages)
+    usage = {
+        "inputTokens": conversation.usage.get("input", 0),
+        "outputTokens": conversation.usage.get("output", 0),
+    }
     return {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": _STOPS["bedrock"].get(stop, stop), "usage": {**usage, "totalTokens": sum(usage.values())},
@@ -414,7 +428,7 @@ def _build_bedrock_reply(told: Conversation) -> dict[str, Any]:
 # ---------------------------------------------------------------- Gemini
 
 
-def _build_gemini_body(told: Conversation) -> dict[str, Any]:
+def _build_gemini_body(conversation: Conversation) -> dict[str, Any]:
     names = {
         "max_tokens": "maxOutputTokens",
         "temperature": "temperature",
@@ -422,16 +436,16 @@ def _build_gemini_body(told: Conversation) -> dict[str, Any]:
         "top_k": "topK",
     }
     names |= {"stop": "stopSequences", "seed": "seed"}
-    config = {names[name]: value for name, value in told.settings.items() if name in names}
+    config = {names[name]: value for name, value in conversation.settings.items() if name in names}
     body: dict[str, Any] = {
-        "contents": [_build_gemini_content(message) for message in told.input_messages]
+        "contents": [_build_gemini_content(message) for message in conversation.input_messages]
     }
-    if told.system:
-        body["systemInstruction"] = {"parts": [{"text": told.system}], "role": "user"}
+    if conversation.system:
+        body["systemInstruction"] = {"parts": [{"text": conversation.system}], "role": "user"}
     if config:
         body["generationConfig"] = config
-    if told.tools:
-        body["tools"] = [{"functionDeclarations": [dict(tool) for tool in told.tools]}]
+    if conversation.tools:
+        body["tools"] = [{"functionDeclarations": [dict(tool) for tool in conversation.tools]}]
     return body
 
 
@@ -444,12 +458,12 @@ def _build_gemini_content(message: Message) -> dict[str, Any]:
             )
         elif kind == "tool_call_response":
             result = _find_result(part)
-            told = result if isinstance(result, dict) else {"result": result}
+            response = result if isinstance(result, dict) else {"result": result}
             parts.append(
                 {
                     "functionResponse": {
                         "name": part.get("name") or part.get("id") or "",
-                        "response": told,
+                        "response": response,
                     }
                 }
             )
@@ -461,23 +475,23 @@ def _build_gemini_content(message: Message) -> dict[str, Any]:
     }
 
 
-def _build_gemini_reply(told: Conversation) -> dict[str, Any]:
+def _build_gemini_reply(conversation: Conversation) -> dict[str, Any]:
     candidates = []
-    for index, message in enumerate(told.output_messages):
-        stop = str(message.get("finish_reason") or told.stop or "stop")
+    for index, message in enumerate(conversation.output_messages):
+        stop = str(message.get("finish_reason") or conversation.stop or "stop")
         content = _build_gemini_content({**message, "role": "model"})
         candidates.append(
             {"content": content, "finishReason": _STOPS["gemini"].get(stop, stop), "index": index}
         )
     usage = {
-        "promptTokenCount": told.usage.get("input", 0),
-        "candidatesTokenCount": told.usage.get("output", 0),
+        "promptTokenCount": conversation.usage.get("input", 0),
+        "candidatesTokenCount": conversation.usage.get("output", 0),
     }
-    whole = {"candidates": candidates, "modelVersion": told.model}
+    response = {"candidates": candidates, "modelVersion": conversation.model}
     return (
-        {**whole, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
-        if told.usage
-        else whole
+        {**response, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
+        if conversation.usage
+        else response
     )
 
 
@@ -496,13 +510,13 @@ def functions(tools: Sequence[Any]) -> list[Mapping[str, Any]]:
     """Tool declarations of any provider as `{name, description, parameters}`; what is no
     declaration is left out.
     """
-    found: list[Mapping[str, Any]] = []
+    declarations: list[Mapping[str, Any]] = []
     for tool in tools:
         if not isinstance(tool, Mapping):
             continue
         several = tool.get("functionDeclarations", tool.get("function_declarations"))
         if isinstance(several, list):  # Gemini's
-            found += functions(several)
+            declarations += functions(several)
             continue
         inner = tool.get("function", tool.get("toolSpec", tool))
         if not isinstance(inner, Mapping) or not inner.get("name"):
@@ -510,17 +524,19 @@ def functions(tools: Sequence[Any]) -> list[Mapping[str, Any]]:
         schema = inner.get("parameters", inner.get("input_schema", inner.get("inputSchema")))
         schema = rebuild.loaded(schema, None)
         schema = schema.get("json", schema) if isinstance(schema, Mapping) else schema
-        made = {
+        declaration = {
             "name": inner["name"],
             "description": inner.get("description"),
             "parameters": schema,
         }
-        found.append({name: value for name, value in made.items() if value is not None})
-    return found
+        declarations.append(
+            {name: value for name, value in declaration.items() if value is not None}
+        )
+    return declarations
 
 
 def call_parts(
-    told: Conversation, provider: str, api: str, base: str = "", region: str = "us-east-1"
+    conversation: Conversation, provider: str, api: str, base: str = "", region: str = "us-east-1"
 ) -> tuple[Any, Any, list[str], list[str]]:
     """Request, reply, missing and assumed of a call that is told in neutral messages."""
     assumed: list[str] = []
@@ -530,14 +546,14 @@ def call_parts(
         "reply headers",
     ]
     url = rebuild.url_of(
-        api, provider, assumed, model=told.model, stream=told.stream, base=base, region=region
+        api, provider, assumed, model=conversation.model, stream=conversation.stream, base=base, region=region
     )  # fmt: skip
-    if api == rebuild.ANTHROPIC and "max_tokens" not in told.settings:
+    if api == rebuild.ANTHROPIC and "max_tokens" not in conversation.settings:
         assumed.append("max_tokens 1024, which the API requires")
-    whole = reply_body(api, told)
-    if told.stream:
+    body = reply_body(api, conversation)
+    if conversation.stream:
         missing.append("chunks")
-        reply = rebuild.as_stream(api, whole)
+        reply = rebuild.as_stream(api, body)
     else:
-        reply = rebuild.reply(whole)
-    return rebuild.request(url, request_body(api, told)), reply, missing, assumed
+        reply = rebuild.reply(body)
+    return rebuild.request(url, request_body(api, conversation)), reply, missing, assumed

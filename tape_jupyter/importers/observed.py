@@ -38,14 +38,14 @@ _USAGE = {
 }  # fmt: skip
 
 
-def usage_of(told: Any) -> dict[str, int]:
+def usage_of(usage: Any) -> dict[str, int]:
     """Counts of tokens by our names, from those of any platform."""
-    counts = told if isinstance(told, Mapping) else {}
-    found = {
+    counts = usage if isinstance(usage, Mapping) else {}
+    values = {
         name: next((counts[key] for key in keys if counts.get(key)), None)
         for name, keys in _USAGE.items()
     }
-    numbers = {name: parse_literal(count) for name, count in found.items()}
+    numbers = {name: parse_literal(count) for name, count in values.items()}
     return {
         name: int(count)
         for name, count in numbers.items()
@@ -97,23 +97,23 @@ class ObservedStep:
 
 def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
     """The call that a step was. A model call without its messages, and any other step, is a span."""
-    made: Call | None = None
+    call: Call | None = None
     if seen.kind == "model":
-        made = _read_sent_json(seen) or _rebuild_call(seen)
+        call = _read_sent_json(seen) or _rebuild_call(seen)
     elif seen.kind in ("tool", "retrieval"):
-        made = _build_tool_call(seen)
-    if made is None:
+        call = _build_tool_call(seen)
+    if call is None:
         return Span(seen.id, seen.name, seen.parent, seen.trace, seen.start, seen.end, seen.error)
-    made.origin = Origin(system, file, seen.id, seen.line)
-    made.missing += seen.missing
-    made.assumed += seen.assumed
-    return made
+    call.origin = Origin(system, file, seen.id, seen.line)
+    call.missing += seen.missing
+    call.assumed += seen.assumed
+    return call
 
 
-def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **told: Any) -> Call:
+def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **fields: Any) -> Call:
     return Call(
         seen.id, seen.kind, request, reply, seen.grade or grade, Origin(""), seen.trace, seen.parent,  # type: ignore[arg-type]
-        seen.name, start=seen.start, end=seen.end, error=seen.error, about=seen.about, **told,
+        seen.name, start=seen.start, end=seen.end, error=seen.error, about=seen.about, **fields,
     )  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **to
 
 def _read_sent_json(seen: ObservedStep) -> Call | None:
     body = decode_field(seen.input)
-    said = decode_field(seen.output)
+    reply_json = decode_field(seen.output)
     if not isinstance(body, dict) or not (seen.sent or is_request(body)):
         return None
     if not seen.sent and not {"model", "modelId", "contents"} & body.keys():
@@ -131,10 +131,10 @@ def _read_sent_json(seen: ObservedStep) -> Call | None:
         seen.error
         or seen.chunks
         or seen.status >= 400
-        or (isinstance(said, dict) and (seen.sent or _SAID & said.keys()))
+        or (isinstance(reply_json, dict) and (seen.sent or _SAID & reply_json.keys()))
     ):
         return None
-    return exchanged(seen, body, said)
+    return exchanged(seen, body, reply_json)
 
 
 def is_request(body: Mapping[str, Any]) -> bool:
@@ -155,10 +155,10 @@ def is_request(body: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_embedding_input(told: Any) -> bool:
+def _is_embedding_input(value: Any) -> bool:
     """What an embedding is made of: a text, or tokens."""
-    return isinstance(told, (str, int)) or (
-        isinstance(told, list) and all(isinstance(each, int) for each in told)
+    return isinstance(value, (str, int)) or (
+        isinstance(value, list) and all(isinstance(each, int) for each in value)
     )
 
 
@@ -170,27 +170,29 @@ def _is_plain_message(message: Mapping[str, Any]) -> bool:
     )
 
 
-def keywords(given: Mapping[str, Any]) -> dict[str, Any]:
+def keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of an SDK's method as the body that it sends."""
-    body = {name: value for name, value in given.items() if name not in _NOT_SENT}
-    more = given.get("extra_body")
+    body = {name: value for name, value in arguments.items() if name not in _NOT_SENT}
+    more = arguments.get("extra_body")
     return {**body, **(more if isinstance(more, Mapping) else {})}
 
 
-def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
+def exchanged(seen: ObservedStep, body: dict[str, Any], reply_json: Any) -> Call:
     """A call of which the source holds the JSON of its request and of its reply (or of its chunks)."""
     body = keywords(body)
     model = str(body.get("model") or body.get("modelId") or seen.model)
     missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
-    chosen = isinstance(said, dict) and "choices" in said
+    chosen = isinstance(reply_json, dict) and "choices" in reply_json
     provider = _choose_provider(seen, "" if chosen else model, assumed)
     api = rebuild.api_of(provider, body)
     if chosen and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
-    if isinstance(said, dict) and api == rebuild.ANTHROPIC and "content" not in said:
-        said = decode_field(said.get("message")) or said  # as LangSmith's wrapper keeps it
+    if isinstance(reply_json, dict) and api == rebuild.ANTHROPIC and "content" not in reply_json:
+        reply_json = (
+            decode_field(reply_json.get("message")) or reply_json
+        )  # as LangSmith's wrapper keeps it
     if api == rebuild.GEMINI and gemini.are_keywords(body):
-        body, said = gemini.gemini_body(body), gemini.camel(said)
+        body, reply_json = gemini.gemini_body(body), gemini.camel(reply_json)
         seen = replace(seen, chunks=gemini.camel(list(seen.chunks)))
         assumed.append("the request's JSON, from the SDK's arguments")
     elif "modelId" in body:  # boto3's, which goes into the address
@@ -202,7 +204,7 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], said: Any) -> Call:
     url = seen.url or rebuild.url_of(
         api, provider, assumed, model=model, stream=stream, base=seen.base
     )
-    reply = _build_reply(seen, api, said, missing, assumed, stream=stream)
+    reply = _build_reply(seen, api, reply_json, missing, assumed, stream=stream)
     return _build_call(
         seen, rebuild.request(url, body), reply, "J", provider=provider, model=model, missing=missing,
         assumed=assumed, usage=seen.usage,
@@ -224,22 +226,28 @@ _OWNERS = {"claude-": "anthropic", "gemini-": "gemini"}
 
 
 def _build_reply(
-    seen: ObservedStep, api: str, said: Any, missing: list[str], assumed: list[str], *, stream: bool
+    seen: ObservedStep,
+    api: str,
+    reply_json: Any,
+    missing: list[str],
+    assumed: list[str],
+    *,
+    stream: bool,
 ) -> Reply:
     """The reply: an error's, the chunks of a stream, or what the source put together."""
-    whole = isinstance(said, dict)
-    if seen.status >= _FAILED and said is not None:
-        return rebuild.reply(said, seen.status, seen.seconds)
-    if seen.error and not seen.chunks and not (whole and _SAID & said.keys()):
+    is_object = isinstance(reply_json, dict)
+    if seen.status >= _FAILED and reply_json is not None:
+        return rebuild.reply(reply_json, seen.status, seen.seconds)
+    if seen.error and not seen.chunks and not (is_object and _SAID & reply_json.keys()):
         reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
         assumed += more
         return reply
     if seen.chunks:
         return rebuild.streamed(api, seen.chunks, seen.waits)
-    if not stream or not whole:
-        return rebuild.reply(said, seconds=seen.seconds)
+    if not stream or not is_object:
+        return rebuild.reply(reply_json, seconds=seen.seconds)
     missing.append("chunks")
-    reply = rebuild.as_stream(api, said)
+    reply = rebuild.as_stream(api, reply_json)
     if not reply.chunks:
         missing.append("reply: it is of no form that is known")
     return reply
@@ -256,13 +264,13 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     body = decode_field(seen.input)
     body = body if isinstance(body, Mapping) else {"messages": body}
     listed = next((body[name] for name in _LISTS if body.get(name)), None)
-    alone = listed is None and bool({"content", "role"} & body.keys())
-    if alone:
+    single_message = listed is None and bool({"content", "role"} & body.keys())
+    if single_message:
         listed = [body]
-    asked = messages.messages_of(listed)
-    if not any(each["parts"] for each in asked):
+    input_messages = messages.messages_of(listed)
+    if not any(each["parts"] for each in input_messages):
         return None
-    said = messages.said_messages(seen.output)
+    output_messages = messages.said_messages(seen.output)
     tools = [
         *seen.tools,
         *(decode_field(body.get("tools")) or ()),
@@ -274,57 +282,69 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     responses = seen.provider.endswith(".responses") or _is_responses_reply(seen.output)
     api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
     settings = {**body, **seen.settings}
-    told = Conversation(
-        model, _read_system(body), list(asked), list(said), neutral.functions(tools),
-        {name: parse_literal(settings[name]) for name in _SETTINGS if settings.get(name) not in _UNSET},
-        str(said[0].get("finish_reason") or "") if said else "", usage=seen.usage, stream=seen.stream,
-    )  # fmt: skip
+    conversation = Conversation(
+        model,
+        _read_system(body),
+        list(input_messages),
+        list(output_messages),
+        neutral.functions(tools),
+        {
+            name: parse_literal(settings[name])
+            for name in _SETTINGS
+            if settings.get(name) not in _UNSET
+        },
+        str(output_messages[0].get("finish_reason") or "") if output_messages else "",
+        usage=seen.usage,
+        stream=seen.stream,
+    )
     if api != rebuild.OPENAI_CHAT:
-        _lift_system(told)
-    request, reply, missing, assumed = neutral.call_parts(told, provider, api, seen.base)
+        _lift_system(conversation)
+    request, reply, missing, assumed = neutral.call_parts(conversation, provider, api, seen.base)
     assumed += guessed
     if seen.stream and not settings.get("stream"):
         assumed.append("stream: true, from the time of the first token")
-    if alone:
+    if single_message:
         missing.append("earlier messages: the source keeps the last one")
     if seen.error:
         reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
         assumed += more
-    elif not said:
+    elif not output_messages:
         missing.append("reply")
     if isinstance(reply, Reply) and len(reply.chunks) == 1 and seen.seconds:
         reply = replace(reply, waits=(round(seen.seconds, 4),))
     return _build_call(
-        seen, request, reply, "M", provider=provider, model=told.model, missing=missing, assumed=assumed,
+        seen, request, reply, "M", provider=provider, model=conversation.model, missing=missing, assumed=assumed,
         usage=seen.usage, rebuilt=True,
     )  # fmt: skip
 
 
-def _is_responses_reply(said: Any) -> bool:
+def _is_responses_reply(value: Any) -> bool:
     """Whether the reply is one of OpenAI's Responses API."""
-    told = decode_field(said)
-    return isinstance(told, Mapping) and (
-        told.get("object") == "response" or str(told.get("id")).startswith("resp_")
+    decoded = decode_field(value)
+    return isinstance(decoded, Mapping) and (
+        decoded.get("object") == "response" or str(decoded.get("id")).startswith("resp_")
     )
 
 
 def _read_system(body: Mapping[str, Any]) -> str:
-    told = body.get(
+    system = body.get(
         "system",
         body.get("instructions", body.get("system_instruction", body.get("systemInstruction"))),
     )
-    if told is None:
+    if system is None:
         return ""
-    parts = (each for message in messages.messages_of(told) for each in message["parts"])
+    parts = (each for message in messages.messages_of(system) for each in message["parts"])
     return "\n\n".join(str(each.get("content", "")) for each in parts)
 
 
-def _lift_system(told: Conversation) -> None:
+def _lift_system(conversation: Conversation) -> None:
     """Providers other than OpenAI take the system text beside the messages."""
-    first = [each for each in told.input_messages if each.get("role") == "system"]
+    first = [each for each in conversation.input_messages if each.get("role") == "system"]
     texts = [str(part.get("content", "")) for each in first for part in neutral.parts_of(each)]
-    told.system = told.system or "\n\n".join(texts)
-    told.input_messages = [each for each in told.input_messages if each.get("role") != "system"]
+    conversation.system = conversation.system or "\n\n".join(texts)
+    conversation.input_messages = [
+        each for each in conversation.input_messages if each.get("role") != "system"
+    ]
 
 
 _UNSET = (None, "", "None", "null", "undefined", "NOT_GIVEN")
@@ -356,11 +376,15 @@ def _unwrap_result(result: Any) -> Any:
 
 
 def _build_tool_call(seen: ObservedStep) -> Call:
-    given, result = decode_field(seen.input), _unwrap_result(decode_field(seen.output))
-    request = rebuild.tool_call(seen.name, given)
+    arguments, result = decode_field(seen.input), _unwrap_result(decode_field(seen.output))
+    request = rebuild.tool_call(seen.name, arguments)
     if seen.kind == "retrieval":
         request = replace(request, kind="retrieval")
-    missing = [what for what, told in (("arguments", given), ("result", result)) if told is None]
+    missing = [
+        what
+        for what, field_value in (("arguments", arguments), ("result", result))
+        if field_value is None
+    ]
     if seen.error:
         missing = [each for each in missing if each != "result"]
         value = rebuild.tool_error(seen.error, seen.thrown or "RuntimeError")

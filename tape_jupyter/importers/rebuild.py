@@ -70,9 +70,11 @@ def loaded(value: Any, otherwise: Any) -> Any:
     """What a field that holds JSON holds, as a text or as it is; `otherwise` where it has none."""
     if value is None or value == "":
         return otherwise
-    found = load_or_text(value)
+    decoded = load_or_text(value)
     return (
-        {"input": found} if isinstance(otherwise, dict) and not isinstance(found, dict) else found
+        {"input": decoded}
+        if isinstance(otherwise, dict) and not isinstance(decoded, dict)
+        else decoded
     )
 
 
@@ -101,11 +103,17 @@ def api_of(provider: str, body: Mapping[str, Any]) -> str:
     if "messages" in body:
         if provider in ("anthropic", "bedrock"):
             return ANTHROPIC if provider == "anthropic" else BEDROCK
-        told = "anthropic_version" in body or "system" in body or _has_blocks(body["messages"])
-        return ANTHROPIC if told and provider not in _BASES else OPENAI_CHAT
+        is_anthropic = (
+            "anthropic_version" in body or "system" in body or _has_blocks(body["messages"])
+        )
+        return ANTHROPIC if is_anthropic and provider not in _BASES else OPENAI_CHAT
     if "input" in body:
-        given = body["input"]  # items of Responses are objects
-        plain = isinstance(given, list) and bool(given) and not isinstance(given[0], Mapping)
+        input_value = body["input"]  # items of Responses are objects
+        plain = (
+            isinstance(input_value, list)
+            and bool(input_value)
+            and not isinstance(input_value[0], Mapping)
+        )
         embeds = plain or "encoding_format" in body or "embed" in str(body.get("model", ""))
         return EMBEDDINGS if embeds else OPENAI_RESPONSES
     return COMPLETIONS if isinstance(body.get("prompt"), str) else OPENAI_CHAT
@@ -139,18 +147,18 @@ def url_of(
             BEDROCK_INVOKE: ("invoke", "invoke-with-response-stream"),
         }
         place = base or f"https://bedrock-runtime.{region}.amazonaws.com"
-        whole = f"{place.rstrip('/')}/model/{quote(model, safe='')}/{verb[api][stream]}"
+        url = f"{place.rstrip('/')}/model/{quote(model, safe='')}/{verb[api][stream]}"
     elif api == GEMINI:
         place = (base or _BASES["gemini"]).rstrip("/")
         verb_ = "streamGenerateContent?alt=sse" if stream else "generateContent"
-        whole = f"{place}/models/{quote(model.removeprefix('models/'), safe='')}:{verb_}"
+        url = f"{place}/models/{quote(model.removeprefix('models/'), safe='')}:{verb_}"
     else:
         owner = "anthropic" if api == ANTHROPIC else provider
         place = (base or _BASES.get(owner) or _BASES["openai"]).rstrip("/")
-        whole = place + (_PATHS[api].removeprefix("/v1") if place.endswith("/v1") else _PATHS[api])
+        url = place + (_PATHS[api].removeprefix("/v1") if place.endswith("/v1") else _PATHS[api])
     if not base:
-        assumed.append(f"url {whole.partition('?')[0]}")
-    return whole
+        assumed.append(f"url {url.partition('?')[0]}")
+    return url
 
 
 def request(url: str, body: Any, headers: Headers = JSON_HEADERS) -> Request:
@@ -243,9 +251,11 @@ def as_stream(api: str, message: Mapping[str, Any]) -> Reply:
 
 def converse_chunks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The events of ConverseStream that amount to a Converse reply."""
-    told = (message.get("output") or {}).get("message") or {}
-    events: list[dict[str, Any]] = [{"messageStart": {"role": told.get("role", "assistant")}}]
-    for place, block in enumerate(_to_list(told.get("content"))):
+    reply_message = (message.get("output") or {}).get("message") or {}
+    events: list[dict[str, Any]] = [
+        {"messageStart": {"role": reply_message.get("role", "assistant")}}
+    ]
+    for place, block in enumerate(_to_list(reply_message.get("content"))):
         events += _build_block_events(place, block)
     events.append({"messageStop": {"stopReason": message.get("stopReason", "end_turn")}})
     tail = {name: message[name] for name in ("usage", "metrics", "trace") if name in message}
@@ -257,10 +267,10 @@ def _build_block_events(place: int, block: Any) -> list[dict[str, Any]]:
     if "toolUse" in block:
         use = block["toolUse"]
         start = {name: use.get(name, "") for name in ("toolUseId", "name")}
-        given = json.dumps(use.get("input", {}), ensure_ascii=False)
+        arguments = json.dumps(use.get("input", {}), ensure_ascii=False)
         events = [
             {"contentBlockStart": {"start": {"toolUse": start}, **at}},
-            {"contentBlockDelta": {"delta": {"toolUse": {"input": given}}, **at}},
+            {"contentBlockDelta": {"delta": {"toolUse": {"input": arguments}}, **at}},
         ]
     elif "reasoningContent" in block:
         inner = block["reasoningContent"].get("reasoningText") or block["reasoningContent"]
@@ -280,14 +290,14 @@ def _build_block_events(place: int, block: Any) -> list[dict[str, Any]]:
 def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[str]]:
     """The reply that an SDK's error tells of, and what was assumed for it."""
     kind = kind or message.partition(":")[0].partition("(")[0][:80]
-    found = re.search(r"(?:[Ee]rror code|status|HTTP)\D{0,12}([1-5]\d\d)", message)
+    match = re.search(r"(?:[Ee]rror code|status|HTTP)\D{0,12}([1-5]\d\d)", message)
     status = (
-        int(found[1])
-        if found
+        int(match[1])
+        if match
         else next((code for name, code in _STATUS.items() if name in kind), 0)
     )
     body = _find_error_body(message)
-    assumed = [] if found else [f"status {status}, from {kind}"]
+    assumed = [] if match else [f"status {status}, from {kind}"]
     if not status:
         status, assumed = (
             500,
@@ -305,17 +315,17 @@ def _find_error_body(message: str) -> Any:
         text = message[start : message.rfind("}") + 1][:_LITERAL_CAP]
         for parse in (json.loads, ast.literal_eval):
             try:
-                found = parse(text)
+                parsed = parse(text)
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
-            if isinstance(found, dict):
-                return found if "error" in found else {"error": found}
+            if isinstance(parsed, dict):
+                return parsed if "error" in parsed else {"error": parsed}
     return {"error": {"message": message, "type": "error"}}
 
 
 def tool_call(name: str, arguments: Any) -> FunctionCall:
     """A tool with its arguments by name; what is no object is the argument `input`."""
-    given = (
+    by_name = (
         arguments
         if isinstance(arguments, Mapping)
         else {}
@@ -323,7 +333,7 @@ def tool_call(name: str, arguments: Any) -> FunctionCall:
         else {"input": arguments}
     )
     return FunctionCall(
-        name or "tool", {str(key): _to_freezable(value) for key, value in given.items()}
+        name or "tool", {str(key): _to_freezable(value) for key, value in by_name.items()}
     )
 
 

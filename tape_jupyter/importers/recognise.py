@@ -50,17 +50,17 @@ class Joined(Protocol):
 @cache
 def known_formats() -> dict[str, Format]:
     """Every format by its name: our own, and those of installed packages. Ours keep their names."""
-    own = {
+    builtin_modules = {
         each.name: f"{formats.__name__}.{each.name}"
         for each in pkgutil.iter_modules(formats.__path__)
     }
-    found: dict[str, Format] = {
-        name: importlib.import_module(module) for name, module in sorted(own.items())
+    known: dict[str, Format] = {
+        name: importlib.import_module(module) for name, module in sorted(builtin_modules.items())
     }
     for name, point in plugins.entry_points_of(GROUP).items():
-        if name not in found:
-            found[name] = cast("Format", plugins.load_entry_point(point, ModuleType))
-    return found
+        if name not in known:
+            known[name] = cast("Format", plugins.load_entry_point(point, ModuleType))
+    return known
 
 
 def named_format(name: str) -> Format:

@@ -33,15 +33,15 @@ def has_key(source: Source, name: str) -> bool:
     return re.search(rf"^{name}:\s", source.head_text + "\n", re.MULTILINE) is not None
 
 
-def read_headers(told: Any) -> Headers:
+def read_headers(headers: Any) -> Headers:
     """Headers from a map of names to a value or to values, or from a list of pairs."""
-    if isinstance(told, Mapping):
-        return tuple((_to_text(name), _to_text(each)) for name, each in _iterate_pairs(told))
-    return tuple((_to_text(each[0]), _to_text(each[1])) for each in told or () if len(each) == 2)
+    if isinstance(headers, Mapping):
+        return tuple((_to_text(name), _to_text(each)) for name, each in _iterate_pairs(headers))
+    return tuple((_to_text(each[0]), _to_text(each[1])) for each in headers or () if len(each) == 2)
 
 
-def _iterate_pairs(told: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    for name, values in told.items():
+def _iterate_pairs(headers: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    for name, values in headers.items():
         yield from ((name, each) for each in (values if isinstance(values, list) else [values]))
 
 
@@ -74,8 +74,8 @@ def decoded_headers(headers: Headers, body: bytes) -> Headers:
     """The headers that are true of the body: recorders take the content-encoding off, and leave its
     header.
     """
-    told = {name.lower(): value for name, value in headers}
-    coding = told.get("content-encoding", "").strip().lower()
+    lowered = {name.lower(): value for name, value in headers}
+    coding = lowered.get("content-encoding", "").strip().lower()
     starts = {"gzip": (b"\x1f\x8b",), "deflate": (b"\x78",), "zstd": (b"\x28\xb5\x2f\xfd",)}
     if not coding or not body:
         return headers
@@ -84,9 +84,9 @@ def decoded_headers(headers: Headers, body: bytes) -> Headers:
     return without_coding(headers) if body[:1] in (b"{", b"[", b"e", b"d", b"<") else headers
 
 
-def parse_moment(told: Any) -> float:
+def parse_moment(value: Any) -> float:
     """Seconds of the epoch of an ISO or RFC 2822 time; 0.0 for none."""
-    text = str(told or "")
+    text = str(value or "")
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             at = read(text)
@@ -112,7 +112,7 @@ def recorded_exchange(  # noqa: PLR0913 - what an exchange is
     )  # fmt: skip
 
 
-def status_of(told: Any) -> int:
+def status_of(value: Any) -> int:
     """A status; 200 where it is none that can be."""
-    code = str((told.get("code") if isinstance(told, Mapping) else told) or "")
+    code = str((value.get("code") if isinstance(value, Mapping) else value) or "")
     return int(code) if code.isdigit() and len(code) == 3 and code[0] != "0" else 200

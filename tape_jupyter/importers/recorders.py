@@ -28,17 +28,19 @@ def named_arguments(arguments: Any) -> Any:
     if not isinstance(arguments, Mapping) or not {"args", "kwargs"} & arguments.keys():
         return arguments
     places = arguments.get("args")
-    given = (
+    positional = (
         {str(place): value for place, value in enumerate(places)}
         if isinstance(places, list)
         else {}
     )
     more = arguments.get("kwargs")
-    return {**given, **(more if isinstance(more, Mapping) else {})}
+    return {**positional, **(more if isinstance(more, Mapping) else {})}
 
 
-def error_message_and_class(told: Any) -> tuple[str, str]:
+def error_message_and_class(error: Any) -> tuple[str, str]:
     """An error's message and its class."""
-    if isinstance(told, Mapping):
-        return str(told.get("message") or told.get("type") or "error"), str(told.get("type") or "")
-    return (str(told), "") if told else ("", "")
+    if isinstance(error, Mapping):
+        return str(error.get("message") or error.get("type") or "error"), str(
+            error.get("type") or ""
+        )
+    return (str(error), "") if error else ("", "")

@@ -36,8 +36,8 @@ def write_replaying_notebook(path: Path, cassette: Path) -> list[str]:
     """Write the notebook beside its cassette. Returns what it does not call, and why. Nothing is
     overwritten.
     """
-    made = _Maker(Cassette.open(cassette))
-    cells = made.cells()
+    maker = _Maker(Cassette.open(cassette))
+    cells = maker.cells()
     notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
     notebook.metadata["kernelspec"] = {
         "name": "python3",
@@ -53,7 +53,7 @@ def write_replaying_notebook(path: Path, cassette: Path) -> list[str]:
         raise CassetteError(
             f"cannot be written: {error.strerror or error}", path=str(path)
         ) from error
-    return made.left
+    return maker.left
 
 
 class _Maker:
@@ -73,10 +73,10 @@ class _Maker:
         runs = {str(run["run"]): run for run in self._cassette.runs}
         steps: list[Any] = []
         for run, calls in groupby(self._cassette.calls, key=lambda entry: entry.run):
-            told = runs.get(run, {})
+            record = runs.get(run, {})
             steps.append(
                 _build_heading(
-                    _clean_text(told.get("title", run)), told.get("kit", {}).get("import", {})
+                    _clean_text(record.get("title", run)), record.get("kit", {}).get("import", {})
                 )
             )
             steps += self._build_step_cells(list(calls))
@@ -97,9 +97,9 @@ class _Maker:
         for number, call in enumerate(calls):
             spans[number] = spans[number][shared : shared + 1] or [f"\0{call.name}"]
         for _, step in groupby(zip(calls, spans, strict=True), key=lambda each: each[1]):
-            told = list(step)
-            title = "" if told[0][1][0][0] == "\0" else f"# {_clean_text(told[0][1][0])}\n"
-            parts = [part for call, _ in told if (part := self._format_call(call))]
+            pairs = list(step)
+            title = "" if pairs[0][1][0][0] == "\0" else f"# {_clean_text(pairs[0][1][0])}\n"
+            parts = [part for call, _ in pairs if (part := self._format_call(call))]
             if parts:
                 yield _build_code_cell("%%tape replay\n" + title + "\n\n".join(parts))
 
@@ -114,12 +114,12 @@ class _Maker:
         if isinstance(reply, Reply) and reply.status == 101:
             self.left.append(f"{entry.name}: a WebSocket")
             return ""
-        words = sdk_words.request_words(request)
-        self._needs.update(filter(None, (words.needs, words.client.needs if words.client else "")))
-        asked = words.request_expression(self._name_client(words.client))
+        code = sdk_words.request_words(request)
+        self._needs.update(filter(None, (code.needs, code.client.needs if code.client else "")))
+        expression = code.request_expression(self._name_client(code.client))
         lines = [
             *_format_notes(head),
-            *_wrap_in_try(f"{name} = {asked}", words.show(name), failed=_has_failed(reply)),
+            *_wrap_in_try(f"{name} = {expression}", code.show(name), failed=_has_failed(reply)),
         ]
         return "\n".join(lines)
 
@@ -150,16 +150,16 @@ class _Maker:
             while stub in taken or stub in _TAKEN:
                 stub = f"{plain}_{len(taken) + 1}"
             self._stubs[key], self._kinds[stub] = stub, call.kind
-        given = "".join(
+        arguments = "".join(
             f"    {each}={sdk_words.python_words(value, 4)},\n"
             for each, value in call.arguments.items()
         )
-        asked = f"{self._stubs[key]}(\n{given})" if given else f"{self._stubs[key]}()"
+        expression = f"{self._stubs[key]}(\n{arguments})" if arguments else f"{self._stubs[key]}()"
         failed = getattr(reply, "error", None) is not None
         return "\n".join(
             [
                 *_format_notes(entry.head()),
-                *_wrap_in_try(f"{name} = {asked}", f"print({name})", failed=failed),
+                *_wrap_in_try(f"{name} = {expression}", f"print({name})", failed=failed),
             ]
         )
 
@@ -194,8 +194,8 @@ _TAKEN = {
 }
 
 
-def _to_pair(told: Any) -> tuple[Any, bool]:
-    return told if isinstance(told, tuple) else (told, False)
+def _to_pair(value: Any) -> tuple[Any, bool]:
+    return value if isinstance(value, tuple) else (value, False)
 
 
 def _build_code_cell(source: str) -> Any:
@@ -204,9 +204,9 @@ def _build_code_cell(source: str) -> Any:
 
 def _build_heading(title: str, about: Mapping[str, Any]) -> Any:
     text = "".join(f"\\{char}" if char in "\\`*_[]<>#|$!" else char for char in title)
-    told = ", ".join(_clean_text(about[name]) for name in ("file", "format") if about.get(name))
+    origin = ", ".join(_clean_text(about[name]) for name in ("file", "format") if about.get(name))
     return nbformat.v4.new_markdown_cell(  # type: ignore[no-untyped-call]
-        f"## {text}" + (f"\n\nImported from `{told.replace('`', '')}`." if told else "")
+        f"## {text}" + (f"\n\nImported from `{origin.replace('`', '')}`." if origin else "")
     )
 
 
@@ -236,10 +236,10 @@ def _format_notes(head: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _wrap_in_try(ask: str, show: str, *, failed: bool) -> list[str]:
+def _wrap_in_try(statement: str, show: str, *, failed: bool) -> list[str]:
     if not failed:
-        return [ask, show]
-    inner = "\n".join(f"    {line}" for line in f"{ask}\n{show}".split("\n"))
+        return [statement, show]
+    inner = "\n".join(f"    {line}" for line in f"{statement}\n{show}".split("\n"))
     return [
         "try:  # the recorded call failed",
         inner,
@@ -254,9 +254,9 @@ def _has_failed(reply: Any) -> bool:
     )
 
 
-def _clean_text(told: Any) -> str:
+def _clean_text(value: Any) -> str:
     """Text of a file as a comment can hold it."""
-    return "".join(char if char.isprintable() else " " for char in str(told))[:_LONG]
+    return "".join(char if char.isprintable() else " " for char in str(value))[:_LONG]
 
 
 def _is_name(text: str) -> bool:

@@ -22,17 +22,17 @@ def read_rows(
     source: Source,
     make: Callable[[dict[str, Any], int], Iterable[Item]],
     *lists: str,
-    beside: str = "",
+    record_field: str = "",
 ) -> Iterator[Item]:
     """What `make` gives of each record and its line. `lists`: names of lists that an object around
     them has.
 
-    Of the fields beside them the one named `beside` is a record too; the others tell of the export.
+    Of the fields beside them the one named `record_field` is a record too; the others tell of the export.
 
     What is no object is a `Skipped`, and keeps its text.
     """
     for path, row, line in source_rows(source, *lists):
-        if len(path) == 1 and path[0] not in ("[]", "broken", beside):
+        if len(path) == 1 and path[0] not in ("[]", "broken", record_field):
             continue
         if isinstance(row, dict):
             yield from each(partial(make, row, line), line)
@@ -67,9 +67,9 @@ def _has_list(source: Source, name: str, lists: Sequence[str]) -> bool:
     may have a field that is called so.
     """
     if isinstance(source.first, dict):
-        found = source.first.get(name)
-        inner = [found.get(each) for each in lists] if isinstance(found, dict) else []
-        return any(isinstance(each, list) for each in (found, *inner))
+        value = source.first.get(name)
+        inner = [value.get(each) for each in lists] if isinstance(value, dict) else []
+        return any(isinstance(each, list) for each in (value, *inner))
     return name in source.top and re.search(rf'"{name}"\s*:\s*\[', source.head_text) is not None
 
 
@@ -104,26 +104,26 @@ def _read_table(source: Source) -> Iterator[Value]:
                 csv.field_size_limit(usual)
             if row is None:
                 return
-            told = {name: cell for name, cell in row.items() if name and cell}
-            yield Value((), _nest_columns(source, told), reader.line_num)
+            filled = {name: cell for name, cell in row.items() if name and cell}
+            yield Value((), _nest_columns(source, filled), reader.line_num)
 
 
 def _nest_columns(source: Source, row: dict[str, str]) -> dict[str, Any]:
     """Columns such as `inputs.model` as fields of `inputs`, whose texts were JSON before they were
     cells.
     """
-    made: dict[str, Any] = {name: cell for name, cell in row.items() if "." not in name}
+    nested: dict[str, Any] = {name: cell for name, cell in row.items() if "." not in name}
     for name, cell in row.items():
         outer, dot, inner = name.partition(".")
         if not dot:
             continue
-        fields = made.setdefault(outer, {})
+        fields = nested.setdefault(outer, {})
         if isinstance(fields, dict):
             source.noted("a table's cells are texts: those that read as JSON are taken for it")
             fields[inner] = _parse_cell(cell)
         else:
-            made[name] = cell
-    return made
+            nested[name] = cell
+    return nested
 
 
 def _parse_cell(text: str) -> Any:
@@ -145,20 +145,20 @@ def decode_field(value: Any) -> Any:
             except ValueError:
                 break
         else:
-            found = load_or_text(value)
-            if isinstance(found, str):
+            decoded = load_or_text(value)
+            if isinstance(decoded, str):
                 break
-            value = found
+            value = decoded
     return value
 
 
 def mapping_field(value: Any) -> dict[str, Any]:
     """The object that a field holds, as it is or as JSON text; an empty one where it holds none."""
-    found = decode_field(value)
-    return found if isinstance(found, dict) else {}
+    decoded = decode_field(value)
+    return decoded if isinstance(decoded, dict) else {}
 
 
 def listed_field(value: Any) -> list[Any]:
     """The list that a field holds, as it is or as JSON text; an empty one where it holds none."""
-    found = decode_field(value)
-    return found if isinstance(found, list) else []
+    decoded = decode_field(value)
+    return decoded if isinstance(decoded, list) else []

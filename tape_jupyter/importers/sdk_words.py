@@ -85,9 +85,9 @@ def request_words(request: Request) -> Words:
             _build_gemini_words,
             _build_bedrock_words,
         ):
-            told = known(address.scheme + "://" + address.netloc, address.path, address.query, body)
-            if told is not None:
-                return told
+            code = known(address.scheme + "://" + address.netloc, address.path, address.query, body)
+            if code is not None:
+                return code
     return _build_httpx_words(request, body)
 
 
@@ -106,11 +106,13 @@ def _build_openai_words(host: str, path: str, query: str, body: dict[str, Any]) 
             if function.startswith("embed") and "encoding_format" not in body:
                 return None  # the SDK would ask for base64
             base = host + path.removesuffix(end)
-            given = [] if base == "https://api.openai.com/v1" else [f"base_url={base!r}"]
+            options = [] if base == "https://api.openai.com/v1" else [f"base_url={base!r}"]
             if query:
-                given.append(f"default_query={dict(parse_qsl(query, keep_blank_values=True))!r}")
+                options.append(f"default_query={dict(parse_qsl(query, keep_blank_values=True))!r}")
             client = SdkClient(
-                "openai", "import openai", f"openai.OpenAI({', '.join([*given, 'max_retries=0'])})"
+                "openai",
+                "import openai",
+                f"openai.OpenAI({', '.join([*options, 'max_retries=0'])})",
             )
             return _build_stainless_words(client, function, known, body)
     return None
@@ -122,11 +124,11 @@ def _build_anthropic_words(host: str, path: str, query: str, body: dict[str, Any
     if not {"model", "messages", "max_tokens"} <= body.keys():
         return None
     base = host + path.removesuffix("/v1/messages")
-    given = [] if base == "https://api.anthropic.com" else [f"base_url={base!r}"]
+    options = [] if base == "https://api.anthropic.com" else [f"base_url={base!r}"]
     client = SdkClient(
         "anthropic",
         "import anthropic",
-        f"anthropic.Anthropic({', '.join([*given, 'max_retries=0', 'timeout=600'])})",
+        f"anthropic.Anthropic({', '.join([*options, 'max_retries=0', 'timeout=600'])})",
     )
     return _build_stainless_words(
         client,
@@ -152,16 +154,16 @@ def _build_stainless_words(
     """
     plain = {name: body[name] for name in known if body.get(name) is not None}
     rest = {name: value for name, value in body.items() if name not in plain}
-    given = {**plain, **more, **({"extra_body": rest} if rest else {})}
+    arguments = {**plain, **more, **({"extra_body": rest} if rest else {})}
     if body.get("stream") is True:
         return Words(
             client,
-            lambda name: f"list({_format_call(f'{name}.{function}', given)})",
+            lambda name: f"list({_format_call(f'{name}.{function}', arguments)})",
             _build_print_loop("to_json(indent=None, warnings=False)"),
         )
     return Words(
         client,
-        lambda name: _format_call(f"{name}.{function}", given),
+        lambda name: _format_call(f"{name}.{function}", arguments),
         lambda name: f"print({name}.to_json(warnings=False))",
     )
 
@@ -174,24 +176,28 @@ _GEMINI_PATH = re.compile(r"/(v1|v1beta)/models/([^/:]+):(generateContent|stream
 
 
 def _build_gemini_words(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
-    found = _GEMINI_PATH.fullmatch(path)
+    match = _GEMINI_PATH.fullmatch(path)
     if (
-        found is None
+        match is None
         or host != "https://generativelanguage.googleapis.com"
         or not _is_plain_contents(body.get("contents"))
     ):
         return None
-    streamed = found[3].startswith("stream")
+    streamed = match[3].startswith("stream")
     if [each for each in query.split("&") if each and not each.startswith("key=")] != (
         ["alt=sse"] if streamed else []
     ):
         return None
-    own = body.get("generationConfig")
-    own = own if isinstance(own, dict) else {}
+    generation_config = body.get("generationConfig")
+    generation_config = generation_config if isinstance(generation_config, dict) else {}
     config: dict[str, Any] = {
-        _GEMINI[name]: own[name] for name in own if name in _GEMINI and own[name] is not None
+        _GEMINI[name]: generation_config[name]
+        for name in generation_config
+        if name in _GEMINI and generation_config[name] is not None
     }
-    left = {name: value for name, value in own.items() if _GEMINI.get(name) not in config}
+    left = {
+        name: value for name, value in generation_config.items() if _GEMINI.get(name) not in config
+    }
     rest = {
         name: value for name, value in body.items() if name not in ("contents", "generationConfig")
     }
@@ -201,29 +207,29 @@ def _build_gemini_words(host: str, path: str, query: str, body: dict[str, Any]) 
         rest["generationConfig"] = left
     if rest:
         config["http_options"] = {"extra_body": rest}
-    given = {
-        "model": found[2],
+    arguments = {
+        "model": match[2],
         "contents": body["contents"],
         **({"config": config} if config else {}),
     }
     client = SdkClient(
         "gemini",
         "from google import genai",
-        f"genai.Client(http_options={{'api_version': {found[1]!r}}})",
+        f"genai.Client(http_options={{'api_version': {match[1]!r}}})",
     )
-    shown = "exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'}"
-    dumped = f"model_dump_json({shown}, warnings=False)"
+    dump_options = "exclude_none=True, by_alias=True, exclude={'sdk_http_response', 'parsed'}"
+    dumped = f"model_dump_json({dump_options}, warnings=False)"
     if streamed:
         function = "models.generate_content_stream"
         return Words(
             client,
-            lambda name: f"list({_format_call(f'{name}.{function}', given)})",
+            lambda name: f"list({_format_call(f'{name}.{function}', arguments)})",
             _build_print_loop(dumped),
         )
     function = "models.generate_content"
     return Words(
         client,
-        lambda name: _format_call(f"{name}.{function}", given),
+        lambda name: _format_call(f"{name}.{function}", arguments),
         lambda name: f"print({name}.{dumped})",
     )
 
@@ -250,10 +256,10 @@ _BEDROCK = {
 
 
 def _build_bedrock_words(host: str, path: str, query: str, body: dict[str, Any]) -> Words | None:
-    region, found = _BEDROCK_HOST.fullmatch(host), _BEDROCK_PATH.fullmatch(path)
-    if region is None or found is None or query:
+    region, path_match = _BEDROCK_HOST.fullmatch(host), _BEDROCK_PATH.fullmatch(path)
+    if region is None or path_match is None or query:
         return None
-    model, action = unquote(found[1]), found[2]
+    model, action = unquote(path_match[1]), path_match[2]
     client = SdkClient(
         "bedrock", "import boto3", f"boto3.client('bedrock-runtime', region_name={region[1]!r})"
     )
@@ -261,10 +267,10 @@ def _build_bedrock_words(host: str, path: str, query: str, body: dict[str, Any])
     if action.startswith("converse"):
         if not body.keys() <= _CONVERSE or _has_bytes(body):
             return None
-        given = {"modelId": model, **body}
+        arguments = {"modelId": model, **body}
 
         def format_call(name: str) -> str:
-            return _format_call(f"{name}.{function}", given)
+            return _format_call(f"{name}.{function}", arguments)
     else:
 
         def format_call(name: str) -> str:
@@ -310,15 +316,15 @@ _SENT = TELLING_HEADERS | {"content-type", "content-encoding", "accept"}
 
 def _build_httpx_words(request: Request, body: Any) -> Words:
     headers = {name: value for name, value in request.named.items() if name in _SENT}
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if body is not None and "content-encoding" not in headers:
         headers = {name: value for name, value in headers.items() if name != "content-type"}
-        given["json"] = body
+        arguments["json"] = body
     elif request.body:
-        given["content"] = request.body
+        arguments["content"] = request.body
     if headers:
-        given["headers"] = headers
-    text = _format_call("httpx.request", given, (request.method, request.url), timeout="60")
+        arguments["headers"] = headers
+    text = _format_call("httpx.request", arguments, (request.method, request.url), timeout="60")
     return Words(None, lambda _: text, lambda name: f"print({name}.text)", "import httpx")
 
 
@@ -326,11 +332,11 @@ def _build_httpx_words(request: Request, body: Any) -> Words:
 
 
 def _format_call(
-    function: str, given: Mapping[str, Any], first: tuple[Any, ...] = (), **code: str
+    function: str, arguments: Mapping[str, Any], first: tuple[Any, ...] = (), **code: str
 ) -> str:
     """A call of a function, an argument a line."""
     lines = [f"    {each!r},\n" for each in first]
-    lines += [f"    {name}={python_words(value, 4)},\n" for name, value in given.items()]
+    lines += [f"    {name}={python_words(value, 4)},\n" for name, value in arguments.items()]
     lines += [f"    {name}={text},\n" for name, text in code.items()]
     return f"{function}(\n{''.join(lines)})"
 

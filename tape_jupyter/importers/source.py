@@ -223,7 +223,7 @@ class Source:
 
     # -- archives
 
-    def members(self, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Source]:
+    def members(self, is_wanted: Callable[[str], bool] = lambda _: True) -> Iterator[Source]:
         """The files of a zip archive, each a Source of its own; zstd needs the extra. Names are
         never paths here.
         """
@@ -233,14 +233,14 @@ class Source:
             ) as archive:
                 total = 0
                 for info in archive.infolist():
-                    if info.is_dir() or not wanted(info.filename):
+                    if info.is_dir() or not is_wanted(info.filename):
                         continue
                     total += info.file_size
                     if total > EXPANDED_CAP or info.file_size > max(
                         _FREE, RATIO_CAP * max(info.compress_size, 1)
                     ):
-                        told = f"{_clean_name(info.filename)} in it expands to {info.file_size:,} bytes"
-                        raise self.failed(f"{told}: refused")
+                        problem = f"{_clean_name(info.filename)} in it expands to {info.file_size:,} bytes"
+                        raise self.failed(f"{problem}: refused")
                     data = self._read_member(archive, info)
                     yield Source(self.path, f"{self.name}/{_clean_name(info.filename)}", data)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -342,13 +342,13 @@ class Source:
         None.
         """
         text = self.head_text
-        found = _decode_first_value(text[1:].lstrip() if text[:1] == "[" else text)
+        parsed = _decode_first_value(text[1:].lstrip() if text[:1] == "[" else text)
         lines = text.split("\n", _LINES)[1:_LINES] if self.one_a_line else []
         others = (_decode_first_value(line.strip()) for line in lines)
         return (
-            found
-            if isinstance(found, dict)
-            else next((each for each in others if isinstance(each, dict)), found)
+            parsed
+            if isinstance(parsed, dict)
+            else next((each for each in others if isinstance(each, dict)), parsed)
         )
 
     @cached_property
@@ -469,8 +469,8 @@ def _parse_line(text: str) -> Any:
 def _find_top_keys(text: str) -> Iterator[str]:
     """Keys of the first object of a JSON text that may break off."""
     depth, first = 0, text[:1] == "["
-    for found in re.finditer(r'"((?:[^"\\]|\\.)*)"(\s*:)?|([{\[])|([}\]])', text):
-        name, is_key, opens, closes = found.groups()
+    for match in re.finditer(r'"((?:[^"\\]|\\.)*)"(\s*:)?|([{\[])|([}\]])', text):
+        name, is_key, opens, closes = match.groups()
         depth += bool(opens) - bool(closes)
         if is_key and depth == 1 + first:
             yield name
@@ -529,10 +529,10 @@ def _build_inflater(source: Source, raw: BinaryIO) -> Callable[[int], bytes]:
             if not data:
                 source.noted("the compressed file breaks off; what came before is read")
                 return b""
-            found = state.decompress(data, size)
+            expanded = state.decompress(data, size)
             waiting = state.unconsumed_tail
-            if found:
-                return found
+            if expanded:
+                return expanded
 
     return inflate_next
 
@@ -614,10 +614,10 @@ class _Walk:
     def _find_next_character(self) -> str:
         """The next character that is no white space, "" at the end."""
         while True:
-            found = _not_space(self._text, self._at)
-            if found:
-                self._advance_to(found.start())
-                return found[0]
+            match = _not_space(self._text, self._at)
+            if match:
+                self._advance_to(match.start())
+                return match[0]
             self._advance_to(len(self._text))
             if self._ended:
                 return ""

@@ -457,7 +457,7 @@ def systems_page() -> str:
             f"| [{system.title}]({system.name}.md) | {system.grade} | {system.lost} | {back} |"
         )
     lines += ["", "| grade | what the file holds of a call |", "|---|---|"]
-    lines += [f"| {grade} | {told} |" for grade, told in GRADES.items()]
+    lines += [f"| {grade} | {meaning} |" for grade, meaning in GRADES.items()]
     lines += [
         "",
         "These pages are written by `python -m tape_jupyter.importers.systems docs/systems`.",

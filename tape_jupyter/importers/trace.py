@@ -35,8 +35,8 @@ class Origin:
     line: int = 0
 
     def record(self) -> dict[str, Any]:
-        told = {"system": self.system, "file": self.file, "id": self.id, "line": self.line}
-        return {name: value for name, value in told.items() if value}
+        values = {"system": self.system, "file": self.file, "id": self.id, "line": self.line}
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(slots=True)

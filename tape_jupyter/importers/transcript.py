@@ -104,26 +104,35 @@ class Transcript:
         )  # fmt: skip
         self.messages, self.last = [], done.end or self.last
 
-    def use(self, own: str, name: str, given: Any, time: float, line: int) -> None:
+    def use(self, call_id: str, name: str, arguments: Any, time: float, line: int) -> None:
         """A tool call that the model asked for."""
-        self._uses.setdefault(own, []).append(_Use(name, given, time, line))
+        self._uses.setdefault(call_id, []).append(_Use(name, arguments, time, line))
 
     def used(
-        self, own: str, result: Any, time: float, line: int, *, error: str = "", name: str = ""
+        self, call_id: str, result: Any, time: float, line: int, *, error: str = "", name: str = ""
     ) -> Item:
         """What it gave."""
-        waiting = self._uses.get(own)
-        told = waiting.pop(0) if waiting else None
+        waiting = self._uses.get(call_id)
+        pending = waiting.pop(0) if waiting else None
         self.last = time or self.last
-        missing = ["arguments"] if told is None else []
-        use = told or _Use(name or "tool", None, 0.0, line)
+        missing = ["arguments"] if pending is None else []
+        use = pending or _Use(name or "tool", None, 0.0, line)
         seconds = max(time - use.start, 0.0) if time and use.start else 0.0
         value = rebuild.tool_error(error) if error else rebuild.tool_value(result, seconds)
         return Call(
-            f"tool {self._assign_number()} line {line} {own}", "tool", rebuild.tool_call(use.name, use.arguments), value,
-            "J", Origin(self.system, self.file, own, use.line), self.trace, name=use.name, start=use.start or time,
-            end=time, missing=missing, error=error,
-        )  # fmt: skip
+            f"tool {self._assign_number()} line {line} {call_id}",
+            "tool",
+            rebuild.tool_call(use.name, use.arguments),
+            value,
+            "J",
+            Origin(self.system, self.file, call_id, use.line),
+            self.trace,
+            name=use.name,
+            start=use.start or time,
+            end=time,
+            missing=missing,
+            error=error,
+        )
 
     def end(self) -> Iterator[Item]:
         """The rest, at the end of the file."""
@@ -135,10 +144,10 @@ class Transcript:
 
 def spoken_items(parts: Iterator[Item | Spoken]) -> tuple[list[Item], Spoken]:
     """What `open_answer` gives: the items to pass on, and the answer."""
-    found = list(parts)
-    spoken = found.pop()
-    assert isinstance(spoken, Spoken)
-    return [each for each in found if not isinstance(each, Spoken)], spoken
+    items = list(parts)
+    answer = items.pop()
+    assert isinstance(answer, Spoken)
+    return [each for each in items if not isinstance(each, Spoken)], answer
 
 
 def tool_answer_text(blocks: Any) -> Any:
@@ -148,5 +157,5 @@ def tool_answer_text(blocks: Any) -> Any:
     if not isinstance(blocks, list):
         return blocks
     texts = [each.get("text") for each in blocks if isinstance(each, Mapping)]
-    whole = len(texts) == len(blocks) and all(isinstance(each, str) for each in texts)
-    return "\n".join(map(str, texts)) if whole else blocks
+    all_text = len(texts) == len(blocks) and all(isinstance(each, str) for each in texts)
+    return "\n".join(map(str, texts)) if all_text else blocks

@@ -27,7 +27,7 @@ class Tree:
 
     def above(self, name: str) -> list[str]:
         """The ids above a node, the nearest first; a circle of parents is followed once."""
-        found: list[str] = []
+        ancestors: list[str] = []
         passed = {name}
         while (
             (node := self.nodes.get(name)) is not None
@@ -36,20 +36,20 @@ class Tree:
         ):
             name = node.parent
             passed.add(name)
-            found.append(name)
-        return found
+            ancestors.append(name)
+        return ancestors
 
     def outer(self) -> set[str]:
         """The model calls that hold another model call: the innermost is the one that was sent."""
-        found: set[str] = set()
+        outer_calls: set[str] = set()
         for name, node in self.nodes.items():
             for upper in self.above(name) if node.kind == "model" else ():
                 kind = self.nodes[upper].kind
                 if kind == "tool":
                     break
                 if kind == "model":
-                    found.add(upper)
-        return found
+                    outer_calls.add(upper)
+        return outer_calls
 
     def path(self, name: str) -> tuple[str, ...]:
         """The names of the spans around a node, from the outermost."""

@@ -65,8 +65,8 @@ def _build_loader(yaml: Any) -> Any:
         """Times stay texts; a tag that is not named here is an error."""
 
         yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
-            first: [(tag, shape) for tag, shape in found if tag.removeprefix(_PREFIX) in _KEPT]
-            for first, found in base.yaml_implicit_resolvers.items()
+            first: [(tag, shape) for tag, shape in resolvers if tag.removeprefix(_PREFIX) in _KEPT]
+            for first, resolvers in base.yaml_implicit_resolvers.items()
         }
 
     def construct_binary(loader: Any, node: Any) -> bytes:
@@ -74,8 +74,8 @@ def _build_loader(yaml: Any) -> Any:
 
     def construct_stream(loader: Any, node: Any) -> Any:
         """An old vcrpy's io.BytesIO: its content is the first of its state."""
-        told = loader.construct_mapping(node, deep=True)
-        state = told.get("state") or [b""]
+        mapping = loader.construct_mapping(node, deep=True)
+        state = mapping.get("state") or [b""]
         return state[0] if isinstance(state, list) and isinstance(state[0], (bytes, str)) else b""
 
     for tag in (f"{_PREFIX}binary", "!binary"):
@@ -88,9 +88,9 @@ def _build_loader(yaml: Any) -> Any:
 
     def construct_parts(loader: Any, node: Any) -> Any:
         """An iterator over a body's parts: those parts, put together."""
-        told = loader.construct_mapping(node, deep=True).get("args") or [[]]
-        found = [each.encode() if isinstance(each, str) else each for each in told[0]]
-        return b"".join(each for each in found if isinstance(each, bytes))
+        arguments = loader.construct_mapping(node, deep=True).get("args") or [[]]
+        parts = [each.encode() if isinstance(each, str) else each for each in arguments[0]]
+        return b"".join(each for each in parts if isinstance(each, bytes))
 
     Strict.add_constructor(f"{_PREFIX}python/object/new:_io.BytesIO", construct_stream)
     Strict.add_constructor(f"{_PREFIX}python/object/apply:builtins.iter", construct_parts)

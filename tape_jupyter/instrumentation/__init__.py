@@ -48,12 +48,12 @@ def replays() -> bool:
     return tape is not None and tape.replays()
 
 
-def credential_stand_in(name: str, told: str) -> str | None:
+def credential_stand_in(name: str, label: str) -> str | None:
     """A placeholder for a credential of this name that is nowhere to be found; None: it fails as
     without us.
     """
     tape = current()
-    return None if tape is None else tape.lend_placeholder(name, told)
+    return None if tape is None else tape.lend_placeholder(name, label)
 
 
 def setting(name: str) -> str | None:

@@ -54,7 +54,7 @@ def patch(module: ModuleType) -> Undo:
             )
         )
     kinds = [each for each in vars(module).values() if inspect.isclass(each)]
-    found = [
+    methods = [
         (kind, name)
         for kind in kinds
         for name in ("get_token", "get_token_info")
@@ -63,7 +63,7 @@ def patch(module: ModuleType) -> Undo:
     return undoing(
         *(
             swap(kind, name, functools.partial(_wrap_get_token, info=name != "get_token"))
-            for kind, name in found
+            for kind, name in methods
         )
     )
 
@@ -100,8 +100,8 @@ def _patch_session(module: ModuleType) -> Undo:
 def _wrap_get_credentials(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def get_credentials(session: Any) -> Any:
-        found = None if instrumentation.replays() else original(session)
-        return _build_aws_credentials() if found is None else found
+        credentials = None if instrumentation.replays() else original(session)
+        return _build_aws_credentials() if credentials is None else credentials
 
     return get_credentials
 
@@ -124,9 +124,9 @@ def _wrap_get_scoped_config(
 def _wrap_get_config_variable(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def get_config_variable(session: Any, logical_name: str, *more: Any, **options: Any) -> Any:
-        found = original(session, logical_name, *more, **options)
-        if found is not None or logical_name != "region" or _INSIDE.get():
-            return found
+        value = original(session, logical_name, *more, **options)
+        if value is not None or logical_name != "region" or _INSIDE.get():
+            return value
         with _enter_chain():  # finding credentials asks for the region
             credentials = session.get_credentials()
         if getattr(credentials, "method", "") != _METHOD:

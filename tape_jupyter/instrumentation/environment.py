@@ -24,11 +24,11 @@ _PASSING = frozenset({"os", "_collections_abc", "collections.abc"})
 _LOOKS = frozenset({"__getitem__", "__contains__", "get", "getenv", "getenvb"})
 
 
-def patch(ask: Ask, is_lent: IsLent) -> Undo:
-    """Have `ask` answer for what is missing. Returns the undo."""
+def patch(lookup: Ask, is_lent: IsLent) -> Undo:
+    """Have `lookup` answer for what is missing. Returns the undo."""
     environ: Any = os.environ
     # only what a dict lacks costs anything there
-    lending = _Lending(environ._data, ask, is_lent)  # noqa: SLF001
+    lending = _Lending(environ._data, lookup, is_lent)  # noqa: SLF001
     _set_environ(lending)
 
     def undo() -> None:
@@ -55,9 +55,9 @@ def _set_environ(data: dict[Any, Any]) -> None:
 class _Lending(dict[Any, Any]):
     """What `os.environ` keeps its variables in."""
 
-    def __init__(self, own: dict[Any, Any], ask: Ask, is_lent: IsLent) -> None:
-        super().__init__(own)
-        self._read_lent, self._is_lent = ask, is_lent
+    def __init__(self, variables: dict[Any, Any], lookup: Ask, is_lent: IsLent) -> None:
+        super().__init__(variables)
+        self._read_lent, self._is_lent = lookup, is_lent
 
     def __missing__(self, key: Any) -> Any:
         # inspect.stack() reads source files for every frame

@@ -32,8 +32,8 @@ class StandIn:
     """A base for stand-ins that are neither functions nor classes."""
 
 
-def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None]:
-    """Replace `owner.name` by `door(original)`. Returns the undo; what is swapped already stays as
+def swap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[], None]:
+    """Replace `owner.name` by `wrapper(original)`. Returns the undo; what is swapped already stays as
     it is, and so does what a mock has, which stands for a class or module.
 
     Somebody else may patch over ours: their patch is then left in place, and ours passes through
@@ -47,7 +47,7 @@ def swap(owner: Any, name: str, door: Callable[[Any], Any]) -> Callable[[], None
         if any(ours is original for _, ours, _ in _standing.values()):
             return lambda: None
         original = original_of(original)
-    ours = door(original)
+    ours = wrapper(original)
     setattr(ours, _MARK, original)
     if type(ours) is FunctionType:
         _codes.add(ours.__code__)

@@ -22,8 +22,8 @@ FUNCTIONS = frozenset({f"{__package__}.tools.call"})
 
 async def begin_call(tape: Tape, call: Request | FunctionCall) -> Play | Capture | None:
     """`tape.begin(call)`, for a door that can await."""
-    held = tape.hold_call(call)
-    return tape.begin(call) if held is None else await held.wait_async()
+    hold = tape.hold_call(call)
+    return tape.begin(call) if hold is None else await hold.wait_async()
 
 
 def instead(decision: Any) -> Any:
@@ -36,15 +36,15 @@ def why_unchangeable(call: Request | FunctionCall, frame: types.FrameType | None
     "" where it can.
     """
     if isinstance(call, FunctionCall):
-        door = _find_on_stack(frame, "self", FUNCTIONS)
-        if call.discreet != "no" or not getattr(door, "changeable", False):
+        function = _find_on_stack(frame, "self", FUNCTIONS)
+        if call.discreet != "no" or not getattr(function, "changeable", False):
             return "what this is given cannot be changed here: it is a secret, or part of it was given beforehand"
         return ""
     if (call.header("authorization") or "").startswith("AWS4-"):
         return "this request is signed (AWS): with another body it would be refused there. Change it in the code"
     if _find_on_stack(frame, "__name__", CHANGEABLE) is None:
-        doors = "httpx, requests and urllib3, aiohttp, http.client"
-        return f"a request can be changed that goes out through {doors}, and a tool's arguments: this is neither"
+        libraries = "httpx, requests and urllib3, aiohttp, http.client"
+        return f"a request can be changed that goes out through {libraries}, and a tool's arguments: this is neither"
     return ""
 
 
@@ -52,8 +52,8 @@ def _find_on_stack(frame: types.FrameType | None, name: str, modules: frozenset[
     """The variable of the innermost frame of one of these modules; None where none is on the stack."""
     while frame is not None:
         if frame.f_globals.get("__name__") in modules:
-            found = frame.f_locals.get(name, frame.f_globals.get(name))
-            if found is not None:
-                return found
+            value = frame.f_locals.get(name, frame.f_globals.get(name))
+            if value is not None:
+                return value
         frame = frame.f_back
     return None

@@ -133,8 +133,8 @@ def _parse_client(
     )
 
 
-def _parse_lookup(asked: Any, *, backwards: bool) -> Target | None:
-    host = _decode_text(asked[0] if isinstance(asked, tuple) else asked)
+def _parse_lookup(address: Any, *, backwards: bool) -> Target | None:
+    host = _decode_text(address[0] if isinstance(address, tuple) else address)
     if hosts.loopback(host) or (is_address(host) and not backwards):
         return None
     # socket.getfqdn does this wherever a server of the standard library listens; it takes an
@@ -156,11 +156,11 @@ def command_line(event: str, args: tuple[Any, ...]) -> str:
 
 
 def _parse_child(event: str, args: tuple[Any, ...]) -> Target | None:
-    words = _read_command_words(event, args)
-    if shell_commands.silent(words):
+    command = _read_command_words(event, args)
+    if shell_commands.silent(command):
         return None
-    told = words[-1] if shell_commands.is_script(words) else " ".join(words)
-    return Target("child", command=shortened(told), networked=not shell_commands.harmless(words))
+    text = command[-1] if shell_commands.is_script(command) else " ".join(command)
+    return Target("child", command=shortened(text), networked=not shell_commands.harmless(command))
 
 
 def shortened(text: str) -> str:
@@ -171,15 +171,15 @@ def shortened(text: str) -> str:
 def _read_command_words(event: str, args: tuple[Any, ...]) -> list[str]:
     """The command line; it begins with the program that really runs, whatever the line says it is."""
     at = CHILDREN[event]
-    told = args[at] if len(args) > at else ""
-    if not isinstance(told, (list, tuple)):
-        return ["sh", "-c", _to_text(told)] if event == "os.system" else [_to_text(told)]
-    words = [_to_text(word) for word in told]
+    command = args[at] if len(args) > at else ""
+    if not isinstance(command, (list, tuple)):
+        return ["sh", "-c", _to_text(command)] if event == "os.system" else [_to_text(command)]
+    parts = [_to_text(part) for part in command]
     program = _to_text(args[at - 1]) if at and args[at - 1] is not None else ""
-    if program and words and PurePath(program).name != PurePath(words[0]).name:
-        return [program, *words[1:]]
-    return words
+    if program and parts and PurePath(program).name != PurePath(parts[0]).name:
+        return [program, *parts[1:]]
+    return parts
 
 
-def _to_text(word: Any) -> str:
-    return os.fsdecode(word) if isinstance(word, (bytes, os.PathLike)) else str(word)
+def _to_text(value: Any) -> str:
+    return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else str(value)

@@ -228,9 +228,11 @@ class Guard:
     def take_children(self, cell: Any) -> list[Sighting]:
         """What forked children of this cell told since asked; a refused one must fail the cell."""
         self._notes.extend(take_notes())
-        own = [note for note in self._notes if note["cell"] in (0, id(cell))]
-        self._notes = deque((note for note in self._notes if note not in own), maxlen=_REMEMBERED)
-        return [_build_sighting(note, cell) for note in own]
+        cell_notes = [note for note in self._notes if note["cell"] in (0, id(cell))]
+        self._notes = deque(
+            (note for note in self._notes if note not in cell_notes), maxlen=_REMEMBERED
+        )
+        return [_build_sighting(note, cell) for note in cell_notes]
 
     def judge(self, event: str, args: tuple[Any, ...], frame: FrameType) -> None:
         """Called by the hook. Raises BlockedConnection, or an OSError where that is what the caller
@@ -433,7 +435,7 @@ def _format_target(target: Target) -> str:
 
 def _resolve_addresses(host: str) -> set[str]:
     try:
-        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+        return {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
     except OSError:
         return set()
 

@@ -61,18 +61,18 @@ def can_confine() -> bool:
     return done.returncode == 0
 
 
-def command(words: Sequence[str], layers: Path, kept: Iterable[Path]) -> list[str]:
+def command(args: Sequence[str], layers: Path, kept: Iterable[Path]) -> list[str]:
     """The words of a command that is to run with the best that this machine has. `layers`: a
     folder for what is thrown away; `kept`: the folders that it may change.
     """
     if can_confine():
-        return _build_confined_command(words, [layers, *kept])
-    return _build_confined_command(words, []) if namespaces.can_cut() else list(words)
+        return _build_confined_command(args, [layers, *kept])
+    return _build_confined_command(args, []) if namespaces.can_cut() else list(args)
 
 
-def _build_confined_command(words: Sequence[str], folders: Iterable[Path]) -> list[str]:
+def _build_confined_command(args: Sequence[str], folders: Iterable[Path]) -> list[str]:
     ours = [sys.executable, "-P", "-m", "tape_jupyter.isolation.sandbox"]
-    return [*ours, *map(str, folders), "--", *words]
+    return [*ours, *map(str, folders), "--", *args]
 
 
 def guards() -> tuple[str, ...]:
@@ -83,16 +83,16 @@ def guards() -> tuple[str, ...]:
 # ---------------------------------------------------------------- in the process
 
 
-def main(words: Sequence[str]) -> None:
+def main(args: Sequence[str]) -> None:
     """Make the namespaces, and run the command in them."""
-    at = words.index("--")
+    at = args.index("--")
     if at:
-        layers, *kept = map(Path, words[:at])
+        layers, *kept = map(Path, args[:at])
         _confine_process(layers, kept)
     else:
         _unshare_namespaces(_NETWORK)
         namespaces.loopback_up()
-    os.execv(words[at + 1], list(words[at + 1 :]))  # noqa: S606 - it is what we were told
+    os.execv(args[at + 1], list(args[at + 1 :]))  # noqa: S606 - it is what we were told
 
 
 def _confine_process(layers: Path, kept: Sequence[Path]) -> None:
@@ -152,11 +152,11 @@ def _find_writable_folders() -> Iterator[Path]:
 
 def _select_outermost(folders: Iterable[Path]) -> list[Path]:
     """Those that lie in none of the others."""
-    found = sorted(set(folders))
+    paths = sorted(set(folders))
     return [
         each
-        for each in found
-        if not any(each != other and each.is_relative_to(other) for other in found)
+        for each in paths
+        if not any(each != other and each.is_relative_to(other) for other in paths)
     ]
 
 
@@ -195,8 +195,8 @@ def _mount_layer(top: Path, layers: Path) -> None:
     for folder in parts.values():
         folder.mkdir(parents=True)
     _mount_filesystem(top, parts["lowerdir"], flags=_BIND)
-    told = ",".join(f"{name}={_escape_option(folder)}" for name, folder in parts.items())
-    _mount_filesystem("overlay", top, "overlay", data=f"{told},userxattr")
+    options = ",".join(f"{name}={_escape_option(folder)}" for name, folder in parts.items())
+    _mount_filesystem("overlay", top, "overlay", data=f"{options},userxattr")
 
 
 def _escape_option(folder: Path) -> str:
@@ -217,20 +217,20 @@ def _drop_privileges() -> None:
 def _mount_filesystem(
     source: str | Path, target: str | Path, kind: str | None = None, flags: int = 0, data: str = ""
 ) -> None:
-    words = [os.fsencode(source), os.fsencode(target), kind.encode() if kind else None]
-    _call_libc("mount", *words, ctypes.c_ulong(flags), os.fsencode(data) or None)
+    args = [os.fsencode(source), os.fsencode(target), kind.encode() if kind else None]
+    _call_libc("mount", *args, ctypes.c_ulong(flags), os.fsencode(data) or None)
 
 
 def _set_read_only(target: str | Path, *, recursive: bool = False, clear: bool = False) -> None:
     attributes = struct.pack("QQQQ", 0 if clear else _RDONLY, _RDONLY if clear else 0, 0, 0)
-    words = (os.fsencode(target), _RECURSIVE if recursive else 0, attributes, len(attributes))
-    _call_libc("syscall", ctypes.c_long(_MOUNT_SETATTR), _AT_FDCWD, *words)
+    args = (os.fsencode(target), _RECURSIVE if recursive else 0, attributes, len(attributes))
+    _call_libc("syscall", ctypes.c_long(_MOUNT_SETATTR), _AT_FDCWD, *args)
 
 
-def _call_libc(name: str, *words: object) -> None:
+def _call_libc(name: str, *args: object) -> None:
     """A function of the C library; raises OSError where it fails."""
     function: Callable[..., int] = getattr(ctypes.CDLL(None, use_errno=True), name)
-    if function(*words) != 0:
+    if function(*args) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
 

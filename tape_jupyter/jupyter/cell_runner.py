@@ -98,8 +98,8 @@ class PreparedCell(Protocol):
 class StepHooks(Protocol):
     """Who steps cells (jupyter/step/command.py)."""
 
-    def override_word(self, cell_id: str | None, word: Word | None) -> Word | None: ...
-    def prepare(self, word: Word) -> PreparedCell: ...
+    def override_word(self, cell_id: str | None, command: Word | None) -> Word | None: ...
+    def prepare(self, command: Word) -> PreparedCell: ...
 
 
 @dataclass(slots=True)
@@ -258,24 +258,24 @@ class CellRunner:
             return
         try:
             check_mode(mode, where="TAPE_MODE: ")
-            word = parse_line(f"{mode} {os.environ.get('TAPE_OPTIONS', '')}", SESSION_MODES)
+            command = parse_line(f"{mode} {os.environ.get('TAPE_OPTIONS', '')}", SESSION_MODES)
         except TapeUsageError as error:
             self.broken = error
             raise
         self.deck.forced = True
-        self.deck.set_session(mode, word.options)
-        self.session, self.broken = word, None
+        self.deck.set_session(mode, command.options)
+        self.session, self.broken = command, None
         self.begin_here()
 
-    def set_session(self, word: Word) -> str:
+    def set_session(self, command: Word) -> str:
         """Set the mode of every following cell; what to tell the person ("" if nothing)."""
-        if self.deck.forced and self.deck.session_mode == "replay" and word.mode != "replay":
-            return f"TAPE_MODE=replay wins: %tape {word.mode} is ignored"
-        self.deck.set_session(word.mode, word.options)
-        self.session, self.broken = word, None
+        if self.deck.forced and self.deck.session_mode == "replay" and command.mode != "replay":
+            return f"TAPE_MODE=replay wins: %tape {command.mode} is ignored"
+        self.deck.set_session(command.mode, command.options)
+        self.session, self.broken = command, None
         self.mode_typed = not self._is_silent()
-        self._searches_left = 0 if word.mode == "off" else self._searches_left
-        if word.mode != "off":
+        self._searches_left = 0 if command.mode == "off" else self._searches_left
+        if command.mode != "off":
             self.begin_here()
         elif (cell := self.deck.active) is not None:
             return f"tape off: following cells run untaped; what is taped now ends as it began ({cell.mode})"
@@ -318,15 +318,15 @@ class CellRunner:
                 return  # the %%tape magic is about to refuse
             if self.broken is not None and not is_quiet(raw):
                 raise self.broken  # noqa: TRY301 - one way to refuse a cell
-            word = self._choose_word(line, raw, cell_id)
-            if word is None:
+            command = self._choose_word(line, raw, cell_id)
+            if command is None:
                 self.lend_keys(raw)
                 return
             if not source.strip():
-                self._print_note(f"tape {word.mode}: the cell is empty, nothing to do")
+                self._print_note(f"tape {command.mode}: the cell is empty, nothing to do")
                 return
             self._open = self._open_cell(
-                word, raw, source, cell_id, count, depth, explicit=line is not None
+                command, raw, source, cell_id, count, depth, explicit=line is not None
             )
         except (
             BaseException
@@ -336,10 +336,10 @@ class CellRunner:
     def _choose_word(self, line: str | None, raw: str, cell_id: str | None) -> Word | None:
         if (planned := self.planned()) is not None:
             return planned.choose_word(line, raw)
-        word = self.parse_own_word(line, raw)
+        command = self.parse_own_word(line, raw)
         if self.steps is None or (line is None and is_quiet(raw)):
-            return word
-        return self.steps.override_word(cell_id, word)
+            return command
+        return self.steps.override_word(cell_id, command)
 
     def parse_own_word(self, line: str | None, raw: str) -> Word | None:
         """What the tape does in a cell by its own line, or by the session."""
@@ -351,7 +351,7 @@ class CellRunner:
 
     def _open_cell(
         self,
-        word: Word,
+        command: Word,
         raw: str,
         source: str,
         cell_id: str | None,
@@ -360,21 +360,21 @@ class CellRunner:
         *,
         explicit: bool,
     ) -> Open:
-        mode, options, notes = self._resolve_mode(word)
+        mode, options, notes = self._resolve_mode(command)
         stepped = None
         if mode == "step" and self.steps is not None:
-            stepped = self.steps.prepare(word)
+            stepped = self.steps.prepare(command)
             mode, options = stepped.mode, stepped.options
-        unnamed = word.name is None and mode != "live"
+        unnamed = command.name is None and mode != "live"
         notebook = self.notebook(raw) if unnamed else self.notebook_or_none(raw)
-        ask = CellRequest(
-            mode=mode, name=word.name or MAIN, source=source, cell_id=cell_id, count=count,
+        request = CellRequest(
+            mode=mode, name=command.name or MAIN, source=source, cell_id=cell_id, count=count,
             notebook=notebook, options=options, explicit=explicit or stepped is not None, namespace=self.shell.user_ns,
             start=self.ladder.start,
             typed=cell_id is None and not hasattr(self.shell, "kernel"),
             overruled=self.deck.session_mode == "replay" and not self.deck.forced,
         )  # fmt: skip
-        cell = self.deck.begin(ask)
+        cell = self.deck.begin(request)
         notes += self._pop_notebook_note()
         if (planned := self.planned()) is not None:
             planned.cell = cell
@@ -397,24 +397,24 @@ class CellRunner:
         if self._open is not None:
             self._open.cell = cell
 
-    def _resolve_mode(self, word: Word) -> tuple[str, dict[str, Any], list[str]]:
+    def _resolve_mode(self, command: Word) -> tuple[str, dict[str, Any], list[str]]:
         """Mode, options and notes of a cell's own word, which a session that replays overrides.
 
         A person is asked at each call of a stepped cell; so it only loses to TAPE_MODE.
         """
         wins, forced = self.deck.session_mode == "replay", self.deck.forced
-        if not wins or word.mode == "replay" or (word.mode == "step" and not forced):
-            return word.mode, dict(word.options), []
+        if not wins or command.mode == "replay" or (command.mode == "step" and not forced):
+            return command.mode, dict(command.options), []
         if not forced:
-            said = (
-                f"replay is set, so this %%tape {word.mode} replayed. "
-                f"To {word.mode.replace('_', ' ')}: %tape off, then this cell again"
+            note = (
+                f"replay is set, so this %%tape {command.mode} replayed. "
+                f"To {command.mode.replace('_', ' ')}: %tape off, then this cell again"
             )
-            return "replay", partial_replay.without(word.options), [said]
-        said = f"TAPE_MODE=replay wins: %%tape {word.mode} replays here"
-        notes = [] if self._said_replay_wins else [said]
+            return "replay", partial_replay.without(command.options), [note]
+        note = f"TAPE_MODE=replay wins: %%tape {command.mode} replays here"
+        notes = [] if self._said_replay_wins else [note]
         self._said_replay_wins = True
-        return "replay", dict(word.options), notes
+        return "replay", dict(command.options), notes
 
     def _close_cell(self, result: Any) -> None:
         opened, self._open = self._open, None
@@ -427,13 +427,13 @@ class CellRunner:
         self.lend_keys()
         report.notes.extend(opened.notes)
         self.reports.append(_strip_tracebacks(report))
-        shown = self._find_result_error(result)
+        error = self._find_result_error(result)
         if report.misses and result is not None and result.success:
-            shown = report.misses[0]
+            error = report.misses[0]
             self._fail_cell(result, report.misses)
         if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
-            ask = opened.cell.request
-            cell_summary.show_summary(report, shown, ask.notebook, ask.count)
+            request = opened.cell.request
+            cell_summary.show_summary(report, error, request.notebook, request.count)
 
     def _find_result_error(self, result: Any) -> BaseException | None:
         if result is None:
@@ -449,14 +449,14 @@ class CellRunner:
         result.error_in_exec = error
         self.shell.last_execution_succeeded = False
         more = f" and {len(misses) - 1} more" if len(misses) > 1 else ""
-        told = (
+        reason = (
             "The cell's own code caught this"
             if error.__traceback__ is not None
             else "This was seen at the cell's end"
         )
         lines = [
             *short_traceback(error),
-            f"{told}{more}; the cell fails here, since replay refused it.",
+            f"{reason}{more}; the cell fails here, since replay refused it.",
         ]
         # the hook that front ends override
         self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001

@@ -21,37 +21,39 @@ from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
 class Export(LongCommand):
     """One `tape export`."""
 
-    def __init__(self, notebook: Path, words: Sequence[str] = ()) -> None:
-        super().__init__("export", str(notebook), *words, "--python", sys.executable)
+    def __init__(self, notebook: Path, arguments: Sequence[str] = ()) -> None:
+        super().__init__("export", str(notebook), *arguments, "--python", sys.executable)
 
-    def run(self, tell: Tell) -> dict[str, Any]:
+    def run(self, on_progress: Tell) -> dict[str, Any]:
         """What it says of the bundle that it wrote.
 
         Raises NotExported where a cell differs or a secret was found, TapeUsageError for all else
         that is in the way.
         """
-        told = super().run(tell)
-        if not told.get("ok"):
-            raise NotExported(str(told.get("why", "it did not say why")))
-        return told
+        result = super().run(on_progress)
+        if not result.get("ok"):
+            raise NotExported(str(result.get("why", "it did not say why")))
+        return result
 
 
-def export_text(told: Mapping[str, Any], notebook: Path) -> str:
+def export_text(result: Mapping[str, Any], notebook: Path) -> str:
     """What a person reads of a bundle that was written."""
     saved = datetime.fromtimestamp(notebook.stat().st_mtime).astimezone().strftime("%H:%M:%S")
-    held = (
-        "it does NOT repeat itself whole" if told["differences"] else "every cell replayed as saved"
+    outcome = (
+        "it does NOT repeat itself whole"
+        if result["differences"]
+        else "every cell replayed as saved"
     )
     lines = [
-        f"{told['path']}: {told['bytes']:,} bytes, {told['cells']} cells, {told['calls']} calls",
-        f"  sha256 {told['sha256']}",
-        f"  {notebook.name} as it was saved at {saved}; {held}, in a fresh kernel; {'; '.join(told['guards'])}",
+        f"{result['path']}: {result['bytes']:,} bytes, {result['cells']} cells, {result['calls']} calls",
+        f"  sha256 {result['sha256']}",
+        f"  {notebook.name} as it was saved at {saved}; {outcome}, in a fresh kernel; {'; '.join(result['guards'])}",
         *(
             f"  {each['count']} x {each['kind']} in {each['where']}, masked"
-            for each in told["redactions"]
+            for each in result["redactions"]
         ),
-        *(f"  ! {note}" for note in told["notes"]),
-        *([f"  test: {_shorten_path(notebook, Path(told['test']))}"] if "test" in told else []),
+        *(f"  ! {note}" for note in result["notes"]),
+        *([f"  test: {_shorten_path(notebook, Path(result['test']))}"] if "test" in result else []),
     ]
     return "\n".join(lines)
 
@@ -92,11 +94,11 @@ def start_export(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     notebook = viewer.cells.notebook()
     command = Export(notebook, [*([path] if path else []), *flags])
     return LongTask("export", viewer, command, _IDLE).begin(
-        lambda told: {
-            "text": export_text(told, notebook),
-            "path": told["path"],
-            "sha256": told["sha256"],
-            "differs": bool(told["differences"]),
+        lambda result: {
+            "text": export_text(result, notebook),
+            "path": result["path"],
+            "sha256": result["sha256"],
+            "differs": bool(result["differences"]),
         },
         _describe_refusal,
     )

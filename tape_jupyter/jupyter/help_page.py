@@ -63,8 +63,12 @@ PARTS: tuple[tuple[str, Lines], ...] = (
 
 def help_text() -> str:
     """The page: 100 columns at most."""
-    width = max(len(word) for _, lines in PARTS for word, _ in lines)
+    width = max(len(command) for _, lines in PARTS for command, _ in lines)
     parts = []
     for title, lines in PARTS:
-        parts.append("\n".join([title, *(f"  {word:{width}}  {told}" for word, told in lines)]))
+        parts.append(
+            "\n".join(
+                [title, *(f"  {command:{width}}  {description}" for command, description in lines)]
+            )
+        )
     return "\n\n".join(parts)

@@ -29,18 +29,21 @@ def start_import(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     folder = viewer.cells.notebook().parent
     if message.get("look"):
         return {**long_command.last_of(viewer, "import", _IDLE), "files": _propose_files(folder)}
-    said = message.get("file", "")
-    if not isinstance(said, str) or said.startswith("-"):
+    file_text = message.get("file", "")
+    if not isinstance(file_text, str) or file_text.startswith("-"):
         raise Forged("file")
-    if not said.strip():
+    if not file_text.strip():
         raise TapeUsageError("name the file: its path, from this notebook's folder")
-    file = Path(said.strip()).expanduser()
+    file = Path(file_text.strip()).expanduser()
     if not (folder / file).exists():
         raise TapeUsageError(f"{file}: there is no such file in {folder}, where the kernel looks")
     goal = _find_free_notebook(folder, file.name.split(".", 1)[0] or "trace")
     command = LongCommand("import", str(file), "--out", goal.name, folder=folder)
     return LongTask("import", viewer, command, _IDLE).begin(
-        lambda told: {"text": _format_import(told), "path": Path(told.get("notebook") or "").name},
+        lambda result: {
+            "text": _format_import(result),
+            "path": Path(result.get("notebook") or "").name,
+        },
         lambda _error: {},
     )
 
@@ -53,13 +56,13 @@ def stop_import(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
 
 def _propose_files(folder: Path) -> list[str]:
     """Files of the notebook's folder and the folders in it that look like recordings."""
-    found = (
+    candidates = (
         each
         for place in (folder, *_find_folders(folder))
         for each in sorted(place.iterdir())
         if each.suffix in _SUFFIXES and not each.name.startswith(".") and each.is_file()
     )
-    return [str(each.relative_to(folder)) for each, _ in zip(found, range(MOST), strict=False)]
+    return [str(each.relative_to(folder)) for each, _ in zip(candidates, range(MOST), strict=False)]
 
 
 def _find_folders(folder: Path) -> Iterator[Path]:
@@ -78,9 +81,9 @@ def _find_free_notebook(folder: Path, stem: str) -> Path:
     raise TapeUsageError(f"{stem}-2 to {stem}-999 are there already: rename or remove some")
 
 
-def _format_import(told: Mapping[str, Any]) -> str:
+def _format_import(result: Mapping[str, Any]) -> str:
     """What became of each file, and of what could not be called again."""
-    left = [f"    not in the notebook: {each}" for each in told.get("not called", ())]
+    left = [f"    not in the notebook: {each}" for each in result.get("not called", ())]
     from tape_jupyter.importers import assemble
 
-    return "\n".join([assemble.assembly_text(assemble.Imported.of_record(told)), *left])
+    return "\n".join([assemble.assembly_text(assemble.Imported.of_record(result)), *left])

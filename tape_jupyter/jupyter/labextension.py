@@ -110,8 +110,8 @@ class Beside:
             )  # a thread of ours takes no number among the program's
 
     def _handle_queued_messages(self) -> None:
-        while (said := self._outgoing.get()) is not None:
-            kind, ident, message = said
+        while (queued := self._outgoing.get()) is not None:
+            kind, ident, message = queued
             try:
                 getattr(self._manager, kind)(None, ident, message)
             except Exception:
@@ -301,7 +301,7 @@ class Lab:
             return
         self._forget_page(name)
         self.clients[name] = ConnectedPage(name)
-        comm.on_msg(lambda said: self._handle_page_message(name, _read_data(said)))
+        comm.on_msg(lambda comm_message: self._handle_page_message(name, _read_data(comm_message)))
         comm.on_close(lambda _: self._forget_page(name))
         for oldest in list(self.clients)[:-MOST_CLIENTS]:
             self._forget_page(oldest)
@@ -310,9 +310,9 @@ class Lab:
         client = self.clients.pop(name, None)
         for viewer in client.views.values() if client else ():
             viewer.close()
-        for asked in [each for each in list(self._cell_tasks.values()) if each.client == name]:
+        for task in [each for each in list(self._cell_tasks.values()) if each.client == name]:
             with contextlib.suppress(KeyError):  # it ended just now
-                self._settle_task(asked.id, name, "gone", "the page was closed")
+                self._settle_task(task.id, name, "gone", "the page was closed")
 
     def _handle_page_message(self, name: str, data: dict[str, Any]) -> None:
         handlers: dict[Any, Callable[[ConnectedPage, dict[str, Any]], None]] = {
@@ -400,13 +400,13 @@ class Lab:
         self._send_message(client, {"type": "run", "id": name, "cell": cell})
 
     def cancel(self) -> None:
-        for asked in list(self._cell_tasks.values())[::-1]:  # what waits first: else it would begin
-            self._send_message(asked.client, {"type": "cancel", "id": asked.id})
+        for task in list(self._cell_tasks.values())[::-1]:  # what waits first: else it would begin
+            self._send_message(task.client, {"type": "cancel", "id": task.id})
 
     def _handle_running(self, client: ConnectedPage, data: dict[str, Any]) -> None:
-        asked = self._cell_tasks[_require_text(data["id"])]
-        if asked.client == client.id:
-            asked.watch.cancel()
+        task = self._cell_tasks[_require_text(data["id"])]
+        if task.client == client.id:
+            task.watch.cancel()
 
     def _handle_ran(self, client: ConnectedPage, data: dict[str, Any]) -> None:
         state = data["state"]
@@ -423,12 +423,12 @@ class Lab:
 
     def _settle_task(self, name: str, client: str, state: State, text: str) -> None:
         with self._lock:  # the answer and the watch may come at once
-            asked = self._cell_tasks.get(name)
-            if asked is None or asked.client != client:
+            task = self._cell_tasks.get(name)
+            if task is None or task.client != client:
                 raise KeyError(name)
             del self._cell_tasks[name]
-        asked.watch.cancel()
-        asked.done(CellOutcome(asked.cell, state, text))
+        task.watch.cancel()
+        task.done(CellOutcome(task.cell, state, text))
 
 
 def _read_data(message: dict[str, Any]) -> dict[str, Any]:

@@ -53,8 +53,8 @@ class LineTaker:
         return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
 
     def opening(self, lines: Lines) -> str | None:
-        found = _OPENING.fullmatch(lines[0]) if lines else None
-        return found.group(1) if found else None
+        match = _OPENING.fullmatch(lines[0]) if lines else None
+        return match.group(1) if match else None
 
     def _apply_earlier_transforms(self, lines: Lines) -> Lines:
         """The lines after the transformers that come before this one (blank lines, indentation,

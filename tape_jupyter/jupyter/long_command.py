@@ -39,29 +39,37 @@ Told = dict[str, Any]
 class LongCommand:
     """One `tape WORD ...`. `run` waits for its end; `stop` ends it, from another thread."""
 
-    def __init__(self, word: str, *words: str, folder: Path | None = None) -> None:
-        self._noun = "search" if word == "why" else word
+    def __init__(self, command: str, *arguments: str, folder: Path | None = None) -> None:
+        self._noun = "search" if command == "why" else command
         self._folder = folder
-        self._line = [sys.executable, "-m", "tape_jupyter", word, *words, "--json", "--progress"]
+        self._line = [
+            sys.executable,
+            "-m",
+            "tape_jupyter",
+            command,
+            *arguments,
+            "--json",
+            "--progress",
+        ]
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
 
-    def run(self, tell: Tell) -> Told:
+    def run(self, on_progress: Tell) -> Told:
         """What it says of what it made (`--json`).
 
         Raises TapeUsageError where it said nothing but what is in the way.
         """
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-            process = self._start_process(said)
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            process = self._start_process(output)
             try:
-                wrong = _relay_progress(process, tell)
+                wrong = _relay_progress(process, on_progress)
             except BaseException:
                 self.stop()
                 raise
             finally:
                 _end_process(process)
-            said.seek(0)
-            return self._parse_result(said.read(), wrong, process.returncode)
+            output.seek(0)
+            return self._parse_result(output.read(), wrong, process.returncode)
 
     def stop(self) -> None:
         """End it: nothing is written."""
@@ -70,7 +78,7 @@ class LongCommand:
             with suppress(OSError):
                 self._process.terminate()  # SIGINT is ignored below a shell's `&`
 
-    def _start_process(self, said: IO[str]) -> subprocess.Popen[str]:
+    def _start_process(self, output: IO[str]) -> subprocess.Popen[str]:
         environ = {
             name: value
             for name, value in os.environ.items()
@@ -78,32 +86,39 @@ class LongCommand:
         }
         with network_guard.unwatched():
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                self._line, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.PIPE, text=True, encoding="utf-8",
-                errors="replace", env={**environ, "PYTHONIOENCODING": "utf-8"}, cwd=self._folder,
+                self._line,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                env={**environ, "PYTHONIOENCODING": "utf-8"},
+                cwd=self._folder,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         return self._process
 
-    def _parse_result(self, said: str, wrong: Sequence[str], code: int) -> Told:
+    def _parse_result(self, output: str, wrong: Sequence[str], code: int) -> Told:
         try:
-            told = json.loads(said)
+            result = json.loads(output)
         except ValueError:
-            told = None
-        if isinstance(told, Mapping):
-            return dict(told)
+            result = None
+        if isinstance(result, Mapping):
+            return dict(result)
         if self._stopped or code == 128 + signal.SIGINT:
             raise TapeUsageError(f"the {self._noun} was stopped; nothing was written")
         message = "\n".join(wrong).removeprefix("tape: ").strip()
         raise TapeUsageError(message or f"the {self._noun} ended with code {code} and said nothing")
 
 
-def _relay_progress(process: subprocess.Popen[str], tell: Tell) -> list[str]:
+def _relay_progress(process: subprocess.Popen[str], on_progress: Tell) -> list[str]:
     """Hand its steps on; gives what else it said."""
     wrong = []
     for line in process.stderr or ():
         try:
             step = json.loads(line)
-            tell(str(step["step"]), int(step["done"]), int(step["total"]))
+            on_progress(str(step["step"]), int(step["done"]), int(step["total"]))
         except (ValueError, KeyError, TypeError):
             wrong.append(line.rstrip("\n"))
     return wrong
@@ -159,19 +174,19 @@ class LongTask:
     ) -> None:
         """To its end; never raises."""
         try:
-            told = self.command.run(
-                lambda what, made, total: self._tell_views(
-                    "running", step=what, done=made, total=total
+            result = self.command.run(
+                lambda what, count, total: self._tell_views(
+                    "running", step=what, done=count, total=total
                 )
             )
-            self._tell_views("done", **done(told))
+            self._tell_views("done", **done(result))
         except TapeError as error:
             self._tell_views("failed", text=str(error), **failed(error))
         except Exception as error:
             self._tell_views("failed", text=f"{type(error).__name__}: {error}; please report it")
 
-    def _tell_views(self, state: str, **told: Any) -> None:
-        self.last = {**self.idle, "state": state, **told}
+    def _tell_views(self, state: str, **fields: Any) -> None:
+        self.last = {**self.idle, "state": state, **fields}
         views = [
             view for view in live.updates_of(self.viewer.deck).views if isinstance(view, Viewer)
         ]

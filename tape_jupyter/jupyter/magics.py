@@ -79,9 +79,9 @@ class TapeMagics(Magics):
         """`%%tape override CALL`: the cell is the new reply. Any other word comes here only where
         it is not the first line of a cell that IPython runs (cells.LineTaker).
         """
-        word, _, rest = line.strip().partition(" ")
-        if word == "override":
-            with_short_errors(lambda told: self._override_call(told, cell), rest)
+        subcommand, _, rest = line.strip().partition(" ")
+        if subcommand == "override":
+            with_short_errors(lambda text: self._override_call(text, cell), rest)
         else:
             with_short_errors(self._refuse_line, line)
 
@@ -94,26 +94,26 @@ class TapeMagics(Magics):
 
     def _answer_line(self, line: str) -> Any:
         """What a magic gives: `%tape view` a widget, `%tape frame` a frame, the others nothing."""
-        word, _, rest = line.strip().partition(" ")
-        if word in SESSION_MODES:
+        subcommand, _, rest = line.strip().partition(" ")
+        if subcommand in SESSION_MODES:
             return self._set_mode(parse_line(line, SESSION_MODES))
-        asks: dict[str, Callable[[str], Any]]
-        asks = {"": self._print_status, "status": self._print_status, "help": self._print_help,
+        handlers: dict[str, Callable[[str], Any]]
+        handlers = {"": self._print_status, "status": self._print_status, "help": self._print_help,
                 "set": self._set_options, "calls": self._print_calls, "show": self._print_runs,
                 "gaps": self._show_gaps, "view": self._open_view, "frame": self._build_frame,
                 "takes": self._act_on_takes, "diff": self._compare_takes, "plan": self._print_plan,
                 "rerun": self._control_rerun, "override": self._override_call, "export": self._export_bundle,
                 "verify": self._verify_bundle, "why": self._search_cause, "prune": self._prune_cassette}  # fmt: skip
-        if word not in asks:
+        if subcommand not in handlers:
             known = (*SESSION_MODES, *ASKS, "help")
             raise TapeUsageError(
-                f"%tape {word[:80]!r} is unknown{did_you_mean(word, known) or '.'} {HELP}"
+                f"%tape {subcommand[:80]!r} is unknown{did_you_mean(subcommand, known) or '.'} {HELP}"
             )
-        return asks[word](rest.strip())
+        return handlers[subcommand](rest.strip())
 
-    def _set_mode(self, word: Word) -> None:
-        said = self.cells.set_session(word)
-        print_answer(said or f"tape {word.mode}: {MEANING[word.mode]}")
+    def _set_mode(self, command: Word) -> None:
+        message = self.cells.set_session(command)
+        print_answer(message or f"tape {command.mode}: {MEANING[command.mode]}")
 
     def _print_help(self, _: str) -> None:
         print_answer(help_page.help_text())
@@ -139,35 +139,38 @@ class TapeMagics(Magics):
         return self._open_cassette(name).frame()
 
     def _act_on_takes(self, line: str) -> None:
-        used, words = files.cassette_of(self._find_cassette_path("")), shlex.split(line)
-        beside = paths.cassettes_beside(used)
-        root = commands_takes.choose_cassette(beside, words)
-        if words:
-            told = commands_takes.act(root, words)[0]
-            return print_answer(told if root == used else f"{root.name}: {told}")
+        used, arguments = files.cassette_of(self._find_cassette_path("")), shlex.split(line)
+        cassettes = paths.cassettes_beside(used)
+        root = commands_takes.choose_cassette(cassettes, arguments)
+        if arguments:
+            message = commands_takes.act(root, arguments)[0]
+            return print_answer(message if root == used else f"{root.name}: {message}")
         return print_answer(
             "\n".join(
                 map(
                     commands_takes.takes_text,
-                    [each for each in beside if files.list_take_files(each)] or [used],
+                    [each for each in cassettes if files.list_take_files(each)] or [used],
                 )
             )
         )
 
     def _prune_cassette(self, line: str) -> None:
-        words = shlex.split(line)
-        dry, names = "--dry-run" in words, [word for word in words if word != "--dry-run"]
-        if len(names) > 1 or any(word.startswith("-") for word in names):
+        arguments = shlex.split(line)
+        dry, names = (
+            "--dry-run" in arguments,
+            [argument for argument in arguments if argument != "--dry-run"],
+        )
+        if len(names) > 1 or any(argument.startswith("-") for argument in names):
             raise TapeUsageError("%tape prune [NAME] [--dry-run]")
         root = files.cassette_of(self._find_cassette_path("".join(names)))
         print_answer(prune.prune_cassette(root, dry=dry).text(root, dry=dry))
 
     def _override_call(self, line: str, body: str = "") -> None:
-        said = override.parse_override(line)
+        parsed = override.parse_override(line)
         root = override.holding(
-            paths.cassettes_beside(files.cassette_of(self._find_cassette_path(""))), said
+            paths.cassettes_beside(files.cassette_of(self._find_cassette_path(""))), parsed
         )
-        print_answer(override.write_override(root, said, body.rstrip("\n")).text())
+        print_answer(override.write_override(root, parsed, body.rstrip("\n")).text())
 
     def _print_plan(self, line: str) -> None:
         print_answer(
@@ -186,18 +189,20 @@ class TapeMagics(Magics):
         if self.cells.deck.forced:
             show_text("%tape export: not in a headless run; when it is saved: tape export NB")
             return
-        words, telling = shlex.split(line), Telling(self.shell)
+        arguments, progress = shlex.split(line), Telling(self.shell)
         notebook = self.cells.notebook()
-        telling.end(export.export_text(export.Export(notebook, words).run(telling.step), notebook))
+        progress.end(
+            export.export_text(export.Export(notebook, arguments).run(progress.step), notebook)
+        )
 
     def _search_cause(self, line: str) -> None:
         """Of the notebook as it is saved, in a process of its own."""
         if self.cells.deck.forced:
             show_text("%tape why: not in a headless run")
             return
-        notebook, telling = self.cells.notebook(), Telling(self.shell, "tape why")
+        notebook, progress = self.cells.notebook(), Telling(self.shell, "tape why")
         command = LongCommand("why", str(notebook), *shlex.split(line), folder=notebook.parent)
-        telling.end(str(command.run(telling.step)["text"]))
+        progress.end(str(command.run(progress.step)["text"]))
 
     def _verify_bundle(self, line: str) -> None:
         from tape_jupyter.bundle import verify
@@ -205,14 +210,14 @@ class TapeMagics(Magics):
         if self.cells.deck.forced:
             show_text("%tape verify: not in a headless run")
             return
-        words = shlex.split(line)
-        if len(words) != 1:
+        arguments = shlex.split(line)
+        if len(arguments) != 1:
             raise TapeUsageError(
                 "usage: %tape verify FILE (a bundle: churn.tape.zip, a folder or a URL)"
             )
-        verdict = verify.verify_bundle(words[0])
+        verdict = verify.verify_bundle(arguments[0])
         show_text(
-            "\n".join([verdict.place, *(f"  {mark:5} {said}" for mark, said in verdict.lines())])
+            "\n".join([verdict.place, *(f"  {mark:5} {text}" for mark, text in verdict.lines())])
         )
         if not verdict.good:
             raise BundleError(verdict.problems[0], place=verdict.place)
@@ -233,8 +238,8 @@ class TapeMagics(Magics):
 
     def _set_option(self, key: str, value: str) -> None:
         if key == "adopt":
-            own = adoption.adopt_cassettes(self.cells.notebook(), value)
-            print_answer(f"tape: {own.name} now holds the cassettes of {value}")
+            folder = adoption.adopt_cassettes(self.cells.notebook(), value)
+            print_answer(f"tape: {folder.name} now holds the cassettes of {value}")
         else:
             self.cells.deck.set(key, value)
             masks = key.partition(".")[0] == "redact"
@@ -360,11 +365,13 @@ def cassette_names_here(cells: CellRunner) -> list[str]:
 
 def complete(cells: CellRunner, line: str) -> list[str]:
     """Words that can stand at the end of a `%tape` or `%%tape` line."""
-    magic, *words = line.split(" ")
-    if len(words) <= 1:
+    magic, *arguments = line.split(" ")
+    if len(arguments) <= 1:
         return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
     return (
-        cassette_names_here(cells) if len(words) == 2 else [option.flag for option in LINE_OPTIONS]
+        cassette_names_here(cells)
+        if len(arguments) == 2
+        else [option.flag for option in LINE_OPTIONS]
     )
 
 

@@ -32,8 +32,8 @@ def start_why(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     notebook = viewer.cells.notebook()
     cassette = cassette or str(viewer.session()["cassette"])
     sides = [f"--good={good or cassette}", f"--bad={bad or cassette}"]
-    words = [str(notebook), *sides, f"--check={check}", f"--name={cassette}"]
-    command = LongCommand("why", *words, folder=notebook.parent)
+    arguments = [str(notebook), *sides, f"--check={check}", f"--name={cassette}"]
+    command = LongCommand("why", *arguments, folder=notebook.parent)
     return LongTask("why", viewer, command, _IDLE).begin(_build_findings, lambda _error: {})
 
 
@@ -43,12 +43,12 @@ def stop_why(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _build_findings(told: Mapping[str, Any]) -> dict[str, Any]:
+def _build_findings(result: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "text": "\n".join(told["notes"]),
-        "words": told["words"],
-        "tree": told["tree"],
-        "layers": [list(pair) for pair in told["layers"].items()],
+        "text": "\n".join(result["notes"]),
+        "words": result["words"],
+        "tree": result["tree"],
+        "layers": [list(pair) for pair in result["layers"].items()],
     }
 
 

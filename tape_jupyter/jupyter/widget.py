@@ -37,13 +37,13 @@ def view(cells: CellRunner, name: str = "", take: str = "") -> AnyWidget:
     Raises TapeUsageError where the view's script is not in this installation, or anywidget is not.
     """
     source = script("widget")
-    shown = _load_widget_class()(cells, source)
+    widget = _load_widget_class()(cells, source)
     if name:
-        shown.viewer.open(name, take)
-    _open.append(shown)
+        widget.viewer.open(name, take)
+    _open.append(widget)
     while len(_open) > OPEN_AT_ONCE:
         _open.pop(0).close()
-    return shown  # type: ignore[no-any-return]  # made below
+    return widget  # type: ignore[no-any-return]  # made below
 
 
 def _load_widget_class() -> Any:
@@ -86,11 +86,11 @@ def _load_widget_class() -> Any:
                 super().close()
 
             def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-                made = super()._repr_mimebundle_(**kwargs)
-                data, more = made if isinstance(made, tuple) else (made or {}, {})
-                said = summary(self.viewer)
-                html = f'<pre style="margin:0">{escape(said)}</pre>'
-                return {**data, "text/plain": said, "text/html": html}, more
+                mimebundle = super()._repr_mimebundle_(**kwargs)
+                data, more = mimebundle if isinstance(mimebundle, tuple) else (mimebundle or {}, {})
+                text = summary(self.viewer)
+                html = f'<pre style="margin:0">{escape(text)}</pre>'
+                return {**data, "text/plain": text, "text/html": html}, more
 
         _made.append(TapeView)
     return _made[0]

@@ -32,11 +32,11 @@ Block = dict[str, Any]
 
 def whole_blocks(events: Iterable[Any]) -> list[Block]:
     """The blocks of the message, in the order in which they began."""
-    told = AssembledMessage()
+    assembled = AssembledMessage()
     for event in map(open_event, events):
         if isinstance(event, dict):
-            told.add(event)
-    return told.message()
+            assembled.add(event)
+    return assembled.message()
 
 
 class AssembledMessage:
@@ -74,17 +74,17 @@ class AssembledMessage:
         if more:
             block["text"] = block.get("text", "") + more
 
-    def _add_tool_call(self, name: str, told: Mapping[str, Any], given: Any) -> None:
-        """A tool call: `told` has its id and name, once or piece by piece, `given` its arguments."""
+    def _add_tool_call(self, name: str, identity: Mapping[str, Any], arguments: Any) -> None:
+        """A tool call: `identity` has its id and name, once or piece by piece, `arguments` its arguments."""
         block = self._blocks.setdefault(
             name, {"type": "tool_use", "id": "", "name": "", "json": "", "input": None}
         )
-        block["id"] = as_text(told.get("id")) or block.get("id", "")
-        block["name"] = as_text(told.get("name")) or block.get("name", "")
-        if isinstance(given, str):
-            block["json"] = block.get("json", "") + given
-        elif given is not None:
-            block["input"] = given
+        block["id"] = as_text(identity.get("id")) or block.get("id", "")
+        block["name"] = as_text(identity.get("name")) or block.get("name", "")
+        if isinstance(arguments, str):
+            block["json"] = block.get("json", "") + arguments
+        elif arguments is not None:
+            block["input"] = arguments
 
     def _add_anthropic(self, kind: str, event: Mapping[str, Any]) -> None:
         name, delta = f"a{key(event.get('index'))}", as_mapping(event.get("delta"))
@@ -118,9 +118,11 @@ class AssembledMessage:
                     self._add_text(f"t{number}", "text", _read_piece_text(part))
             self._add_text(f"t{number}", "text", as_text(delta.get("refusal")))
             for place, call in enumerate(maps(delta.get("tool_calls"))):
-                told = {"id": call.get("id"), "name": dig(call, "function.name")}
+                identity = {"id": call.get("id"), "name": dig(call, "function.name")}
                 self._add_tool_call(
-                    f"c{number}.{_name_call(call, place)}", told, dig(call, "function.arguments")
+                    f"c{number}.{_name_call(call, place)}",
+                    identity,
+                    dig(call, "function.arguments"),
                 )
 
     def _add_responses(self, kind: str, event: Mapping[str, Any]) -> None:
@@ -134,8 +136,8 @@ class AssembledMessage:
         elif kind == "response.output_item.added":
             item = as_mapping(event.get("item"))
             if as_text(item.get("type")).endswith("_call"):
-                told = {"id": item.get("call_id"), "name": item.get("name")}
-                self._add_tool_call(f"o{key(event.get('output_index'))}", told, None)
+                identity = {"id": item.get("call_id"), "name": item.get("name")}
+                self._add_tool_call(f"o{key(event.get('output_index'))}", identity, None)
         elif kind.endswith("_arguments.delta"):
             self._add_tool_call(
                 f"o{key(event.get('output_index'))}", {}, as_text(event.get("delta"))
@@ -146,15 +148,15 @@ class AssembledMessage:
             )
 
     def _add_cohere(self, kind: str, event: Mapping[str, Any]) -> None:
-        name, told = f"c{key(event.get('index'))}", as_mapping(dig(event, "delta.message"))
-        call = as_mapping(told.get("tool_calls"))
+        name, delta = f"c{key(event.get('index'))}", as_mapping(dig(event, "delta.message"))
+        call = as_mapping(delta.get("tool_calls"))
         if kind.startswith("tool-call"):
             named = {"id": call.get("id"), "name": dig(call, "function.name")}
             self._add_tool_call(f"u{name}", named, dig(call, "function.arguments"))
         elif kind == "content-delta":
-            self._add_text(name, "text", as_text(dig(told, "content.text")))
+            self._add_text(name, "text", as_text(dig(delta, "content.text")))
         elif kind == "tool-plan-delta":
-            self._add_text("plan", "thinking", as_text(told.get("tool_plan")))
+            self._add_text("plan", "thinking", as_text(delta.get("tool_plan")))
 
     def _add_gemini(self, event: Mapping[str, Any]) -> None:
         for candidate in maps(event.get("candidates")):
@@ -171,8 +173,8 @@ class AssembledMessage:
         self._add_text("r", "thinking", as_text(message.get("thinking")))
         self._add_text("t", "text", as_text(message.get("content")))
         for call in maps(message.get("tool_calls")):
-            told = {"id": call.get("id"), "name": dig(call, "function.name")}
-            self._add_tool_call(f"c{len(self._blocks)}", told, dig(call, "function.arguments"))
+            identity = {"id": call.get("id"), "name": dig(call, "function.name")}
+            self._add_tool_call(f"c{len(self._blocks)}", identity, dig(call, "function.arguments"))
 
     def _add_bedrock(self, event: Mapping[str, Any]) -> None:
         for kind, payload in event.items():
@@ -210,8 +212,8 @@ def _read_piece_text(part: Mapping[str, Any]) -> str:
 def _finish_block(block: Block) -> Block:
     if block.get("type") != "tool_use" and "json" not in block:
         return block
-    given = block.pop("json", "")
-    return {**block, "input": parse_arguments(given) if given else block.get("input")}
+    arguments = block.pop("json", "")
+    return {**block, "input": parse_arguments(arguments) if arguments else block.get("input")}
 
 
 Part = dict[str, Any]
@@ -294,8 +296,8 @@ def _read_answer(body: Any) -> list[Turn]:
         body.get("completion")
     ):  # APIs before chat
         message = {"content": plain}
-    told = {name: message[name] for name in ("content", *_BESIDE) if name in message}
-    return [_build_turn("assistant", list(_read_message_parts(told)))] if told else []
+    fields = {name: message[name] for name in ("content", *_BESIDE) if name in message}
+    return [_build_turn("assistant", list(_read_message_parts(fields)))] if fields else []
 
 
 def gist(turns: list[Turn], size: int = 120) -> str:
@@ -306,10 +308,10 @@ def gist(turns: list[Turn], size: int = 120) -> str:
     uses = [part["name"] or "?" for part in parts if part["type"] == "tool_use"]
     if uses:
         return f"→ {', '.join(uses)}"[:size]
-    spoken = next(
+    text = next(
         (part["text"] for part in parts if part["type"] == "text" and part["text"].strip()), ""
     )
-    line = " ".join(spoken[: size * 4].split())
+    line = " ".join(text[: size * 4].split())
     if line:
         return f'"{line}"' if len(line) <= size else f'"{line[: size - 1]}…"'
     return next(
@@ -320,16 +322,16 @@ def gist(turns: list[Turn], size: int = 120) -> str:
 # ---------------------------------------------------------------- messages
 
 
-def _read_messages(told: Any) -> list[Turn]:
-    if isinstance(told, str):
-        return [_build_turn("user", [_build_text_part(told)])]
-    return _read_items(told) if isinstance(told, list) else []
+def _read_messages(messages: Any) -> list[Turn]:
+    if isinstance(messages, str):
+        return [_build_turn("user", [_build_text_part(messages)])]
+    return _read_items(messages) if isinstance(messages, list) else []
 
 
-def _read_items(told: list[Any]) -> list[Turn]:
+def _read_items(items: list[Any]) -> list[Turn]:
     """Messages, or OpenAI Responses' items; loose blocks are one turn of the assistant's."""
     turns: list[Turn] = []
-    for item in told:
+    for item in items:
         if isinstance(item, dict) and _is_message(item):
             parts = list(_read_message_parts(item))
             turns.append(_build_turn(_find_role(item, parts), parts))
@@ -383,12 +385,12 @@ def _read_message_parts(message: Mapping[str, Any]) -> Iterator[Part]:
         if isinstance(message.get(name), str) and message[name]:
             yield {"type": "thinking", "text": message[name]}
     if as_text(message.get("role")) in ("tool", "function"):
-        own = (
+        call_id = (
             as_text(message.get("tool_call_id"))
             or as_text(message.get("name"))
             or as_text(message.get("tool_name"))
         )
-        yield _build_tool_result(own, message.get("content"), error=False)
+        yield _build_tool_result(call_id, message.get("content"), error=False)
         return
     yield from _read_parts(message.get("content"))
     yield from _read_parts(message.get("parts"))
@@ -427,18 +429,16 @@ def _read_parts(content: Any, deep: int = 0) -> Iterator[Part]:
 def _read_part(block: Mapping[str, Any], deep: int) -> Iterator[Part]:
     kind = as_text(block.get("type"))
     if kind in _TEXTS or (not kind and isinstance(block.get("text"), str)):
-        spoken = as_text(block.get("text")) or as_text(block.get("refusal"))
+        text = as_text(block.get("text")) or as_text(block.get("refusal"))
         yield (
-            {"type": "thinking", "text": spoken}
-            if block.get("thought")
-            else _build_text_part(spoken)
+            {"type": "thinking", "text": text} if block.get("thought") else _build_text_part(text)
         )
     elif kind in ("thinking", "reasoning", "redacted_thinking") or "reasoningContent" in block:
         yield {"type": "thinking", "text": _read_thinking(block)}
     elif (use := _find_tool_call(block, kind)) is not None:
         yield _build_tool_call(use)
-    elif (given := _find_tool_result(block, kind)) is not None:
-        yield given
+    elif (tool_result := _find_tool_result(block, kind)) is not None:
+        yield tool_result
     elif (image := _find_image(block)) is not None:
         yield image
     elif not kind and isinstance(block.get("parts"), list):
@@ -454,48 +454,48 @@ def _build_turn(role: str, parts: list[Part]) -> Turn:
     return {"role": role, "parts": parts}
 
 
-def _build_text_part(spoken: str) -> Part:
-    return {"type": "text", "text": spoken}
+def _build_text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
 
 
 def _read_thinking(block: Mapping[str, Any]) -> str:
-    told = (
+    thinking = (
         block.get("thinking")
         or block.get("text")
         or dig(block, "reasoningContent.reasoningText.text")
     )
-    if isinstance(told, str) and told:
-        return told
-    pieces = [*maps(told), *maps(block.get("summary")), *maps(block.get("content"))]
+    if isinstance(thinking, str) and thinking:
+        return thinking
+    pieces = [*maps(thinking), *maps(block.get("summary")), *maps(block.get("content"))]
     return "\n".join(as_text(piece.get("text")) for piece in pieces)
 
 
 def _find_tool_call(block: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     if kind in ("tool_use", "function_call", "custom_tool_call", "function"):
         return block
-    found = block.get("functionCall") or block.get("function_call") or block.get("toolUse")
-    return found if isinstance(found, dict) else None
+    call = block.get("functionCall") or block.get("function_call") or block.get("toolUse")
+    return call if isinstance(call, dict) else None
 
 
 def _build_tool_call(call: Mapping[str, Any]) -> Part:
     """A tool call in any spelling."""
-    told = as_mapping(call.get("function")) or as_mapping(call.get("custom")) or call
-    own = next(
+    function = as_mapping(call.get("function")) or as_mapping(call.get("custom")) or call
+    call_id = next(
         (call[name] for name in ("call_id", "toolUseId", "id") if as_text(call.get(name))), ""
     )
-    given: Any = next(
+    arguments: Any = next(
         (
-            told[name]
+            function[name]
             for name in ("input", "arguments", "args", "parameters")
-            if told.get(name) is not None
+            if function.get(name) is not None
         ),
         {},
     )
     return {
         "type": "tool_use",
-        "id": own,
-        "name": as_text(told.get("name")),
-        "input": parse_arguments(given),
+        "id": call_id,
+        "name": as_text(function.get("name")),
+        "input": parse_arguments(arguments),
     }
 
 
@@ -508,20 +508,29 @@ def _find_tool_result(block: Mapping[str, Any], kind: str) -> Part | None:
         )
     if kind in ("function_call_output", "custom_tool_call_output"):
         return _build_tool_result(as_text(block.get("call_id")), block.get("output"), error=False)
-    given = as_mapping(block.get("functionResponse") or block.get("function_response"))
-    if given:
+    function_response = as_mapping(block.get("functionResponse") or block.get("function_response"))
+    if function_response:
         return _build_tool_result(
-            as_text(given.get("id")) or as_text(given.get("name")),
-            given.get("response"),
+            as_text(function_response.get("id")) or as_text(function_response.get("name")),
+            function_response.get("response"),
             error=False,
         )
-    told = as_mapping(block.get("toolResult"))
-    own, failed = as_text(told.get("toolUseId")), told.get("status") == "error"
-    return _build_tool_result(own, told.get("content"), error=failed) if told else None
+    tool_result = as_mapping(block.get("toolResult"))
+    call_id, failed = as_text(tool_result.get("toolUseId")), tool_result.get("status") == "error"
+    return (
+        _build_tool_result(call_id, tool_result.get("content"), error=failed)
+        if tool_result
+        else None
+    )
 
 
-def _build_tool_result(own: str, content: Any, *, error: bool) -> Part:
-    return {"type": "tool_result", "id": own, "text": _format_tool_result(content), "error": error}
+def _build_tool_result(call_id: str, content: Any, *, error: bool) -> Part:
+    return {
+        "type": "tool_result",
+        "id": call_id,
+        "text": _format_tool_result(content),
+        "error": error,
+    }
 
 
 def _format_tool_result(content: Any) -> str:

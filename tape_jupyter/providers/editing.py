@@ -34,10 +34,10 @@ def format_of(wire: str) -> MessageFormat | None:
 
 def require_format(wire: str) -> MessageFormat:
     """The same. Raises TapeUsageError where there is none."""
-    found = format_of(wire)
-    if found is None:
+    message_format = format_of(wire)
+    if message_format is None:
         raise TapeUsageError(f"replies of {wire or 'this address'} are edited as text or JSON")
-    return found
+    return message_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def take_apart_reply(request: Request, reply: Reply) -> Taken | None:
 
 def reply_message(request: Request, reply: Reply) -> Message | None:
     """The whole message of a reply in the provider's own shape; None where there is none."""
-    found = take_apart_reply(request, reply)
-    return found.message if found is not None else None
+    taken = take_apart_reply(request, reply)
+    return taken.message if taken is not None else None
 
 
 def _identify_wire(request: Request, body: bytes) -> str:
@@ -94,20 +94,20 @@ def encoded(request: Request, reply: Reply, message: Mapping[str, Any]) -> tuple
     edited body is sent without content-encoding. Raises TapeUsageError for a reply that is no
     message.
     """
-    found = take_apart_reply(request, reply)
-    if found is None:
+    taken = take_apart_reply(request, reply)
+    if taken is None:
         raise TapeUsageError(
             f"{_explain_no_message(request, reply)}; edit it as text or JSON (reply=)"
         )
-    if same_json(found.message, message):
+    if same_json(taken.message, message):
         return reply, []
-    settled, notes = settle_message(found.wire, found.message, message)
-    if not found.streamed:
-        body = respelled(found.body, settled)
+    settled, notes = settle_message(taken.wire, taken.message, message)
+    if not taken.streamed:
+        body = respelled(taken.body, settled)
         chunked, waits = rechunking.cut_in_proportion(reply, body)
     else:
-        old = parse_events(found.body)
-        new = require_format(found.wire).rewrite(old, settled)
+        old = parse_events(taken.body)
+        new = require_format(taken.wire).rewrite(old, settled)
         body = join_events(new)
         chunked, waits = rechunking.reread(reply, old, new)
     return replace(
@@ -149,11 +149,11 @@ def respelled(body: bytes, value: Any) -> bytes:
 
 def plain_headers(headers: Headers, length: int) -> Headers:
     """The headers of a body that was edited: not encoded, and of this length where one is told."""
-    kept = tuple((name, told) for name, told in headers if name.lower() != "content-encoding")
+    kept = tuple((name, value) for name, value in headers if name.lower() != "content-encoding")
     if not header_value(kept, "content-length"):
         return kept
     return tuple(
-        (name, str(length) if name.lower() == "content-length" else told) for name, told in kept
+        (name, str(length) if name.lower() == "content-length" else value) for name, value in kept
     )
 
 
@@ -178,8 +178,8 @@ def first_text(name: str, message: Mapping[str, Any]) -> Path | None:
     """Where the first text stands that says something, else the first one; None where the answer
     has no text.
     """
-    found = list(text_paths(name, message))
-    return next((path for path in found if value_at(message, path)), found[0] if found else None)
+    paths = list(text_paths(name, message))
+    return next((path for path in paths if value_at(message, path)), paths[0] if paths else None)
 
 
 def with_text(name: str, message: Mapping[str, Any], text: str) -> Message:

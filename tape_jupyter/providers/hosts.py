@@ -301,10 +301,10 @@ def region(url: str) -> str:
     parts = _split_url(url)
     host = _read_host(parts)
     for shape in _REGIONS:
-        if found := shape.search(host):
-            return found[1]
-    found = _LOCATION.search(parts.path)
-    return found[1] if found else ""
+        if match := shape.search(host):
+            return match[1]
+    match = _LOCATION.search(parts.path)
+    return match[1] if match else ""
 
 
 def host_provider(host: str) -> str:

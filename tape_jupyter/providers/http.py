@@ -44,27 +44,27 @@ def loads(data: bytes | str) -> Any:
         return None
 
 
-def events(headers: Headers, data: bytes, wanted: Wanted) -> Iterator[Any] | None:
+def events(headers: Headers, data: bytes, markers: Wanted) -> Iterator[Any] | None:
     """The events of a stream as JSON values, or None when the body is no stream."""
     kind = header_value(headers, "content-type").lower()
     if "amazon.eventstream" in kind or (data[:1] == b"\0" and b":event-type" in data[:256]):
-        return event_stream_payloads(data, wanted)
+        return event_stream_payloads(data, markers)
     if "ndjson" in kind:
-        return ndjson(data, wanted)
+        return ndjson(data, markers)
     # Gemini sends its errors as JSON under this type; recorders drop the type.
     if data.lstrip()[:1] not in (b"{", b"[") and ("event-stream" in kind or _SSE.match(data)):
-        return sse_payloads(data, wanted)
+        return sse_payloads(data, markers)
     return None
 
 
 _SSE = re.compile(rb"(?:data|event|id|retry)?:")
 
 
-def sse_payloads(data: bytes, wanted: Wanted) -> Iterator[Any]:
+def sse_payloads(data: bytes, markers: Wanted) -> Iterator[Any]:
     """The JSON of each server-sent event; `[DONE]` and comments have none."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    blocks = _filter_wanted((block for block in data.split(b"\n\n") if b"data:" in block), wanted)
+    blocks = _filter_wanted((block for block in data.split(b"\n\n") if b"data:" in block), markers)
     for block in blocks:
         lines = [line[5:] for line in block.split(b"\n") if line.startswith(b"data:")]
         value = loads(b"\n".join(lines))
@@ -72,23 +72,23 @@ def sse_payloads(data: bytes, wanted: Wanted) -> Iterator[Any]:
             yield value
 
 
-def ndjson(data: bytes, wanted: Wanted) -> Iterator[Any]:
+def ndjson(data: bytes, markers: Wanted) -> Iterator[Any]:
     """The JSON of each line."""
     values = (
         loads(line)
-        for line in _filter_wanted((line for line in data.split(b"\n") if line.strip()), wanted)
+        for line in _filter_wanted((line for line in data.split(b"\n") if line.strip()), markers)
     )
     return (value for value in values if value is not None)
 
 
-def event_stream_payloads(data: bytes, wanted: Wanted) -> Iterator[Any]:
+def event_stream_payloads(data: bytes, markers: Wanted) -> Iterator[Any]:
     """AWS event stream: each frame as `{event type: payload}`; checksums are the transport's
     business.
 
     A frame is u32 length, u32 length of headers, u32 crc, headers, payload, u32 crc, all big-endian
     (Amazon's event stream encoding).
     """
-    for frame in _filter_wanted(_split_frames(data), wanted):
+    for frame in _filter_wanted(_split_frames(data), markers):
         (named,) = struct.unpack_from(">I", frame, 4)
         kind = _TYPE.search(frame, 12, 12 + named)
         value = loads(frame[12 + named : -4])
@@ -111,7 +111,7 @@ def _split_frames(data: bytes) -> Iterator[bytes]:
         start += total
 
 
-def _filter_wanted(parts: Iterator[bytes], wanted: Wanted) -> Iterator[bytes]:
+def _filter_wanted(parts: Iterator[bytes], markers: Wanted) -> Iterator[bytes]:
     for index, part in enumerate(parts):
-        if index < FIRST or not wanted or any(word in part for word in wanted):
+        if index < FIRST or not markers or any(marker in part for marker in markers):
             yield part

@@ -57,13 +57,13 @@ def sampling_settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[s
     """Sampling settings by their common name; of the places in `paths` the first that is set
     counts.
     """
-    found: dict[str, Any] = dict.fromkeys(PINNABLE, ABSENT)
+    settings: dict[str, Any] = dict.fromkeys(PINNABLE, ABSENT)
     for name, places in paths.items():
         for place in places:
             if (value := dig(body, place)) is not None:
-                found[name] = value
+                settings[name] = value
                 break
-    return found
+    return settings
 
 
 def parse_tool(declaration: Mapping[str, Any], name: Any) -> Tool:
@@ -95,11 +95,14 @@ def usage(body: Any, where: str, paths: Mapping[str, tuple[str, ...]]) -> Usage 
     """Token counts below the path `where`; several places for one count are added up. None when
     nothing is told.
     """
-    told = dig(body, where)
-    if not isinstance(told, Mapping):
+    counts = dig(body, where)
+    if not isinstance(counts, Mapping):
         return None
     return Usage(
-        **{name: sum(count(dig(told, place)) for place in places) for name, places in paths.items()}
+        **{
+            name: sum(count(dig(counts, place)) for place in places)
+            for name, places in paths.items()
+        }
     )
 
 

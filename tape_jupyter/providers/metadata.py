@@ -68,9 +68,9 @@ def user_of(body: Any) -> str:
 
 
 def particulars(
-    request: Request, reply: Reply | None, *, parsed: Any = None, said: Any = None
+    request: Request, reply: Reply | None, *, parsed: Any = None, reply_json: Any = None
 ) -> Particulars:
-    """`parsed` is the request's JSON and `said` the reply's (registry.said_json), where the caller
+    """`parsed` is the request's JSON and `reply_json` the reply's (registry.said_json), where the caller
     has them already.
     """
     body = (
@@ -78,26 +78,26 @@ def particulars(
         if parsed is not None
         else http.loads(http.decoded_body(request.headers, request.body) or b"")
     )
-    asked = Particulars(
+    requested = Particulars(
         tier=_find_first(body, ("service_tier",)),
         routed=bool(dig(body, "provider.order") or dig(body, "provider.only")),
         attempt=_read_attempt(request),
     )
     if reply is None:
-        return asked
-    parts = [said] if isinstance(said, Mapping) else list(_read_reply_values(reply))
+        return requested
+    parts = [reply_json] if isinstance(reply_json, Mapping) else list(_read_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
     return Particulars(
-        tier=_find_in_any(parts, _TIERS) or asked.tier,
+        tier=_find_in_any(parts, _TIERS) or requested.tier,
         fingerprint=_find_in_any(parts, ("system_fingerprint",)),
         upstream=_find_in_any(parts, ("provider",)) or headers.get("x-inference-provider", ""),
-        routed=asked.routed,
+        routed=requested.routed,
         region=next((headers[name] for name in _REGIONS if name in headers), "")
         or _find_in_any(parts, _GEO),
         edge=headers.get("cf-ray", "").rpartition("-")[2]
         if "-" in headers.get("cf-ray", "")
         else "",
-        attempt=asked.attempt,
+        attempt=requested.attempt,
         retry_after=headers.get("retry-after", ""),
     )
 
@@ -107,8 +107,12 @@ _GEO = ("usage.inference_geo", "message.usage.inference_geo")
 
 def _read_attempt(request: Request) -> int:
     """SDKs built by Stainless (OpenAI, Anthropic) count retries in a header."""
-    told = request.header("x-stainless-retry-count")
-    return int(told) + 1 if told.isascii() and told.isdigit() and len(told) < 4 else 1
+    retry_count = request.header("x-stainless-retry-count")
+    return (
+        int(retry_count) + 1
+        if retry_count.isascii() and retry_count.isdigit() and len(retry_count) < 4
+        else 1
+    )
 
 
 def _read_reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
@@ -121,9 +125,9 @@ def _read_reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:
     )
 
 
-def _find_in_any(said: Iterable[Mapping[str, Any]], paths: tuple[str, ...]) -> str:
-    return next((found for part in said if (found := _find_first(part, paths))), "")
+def _find_in_any(parts: Iterable[Mapping[str, Any]], paths: tuple[str, ...]) -> str:
+    return next((value for part in parts if (value := _find_first(part, paths))), "")
 
 
 def _find_first(body: Any, paths: tuple[str, ...]) -> str:
-    return next((found for path in paths if (found := as_text(dig(body, path)))), "")
+    return next((value for path in paths if (value := as_text(dig(body, path)))), "")

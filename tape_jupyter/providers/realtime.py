@@ -65,29 +65,29 @@ def realtime_facts(request: Request, reply: Reply, provider: str) -> Facts:
     """What can be told of a dialogue, or of a later part of one. Never raises. `provider` is what
     the host tells.
     """
-    said = _Said()
+    dialogue = _Said()
     for frame in _read_frames(reply.body):
         value = _parse_json(frame)
         if isinstance(value, dict):
-            said.sent(value) if frame.by == "sent" else said.got(value)
+            dialogue.sent(value) if frame.by == "sent" else dialogue.got(value)
     url = urlsplit(request.url)
     wire, api, owner = next(
         ((w, a, o) for path, w, a, o in _WIRES if path.search(url.path)), ("", "", "")
     )
-    asked = said.model or next(iter(parse_qs(url.query).get("model", ())), "")
+    model = dialogue.model or next(iter(parse_qs(url.query).get("model", ())), "")
     return Facts(
         provider=provider or owner,
         wire=wire,
         api=api,
-        model=asked,
-        answered=said.answered,
-        sampling=sampling_settings(said.setup, _SAMPLING),
-        tools=tuple(dict.fromkeys(said.tools)),
-        results=tuple(said.results),
-        calls=tuple(said.calls),
-        usage=said.usage,
-        stop=said.stop,
-        error=said.error,
+        model=model,
+        answered=dialogue.answered,
+        sampling=sampling_settings(dialogue.setup, _SAMPLING),
+        tools=tuple(dict.fromkeys(dialogue.tools)),
+        results=tuple(dialogue.results),
+        calls=tuple(dialogue.calls),
+        usage=dialogue.usage,
+        stop=dialogue.stop,
+        error=dialogue.error,
         streamed=True,
     )
 
@@ -147,13 +147,13 @@ class _Said:
             "response.failed",
             "response.incomplete",
         ):
-            told = responses.answer(response)
-            self.calls += told.calls
-            self.stop = told.stop
+            answer = responses.answer(response)
+            self.calls += answer.calls
+            self.stop = answer.stop
             self._add_usage(usage(response, "usage", _USAGE))
-        asked = as_mapping(dig(value, "toolCall") or dig(value, "tool_call"))
+        tool_calls = as_mapping(dig(value, "toolCall") or dig(value, "tool_call"))
         for call in itertools.chain(
-            maps(asked.get("functionCalls")), maps(asked.get("function_calls"))
+            maps(tool_calls.get("functionCalls")), maps(tool_calls.get("function_calls"))
         ):
             self.calls.append(
                 ToolCall(as_text(call.get("id")), as_text(call.get("name")), call.get("args"))

@@ -94,10 +94,10 @@ def _compile_paths() -> Sequence[tuple[re.Pattern[str], Provider, str]]:
 @lru_cache(maxsize=1)
 def _collect_hosts() -> Mapping[str, str]:
     """Ends of host names, and who serves there."""
-    found: dict[str, str] = {}
+    hosts: dict[str, str] = {}
     for provider in reversed([*providers().values()]):
-        found.update(provider.hosts)
-    return found
+        hosts.update(provider.hosts)
+    return hosts
 
 
 REQUEST_IDS = (
@@ -126,9 +126,9 @@ def _identify_address(address: str, method: str) -> Wire:
     except ValueError:  # no such port, an unclosed [
         return Wire()
     for pattern, known, api in _compile_paths() if method == "POST" else ():
-        found = pattern.search(url.path)
-        if found and _is_path_counted(known, provider):
-            return _build_wire(provider, known.wire, found.groupdict(), api)
+        match = pattern.search(url.path)
+        if match and _is_path_counted(known, provider):
+            return _build_wire(provider, known.wire, match.groupdict(), api)
     return Wire(provider, host_known=bool(provider))
 
 
@@ -177,9 +177,9 @@ def said_json(reply: Reply) -> Any:
 
 
 def call_facts(
-    request: Request, reply: Reply | None = None, *, parsed: Any = None, said: Any = None
+    request: Request, reply: Reply | None = None, *, parsed: Any = None, reply_json: Any = None
 ) -> Facts:
-    """What can be told of one call. Never raises. `parsed` is the request's JSON and `said` the
+    """What can be told of one call. Never raises. `parsed` is the request's JSON and `reply_json` the
     reply's (`said_json`), where the caller has them already.
     """
     known = identify(request)
@@ -195,7 +195,7 @@ def call_facts(
         else wire.loads(wire.decoded_body(request.headers, request.body) or b"")
     )
     data = None
-    if type(said) is not dict and reply is not None and reply.chunks:
+    if type(reply_json) is not dict and reply is not None and reply.chunks:
         data = wire.decoded_body(reply.headers, reply.readable)
     if not known.wire:
         known = _identify_by_shape(known, request, body)
@@ -203,27 +203,29 @@ def call_facts(
     if served is None:
         return Facts(provider=known.provider, **_read_headers(reply))
     view = served.view
-    ask = view.ask(body)
-    model = ask.model or known.model
+    request_facts = view.ask(body)
+    model = request_facts.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
         return Facts(**_read_headers(reply))
-    said, streamed = (said, False) if type(said) is dict else _assemble_reply(view, reply, data)
-    answer = view.answer(said)
+    reply_json, streamed = (
+        (reply_json, False) if type(reply_json) is dict else _assemble_reply(view, reply, data)
+    )
+    answer = view.answer(reply_json)
     return Facts(
         provider=known.provider,
         wire=known.wire,
         api=known.api,
         model=model,
         answered=answer.model,
-        sampling=ask.sampling,
-        tools=ask.tools,
-        results=ask.results,
+        sampling=request_facts.sampling,
+        tools=request_facts.tools,
+        results=request_facts.results,
         calls=answer.calls,
         usage=answer.usage,
         stop=answer.stop,
         user=user_of(body),
-        error=error_text(said, failed=reply is not None and (reply.status or 0) >= 400),
-        streamed=streamed or ask.streamed or known.streamed,
+        error=error_text(reply_json, failed=reply is not None and (reply.status or 0) >= 400),
+        streamed=streamed or request_facts.streamed or known.streamed,
         **_read_headers(reply),
     )
 
@@ -245,10 +247,10 @@ def _read_headers(reply: Reply | None) -> dict[str, Any]:
     """What the reply's headers tell: the request's id, rate limits."""
     if reply is None:
         return {}
-    told = {key.lower(): value for key, value in reply.headers}
-    limits = {name: value for name, value in told.items() if name.startswith(LIMITS)}
+    headers = {key.lower(): value for key, value in reply.headers}
+    limits = {name: value for name, value in headers.items() if name.startswith(LIMITS)}
     return {
-        "request_id": next((told[name] for name in REQUEST_IDS if name in told), ""),
+        "request_id": next((headers[name] for name in REQUEST_IDS if name in headers), ""),
         "limits": limits,
     }
 

@@ -25,9 +25,9 @@ def declared_tools(body: Any) -> list[str]:
     ]
     tools = [
         tool
-        for given in lists
-        if isinstance(given, list)
-        for tool in given
+        for tool_list in lists
+        if isinstance(tool_list, list)
+        for tool in tool_list
         if isinstance(tool, dict)
     ]
     return list(dict.fromkeys(name for tool in tools for name in _read_names(tool)))

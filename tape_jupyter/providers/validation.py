@@ -38,22 +38,22 @@ def editable_fields(
     """
     offered = list(dict.fromkeys(tools))
     form = require_format(name)
-    found = [
+    fields = [
         _build_field(path, "text", "text", value_at(message, path)) for path in form.texts(message)
     ]
-    found += [
+    fields += [
         _build_field(path, "thinking", "text", as_text(value_at(message, path)))
         for path in form.thinking(message)
     ]
     for number, (_, path, arguments) in enumerate(form.tool_calls(message), 1):
         called = as_text(value_at(message, path))
-        found.append(
+        fields.append(
             {
                 **_build_field(path, f"tool call {number}", "name", called),
                 "choices": offered or [called],
             }
         )
-        found.append(
+        fields.append(
             _build_field(
                 arguments,
                 f"arguments of {called or 'the tool'}",
@@ -62,10 +62,12 @@ def editable_fields(
             )
         )
     for path in form.stops(message):
-        told = as_text(value_at(message, path))
-        choices = [each for each in dict.fromkeys((*form.stop_reasons, told)) if each]
-        found.append({**_build_field(path, "how it ends", "choice", told), "choices": choices})
-    return found
+        stop_reason = as_text(value_at(message, path))
+        choices = [each for each in dict.fromkeys((*form.stop_reasons, stop_reason)) if each]
+        fields.append(
+            {**_build_field(path, "how it ends", "choice", stop_reason), "choices": choices}
+        )
+    return fields
 
 
 def _build_field(path: Path, label: str, kind: str, value: Any) -> Field:
@@ -91,8 +93,8 @@ def _format_json(value: Any) -> str:
 
 def spelled_path(path: Path) -> str:
     """`content[0].text`."""
-    told = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return told.removeprefix(".")
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
 
 
 def with_fields(
@@ -145,12 +147,12 @@ def _parse_field(field: Field, recorded: Any, value: str) -> Any:
 # ---------------------------------------------------------------- problems
 
 
-def problem(level: str, path: str, said: str) -> Problem:
-    return {"level": level, "path": path, "text": said}
+def problem(level: str, path: str, reason: str) -> Problem:
+    return {"level": level, "path": path, "text": reason}
 
 
-def too_long(given: str) -> list[Problem]:
-    size = len(given.encode("utf-8", "surrogatepass"))
+def too_long(text: str) -> list[Problem]:
+    size = len(text.encode("utf-8", "surrogatepass"))
     if size <= LIMIT:
         return []
     return [
@@ -189,9 +191,9 @@ def _check_shape(form: MessageFormat, message: Mapping[str, Any]) -> Iterator[Pr
         if not isinstance(part, dict):
             yield problem("error", where, "this is no JSON object")
             continue
-        missing, said = form.part_problem(part)
-        if said:
-            yield problem("error", f"{where}.{missing}", said)
+        missing, reason = form.part_problem(part)
+        if reason:
+            yield problem("error", f"{where}.{missing}", reason)
         elif "text" in part and not isinstance(part["text"], str):
             yield problem("error", f"{where}.text", "a text is a JSON string")
 
@@ -229,7 +231,7 @@ def _check_arguments(path: str, arguments: Any, schema: Any, plain: Any) -> Iter
         yield problem("warning", path, "the arguments of a tool are a JSON object")
     elif isinstance(schema, dict):
         yield from (
-            problem("warning", f"{path}{at}", said) for at, said in breaches(arguments, schema)
+            problem("warning", f"{path}{at}", reason) for at, reason in breaches(arguments, schema)
         )
 
 
@@ -244,7 +246,7 @@ def breaches(value: Any, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
     try:
         kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         checker = kind(schema, registry=registry)  # an empty one: a `$ref` to a URL is not fetched
-        found = sorted(
+        errors = sorted(
             checker.iter_errors(value), key=lambda error: list(map(str, error.absolute_path))
         )[:_SHOWN]
     except (
@@ -256,7 +258,7 @@ def breaches(value: Any, schema: Mapping[str, Any]) -> list[tuple[str, str]]:
             "".join(_format_step(step) for step in error.absolute_path),
             f"breaks the tool's schema: {error.message[:200]}",
         )
-        for error in found
+        for error in errors
     ]
 
 
@@ -273,10 +275,13 @@ def _check_dangling(
     """Tool calls that are gone, and whose results the program handed back later: those requests
     will differ.
     """
-    gone = _collect_call_ids(form, recorded) - _collect_call_ids(form, message)
-    for call in sorted(gone & answered):
-        said = f"a later request of the recording hands back the result of {call}; without the call it will be another"
-        yield problem("warning", form.parts, said)
+    removed = _collect_call_ids(form, recorded) - _collect_call_ids(form, message)
+    for call in sorted(removed & answered):
+        reason = (
+            f"a later request of the recording hands back the result of {call}; "
+            "without the call it will be another"
+        )
+        yield problem("warning", form.parts, reason)
 
 
 def call_ids(name: str, message: Mapping[str, Any]) -> set[str]:
@@ -295,11 +300,11 @@ def schemas(body: Any) -> dict[str, Any]:
     """
     if isinstance(body, bytes):
         body = http.loads(body)
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for tool in (*maps(dig(body, "tools")), *maps(dig(body, "functions"))):
         inner = tool.get("function") or tool.get("custom") or tool
         name = as_text(dig(inner, "name"))
         if name:
             keys = (dig(inner, key) for key in ("input_schema", "parameters"))
-            found[name] = next((schema for schema in keys if isinstance(schema, dict)), None)
-    return found
+            by_name[name] = next((schema for schema in keys if isinstance(schema, dict)), None)
+    return by_name

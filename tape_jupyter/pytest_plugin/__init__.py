@@ -75,8 +75,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if file_path.name.endswith(cells.BUNDLE):
         # one of two kinds
         from tape_jupyter.pytest_plugin.cells import BundleCollector as kind  # noqa: N813
-    made: pytest.Collector = kind.from_parent(parent, path=file_path)
-    return made
+    collector: pytest.Collector = kind.from_parent(parent, path=file_path)
+    return collector
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -88,12 +88,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         return
     others = [name for name in names if name != "tape"]
     known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    own = (
+    positions = (
         at
         for at, name in enumerate(others)
         if known.get(name) and known[name][-1].scope == "function"
     )
-    at = next(own, len(others))
+    at = next(positions, len(others))
     # of Function and its like
     item.fixturenames = [*others[:at], "tape", *others[at:]]  # type: ignore[attr-defined]
 
@@ -110,9 +110,9 @@ def tape(request: pytest.FixtureRequest) -> Iterator[Taped]:
     from tape_jupyter.pytest_plugin import mark as pytest_plugin_mark
 
     mark = request.node.get_closest_marker("tape")
-    said = request.config.getoption("tape_mode")
+    mode = request.config.getoption("tape_mode")
     taped = request.node.stash[_TAPED] = pytest_plugin_mark.start_tape(
-        request.node, mark, said, os.environ.get("TAPE_MODE", "")
+        request.node, mark, mode, os.environ.get("TAPE_MODE", "")
     )
     try:
         yield taped

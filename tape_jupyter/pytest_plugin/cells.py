@@ -41,19 +41,19 @@ def add_places(config: pytest.Config) -> None:
     """What `--tape` names is collected, and nothing else unless other tests were named too. Raises
     UsageError.
     """
-    found: dict[Path, None] = {}
-    for word in config.getoption("tape_places"):
-        place = (config.invocation_params.dir / word).resolve()
+    collected: dict[Path, None] = {}
+    for place_text in config.getoption("tape_places"):
+        place = (config.invocation_params.dir / place_text).resolve()
         below = list(_find_places(place)) if place.is_dir() else [_require_place(place)]
         if not below:
             raise pytest.UsageError(
-                f"--tape {word}: no bundle (*{BUNDLE}) and no notebook with a .tapes folder in it"
+                f"--tape {place_text}: no bundle (*{BUNDLE}) and no notebook with a .tapes folder in it"
             )
-        found |= dict.fromkeys(below)
-    config.stash[_PLACES] = frozenset(found)
+        collected |= dict.fromkeys(below)
+    config.stash[_PLACES] = frozenset(collected)
     named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
     known = {_resolve_argument(config, arg) for arg in named}
-    config.args[:] = [*named, *(str(path) for path in found if path not in known)]
+    config.args[:] = [*named, *(str(path) for path in collected if path not in known)]
 
 
 def _resolve_argument(config: pytest.Config, arg: str) -> Path:
@@ -159,8 +159,8 @@ class CellsFile(pytest.File):
 
     def culprit(self, number: int) -> CellRun | None:
         """The last cell before that one which did run."""
-        ran = [run for run in self._done.values() if run.number < number and run.is_executed]
-        return ran[-1] if ran else None
+        executed = [run for run in self._done.values() if run.number < number and run.is_executed]
+        return executed[-1] if executed else None
 
 
 class NotRight(Exception):
@@ -260,8 +260,8 @@ class BundleCollector(CellsFile):
             )
         env = "lock" if config.getoption("tape_env") == "lock" else "current"
         # one of two
-        wanted = Wanted(env=env, yes=True, timeout=config.getoption("tape_timeout"))  # type: ignore[arg-type]
+        options = Wanted(env=env, yes=True, timeout=config.getoption("tape_timeout"))  # type: ignore[arg-type]
         yield from (
             cell.build_cell_run()
-            for cell in replay_bundle(self.path, wanted, BundleListener()).cells
+            for cell in replay_bundle(self.path, options, BundleListener()).cells
         )

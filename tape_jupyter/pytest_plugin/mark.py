@@ -72,8 +72,8 @@ class Taped:
         test itself.
         """
         cell, book = self._require_cell(), self.cassette
-        own = [entry for entry in book.calls if entry.run == cell.run] if cell.run else []
-        entries = list(dict.fromkeys([*cell.served, *own]))
+        run_calls = [entry for entry in book.calls if entry.run == cell.run] if cell.run else []
+        entries = list(dict.fromkeys([*cell.served, *run_calls]))
         run = cell.run or (entries[0].run if entries else "")
         return testing.spans_of(book, run, entries) if entries else ()
 
@@ -155,9 +155,9 @@ class Taped:
 
     def _find_new_refusals(self) -> list[TapeRefusal]:
         """What was refused and has not been told."""
-        found = self._require_cell().findings.refusals[self._reported :]
-        self._reported += len(found)
-        return list(dict.fromkeys(found))
+        refusals = self._require_cell().findings.refusals[self._reported :]
+        self._reported += len(refusals)
+        return list(dict.fromkeys(refusals))
 
 
 def _is_caused_by(error: BaseException, missed: list[TapeRefusal]) -> bool:
@@ -204,27 +204,29 @@ def _is_users(file: str) -> bool:
 # ---------------------------------------------------------------- from the mark
 
 
-def start_tape(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) -> Taped:
-    """Start the tape of a test. `said` is `--tape-mode`, `forced` is TAPE_MODE; what fails here
+def start_tape(item: Any, mark: pytest.Mark | None, mode_option: str | None, forced: str) -> Taped:
+    """Start the tape of a test. `mode_option` is `--tape-mode`, `forced` is TAPE_MODE; what fails here
     fails its setup.
     """
     try:
-        made = _build_taped(item, mark, said, forced)
-        made.start()
+        taped = _build_taped(item, mark, mode_option, forced)
+        taped.start()
     except TapeError as error:
         pytest.fail(str(error), pytrace=False)
     plain = item.obj
-    made.undo = lambda: setattr(item, "obj", plain)
-    item.obj = made.holding(plain)
-    return made
+    taped.undo = lambda: setattr(item, "obj", plain)
+    item.obj = taped.holding(plain)
+    return taped
 
 
-def _build_taped(item: Any, mark: pytest.Mark | None, said: str | None, forced: str) -> Taped:
+def _build_taped(
+    item: Any, mark: pytest.Mark | None, mode_option: str | None, forced: str
+) -> Taped:
     args, options = (mark.args, dict(mark.kwargs)) if mark is not None else ((), {})
     if len(args) > 1:
         raise TapeUsageError(f"@pytest.mark.tape takes one path or name, not {len(args)}")
-    own = str(options.pop("mode", "replay"))
-    mode = "replay" if forced == "replay" else said or own
+    own_mode = str(options.pop("mode", "replay"))
+    mode = "replay" if forced == "replay" else mode_option or own_mode
     if mode not in CELL_MODES:
         near = did_you_mean(mode, CELL_MODES)
         raise TapeUsageError(
@@ -254,20 +256,20 @@ def _split_node_id(item: Any) -> list[str]:
     return [part for part in item.nodeid.split("::")[1:] if part] or [item.name]
 
 
-def cassette_path_of_test(file: Path, names: list[str], told: str | Path | None = None) -> Path:
+def cassette_path_of_test(file: Path, names: list[str], cassette: str | Path | None = None) -> Path:
     """Where a test's cassette lies: beside its file, in tapes/MODULE/; a path is taken from that
     file's folder.
     """
     folder = file.parent / "tapes" / file.stem
-    if told is None:
+    if cassette is None:
         return folder / f"{file_name('.'.join(names))}{SUFFIX}"
     if (
-        isinstance(told, str)
-        and not {"/", "\\"} & set(told)
-        and not told.endswith((SUFFIX, ".ipynb"))
+        isinstance(cassette, str)
+        and not {"/", "\\"} & set(cassette)
+        and not cassette.endswith((SUFFIX, ".ipynb"))
     ):
-        return folder / f"{file_name(told)}{SUFFIX}"
-    path = file.parent / told
+        return folder / f"{file_name(cassette)}{SUFFIX}"
+    path = file.parent / cassette
     return paths.cassette_path(path) if path.suffix == ".ipynb" else path
 
 

@@ -83,8 +83,8 @@ class ObjectState:
 
     def record(self) -> dict[str, Any]:
         """What a cassette says of it, beside its type."""
-        told = {FIELDS: self.fields, LESS: list(self.less)}
-        return {STATE: self.digest, **{name: each for name, each in told.items() if each}}
+        parts = {FIELDS: self.fields, LESS: list(self.less)}
+        return {STATE: self.digest, **{name: each for name, each in parts.items() if each}}
 
 
 def state_by_value(value: Any, masked: MaskedValues, name: str) -> ObjectState:
@@ -145,12 +145,12 @@ class _Walk:
         kind = type(value)  # `isinstance` would ask the object for its `__class__`
         if not issubclass(kind, _BOXES) and (_is_library(kind) or issubclass(kind, _NAMED)):
             return {}
-        shown = self.digest_value(value, name, 0).preview
-        if isinstance(shown, dict) and "<object>" in shown:
-            return dict(shown.get("fields", {}))
-        if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
-            return shown
-        return {} if isinstance(shown, dict) else {"value": shown}
+        preview = self.digest_value(value, name, 0).preview
+        if isinstance(preview, dict) and "<object>" in preview:
+            return dict(preview.get("fields", {}))
+        if isinstance(preview, dict) and not any(key.startswith("<") for key in preview):
+            return preview
+        return {} if isinstance(preview, dict) else {"value": preview}
 
     def digest_value(self, value: Any, at: str, depth: int) -> _Part:
         kind = type(value)
@@ -197,8 +197,8 @@ class _Walk:
             return _Part(canonical([type(value).__name__, value]), value)
         if len(value) > SHOWN:
             return self._digest_long_text(value, at)
-        text, shown = self._mask_text(value, at)
-        return _Part(canonical(["str", text]), shown)
+        text, preview = self._mask_text(value, at)
+        return _Part(canonical(["str", text]), preview)
 
     def _digest_long_text(self, value: str, at: str) -> _Part:
         text, _ = self._mask_text(value, at) if len(value) <= self._texts else (value, "")
@@ -217,10 +217,10 @@ class _Walk:
             return f"{mark} {self.masked.add(at, text)}", mark
         if not secrets.suspicious(text):
             return text, text
-        shown = secrets.scrub(text)[0]
+        scrubbed = secrets.scrub(text)[0]
         before = len(self.masked.parts)
-        self.masked.compare(text, shown, at)
-        return " ".join([shown, *self.masked.parts[before:]]), shown
+        self.masked.compare(text, scrubbed, at)
+        return " ".join([scrubbed, *self.masked.parts[before:]]), scrubbed
 
     # ------------------------------------------------------------ by kind
 
@@ -262,10 +262,14 @@ class _Walk:
             content = self._join_parts("set", sorted(members, key=lambda part: part.digest))
         else:
             content = self._digest_sequence(list(base.__iter__(value)), at, depth)
-        held = {} if kind in _BOXES else _collect_attributes(value)
+        attributes = {} if kind in _BOXES else _collect_attributes(value)
         if kind in _BOXES:
             return _Part(_compute_digest(base.__name__, content.digest), content.preview)
-        fields = self._digest_fields(held, at, depth) if held else _build_part("no fields", "")
+        fields = (
+            self._digest_fields(attributes, at, depth)
+            if attributes
+            else _build_part("no fields", "")
+        )
         return _Part(
             _compute_digest(object_type_name(value), content.digest, fields.digest), content.preview
         )
@@ -309,9 +313,9 @@ class _Walk:
         digest = _compute_digest(
             "dict", *(each for name, part in looked.items() for each in (name, part.digest))
         )
-        shown = {_escape_name(name): part.preview for name, part in looked.items()}
+        preview = {_escape_name(name): part.preview for name, part in looked.items()}
         if depth:
-            return _Part(digest, self._shorten_shown(shown, digest, "dict", len(shown)))
+            return _Part(digest, self._shorten_shown(preview, digest, "dict", len(preview)))
         few = list(looked.items())[:MOST_SHOWN]
         return _Part(
             digest,
@@ -323,30 +327,30 @@ class _Walk:
 
     def _join_parts(self, what: str, parts: Sequence[_Part]) -> _Part:
         digest = _compute_digest(what, *(part.digest for part in parts))
-        shown = [part.preview for part in parts[:MOST_SHOWN]]
+        preview = [part.preview for part in parts[:MOST_SHOWN]]
         return _Part(
-            digest, self._shorten_shown(shown, digest, f"{what}, {len(parts)}", len(parts))
+            digest, self._shorten_shown(preview, digest, f"{what}, {len(parts)}", len(parts))
         )
 
-    def _shorten_shown(self, shown: Any, digest: str, what: str, size: int = 0) -> Any:
+    def _shorten_shown(self, preview: Any, digest: str, what: str, size: int = 0) -> Any:
         """What is shown of a container, if that is short."""
-        if not self._quiet and size <= MOST_SHOWN and len(canonical(shown)) <= SHOWN:
-            return shown
+        if not self._quiet and size <= MOST_SHOWN and len(canonical(preview)) <= SHOWN:
+            return preview
         return {"<digest>": _compute_digest(digest)[:16], "of": what}
 
     def _digest_instance(self, value: Any, kind: type, at: str, depth: int) -> _Part:
-        held = _collect_attributes(value)
+        attributes = _collect_attributes(value)
         if issubclass(kind, BaseException):
-            held["args"] = BaseException.__dict__["args"].__get__(value)
+            attributes["args"] = BaseException.__dict__["args"].__get__(value)
         elif (
             base := next((each for each in _BUILT_ON if issubclass(kind, each)), None)
         ) is not None:
-            held["<value>"] = (
+            attributes["<value>"] = (
                 base(memoryview(value)) if base is bytes else base.__getnewargs__(value)[0]
             )
         elif _is_library(kind):
-            return self._digest_library_object(value, held, at, depth)
-        looked = self._digest_fields(held, at, depth)
+            return self._digest_library_object(value, attributes, at, depth)
+        looked = self._digest_fields(attributes, at, depth)
         name = object_type_name(value)
         return _Part(
             _compute_digest("object", name, looked.digest),
@@ -354,15 +358,17 @@ class _Walk:
         )
 
     def _digest_library_object(
-        self, value: Any, held: dict[str, Any], at: str, depth: int
+        self, value: Any, attributes: dict[str, Any], at: str, depth: int
     ) -> _Part:
         """One digest for an object of a library, if all that it holds has a value."""
-        if not held:
+        if not attributes:
             return self.handle(value, at)
         if self._library:
             return _Part(
                 _compute_digest(
-                    "object", object_type_name(value), self._digest_fields(held, at, depth).digest
+                    "object",
+                    object_type_name(value),
+                    self._digest_fields(attributes, at, depth).digest,
                 ),
                 "",
             )
@@ -370,7 +376,7 @@ class _Walk:
         done, self._done, self._library = self._done, {}, LIBRARY_NODES
         try:
             digest = _compute_digest(
-                "object", object_type_name(value), self._digest_fields(held, at, depth).digest
+                "object", object_type_name(value), self._digest_fields(attributes, at, depth).digest
             )
         except _Handle:
             digest = ""
@@ -393,12 +399,12 @@ class _Walk:
     def _digest_file(self, value: Any, at: str) -> _Part:
         if self._library:
             raise _Handle
-        told = []
+        values = []
         for field in ("name", "mode") if type(value).__module__ in ("_io", "tempfile") else ():
-            found = getattr(value, field, "")
-            told.append(found if isinstance(found, str) else "")
+            field_value = getattr(value, field, "")
+            values.append(field_value if isinstance(field_value, str) else "")
         self.handle(value, at)
-        return _build_part("file", " ".join(told))
+        return _build_part("file", " ".join(values))
 
     def _digest_table(self, value: Any, table: arrays.ArrayTable, at: str, depth: int) -> _Part:
         digests = [
@@ -449,13 +455,13 @@ class _Walk:
 
     def function(self, value: types.FunctionType, at: str, depth: int) -> _Part:
         name = f"{value.__module__}.{value.__qualname__}"
-        held = []
+        contents = []
         for cell in value.__closure__ or ():
             with suppress(ValueError):
-                held.append(cell.cell_contents)
+                contents.append(cell.cell_contents)
         inner = [
             self.digest_value(each, at, depth + 1).digest
-            for each in (value.__defaults__, value.__kwdefaults__, held)
+            for each in (value.__defaults__, value.__kwdefaults__, contents)
         ]
         digest = _compute_digest("function", name, _digest_code(_find_code(value)), *inner)
         return _Part(digest, {"<code>": name, "digest": digest[:16]})
@@ -530,15 +536,15 @@ def _collect_attributes(value: Any) -> dict[str, Any]:
     """The attributes that an object holds in its slots and its dict; members that C code made are
     none.
     """
-    held: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for kind in reversed(type(value).__mro__):
-        own = vars(kind)
-        if isinstance(own.get("__slots__"), Iterable):
-            for name, slot in own.items():
+        namespace = vars(kind)
+        if isinstance(namespace.get("__slots__"), Iterable):
+            for name, slot in namespace.items():
                 if type(slot) is types.MemberDescriptorType and name != "__pydantic_fields_set__":
                     with suppress(AttributeError):  # a slot that was never set
-                        held[name] = slot.__get__(value)
-    return held | own_dict(value)
+                        attributes[name] = slot.__get__(value)
+    return attributes | own_dict(value)
 
 
 _numbers = itertools.count(1)
@@ -578,9 +584,9 @@ def _compute_digest(*texts: str) -> str:
     return fresh.hexdigest()
 
 
-def _build_part(what: str, told: Any) -> _Part:
+def _build_part(what: str, content: Any) -> _Part:
     """What is known by a few words."""
-    return _Part(canonical([what, told]), {f"<{what}>": told})
+    return _Part(canonical([what, content]), {f"<{what}>": content})
 
 
 def _build_digest_part(what: str, size: Any, text: str) -> _Part:

@@ -219,10 +219,10 @@ class Player:
                 execution.repeats = repeats
                 if all(run.id != repeats for run in self.current()):
                     self._order_places(execution)
-                    own = [
+                    runs = [
                         run for run in self._runs() if repeats in (run["run"], run.get("parent"))
                     ]
-                    execution.own[1].update((str(run["run"]), 0) for run in own)
+                    execution.own[1].update((str(run["run"]), 0) for run in runs)
             return execution
 
     def _order_places(self, execution: CellPlayback) -> None:
@@ -266,13 +266,13 @@ class Player:
         *,
         ended: bool = False,
         site: CallOrigin | None = None,
-        apart: str | None = None,
+        group: str | None = None,
         has_body: bool = False,
     ) -> Decision:
         """`ended` says that the cell's execution is over: in replay nothing is served to it any
         more.
 
-        `site` is asked for where the execution has a selection. `apart`: only calls with that are
+        `site` is asked for where the execution has a selection. `group`: only calls with that are
         the same call. `has_body`: it is of a function of the person's; what one did live in another
         cell of a take it did there, and would do again here.
         """
@@ -280,7 +280,7 @@ class Player:
             return GoLive()
         with self._lock:
             if execution.mode == "once":
-                known = self.times(execution, key, apart) or self.has_recording(execution.cell)
+                known = self.times(execution, key, group) or self.has_recording(execution.cell)
                 execution.mode = "replay" if known else "record"
                 # as if it had been asked for: what is recorded is played, what is not is refused
                 if known:
@@ -292,27 +292,27 @@ class Player:
                 return Refuse(ended=True)
             if execution.selection and site is not None:
                 return self._decide_selected(
-                    execution, key, lineage, site, apart, has_body=has_body
+                    execution, key, lineage, site, group, has_body=has_body
                 )
-            found = (
-                self._find_next_match(execution, key, lineage, apart, has_body=has_body)
+            recorded = (
+                self._find_next_match(execution, key, lineage, group, has_body=has_body)
                 if execution.mode != "record"
                 else None
             )
-            if found is not None:
-                return found
+            if recorded is not None:
+                return recorded
             return (
-                self._decide_divergence(execution, key, apart)
+                self._decide_divergence(execution, key, group)
                 if execution.mode == "replay"
                 else GoLive()
             )
 
-    def _decide_divergence(self, execution: CellPlayback, key: str, apart: str | None) -> Decision:
+    def _decide_divergence(self, execution: CellPlayback, key: str, group: str | None) -> Decision:
         """What becomes of a call that no recorded one answers, in a replay."""
         how = execution.decided.get(key, execution.on_divergence)
         if how == "live":
             return GoLive()
-        times = self.times(execution, key, apart)
+        times = self.times(execution, key, group)
         return Diverged(times) if how == "stale" else Refuse(times)
 
     def _decide_selected(
@@ -321,23 +321,23 @@ class Player:
         key: str,
         lineage: str,
         site: CallOrigin,
-        apart: str | None,
+        group: str | None,
         *,
         has_body: bool,
     ) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
         mode = execution.mode
-        found = self._find_next_match(execution, key, lineage, apart, has_body=has_body)
-        how = execution.selection.how(site, found)
+        recorded = self._find_next_match(execution, key, lineage, group, has_body=has_body)
+        how = execution.selection.how(site, recorded)
         if how == "live":
-            return GoLive(found if mode == "replay" else None)
-        if how == "stub" and (mode in ("record", "replay") or found is None):
-            return Stub(execution.selection.stub(site), found if mode == "replay" else None)
-        if found is not None and (how == "freeze" or mode != "record"):
-            return Frozen(found) if mode == "record" else found
+            return GoLive(recorded if mode == "replay" else None)
+        if how == "stub" and (mode in ("record", "replay") or recorded is None):
+            return Stub(execution.selection.stub(site), recorded if mode == "replay" else None)
+        if recorded is not None and (how == "freeze" or mode != "record"):
+            return Frozen(recorded) if mode == "record" else recorded
         if how == "freeze":
-            return Refuse(self.times(execution, key, apart), frozen=mode != "replay")
-        return self._decide_divergence(execution, key, apart) if mode == "replay" else GoLive()
+            return Refuse(self.times(execution, key, group), frozen=mode != "replay")
+        return self._decide_divergence(execution, key, group) if mode == "replay" else GoLive()
 
     def repeated(self, execution: CellPlayback) -> frozenset[str]:
         """Ids of the runs that this execution repeats: the recording of its cell, and what adds to
@@ -358,10 +358,10 @@ class Player:
             self._served[name] += 1
             return True
 
-    def times(self, execution: CellPlayback, key: str, apart: str | None = None) -> int:
+    def times(self, execution: CellPlayback, key: str, group: str | None = None) -> int:
         """How often the cassette's current runs hold this call."""
-        if apart is not None:
-            return len(self.groups(execution, key).get(apart, ()))
+        if group is not None:
+            return len(self.groups(execution, key).get(group, ()))
         return len(self._filter_current(execution, execution.matching(key)))
 
     def groups(self, execution: CellPlayback, key: str) -> Mapping[str, Sequence[Recorded]]:
@@ -386,28 +386,28 @@ class Player:
         execution: CellPlayback,
         key: str,
         lineage: str,
-        apart: str | None = None,
+        group: str | None = None,
         *,
         has_body: bool = False,
     ) -> Recorded | None:
-        shelf_name = key if apart is None else f"{key} {apart}"
+        shelf_name = key if group is None else f"{key} {group}"
         shelves = execution.shelves.get(shelf_name)
         if shelves is None:
-            found = (
+            calls = (
                 execution.matching(key)
-                if apart is None
-                else self.groups(execution, key).get(apart, ())
+                if group is None
+                else self.groups(execution, key).get(group, ())
             )
             if has_body:
-                found = [call for call in found if not self._is_added_elsewhere(execution, call)]
-            if len(found) == 1:  # nearly always: then there is nothing to tell apart
+                calls = [call for call in calls if not self._is_added_elsewhere(execution, call)]
+            if len(calls) == 1:  # nearly always: then there is nothing to tell apart
                 execution.shelves[shelf_name] = _TAKEN
                 return (
-                    found[0]
-                    if self._may_serve(execution, found[0]) and self.claim(execution, found[0])
+                    calls[0]
+                    if self._may_serve(execution, calls[0]) and self.claim(execution, calls[0])
                     else None
                 )
-            shelves = execution.shelves[shelf_name] = self._build_shelves(execution, found)
+            shelves = execution.shelves[shelf_name] = self._build_shelves(execution, calls)
         for shelf in shelves:
             call = shelf.take_call(lineage, execution.served)
             if call is not None:
@@ -426,19 +426,19 @@ class Player:
         self.current()
         return call.run in (self._place if execution.places is None else execution.places)
 
-    def _build_shelves(self, execution: CellPlayback, found: Sequence[Recorded]) -> list[_Shelf]:
+    def _build_shelves(self, execution: CellPlayback, calls: Sequence[Recorded]) -> list[_Shelf]:
         """Recorded calls with one key, nearest runs first; of those further off, the least served
         first.
         """
-        if not found:
+        if not calls:
             return []
-        own = self._find_own_runs(execution)
+        distances = self._find_own_runs(execution)
         place = self._place if execution.places is None else execution.places
         tiers: dict[tuple[int, int], list[Recorded]] = {}
         for call in sorted(
-            (c for c in found if c.run in place), key=lambda c: (place[c.run], c.order)
+            (c for c in calls if c.run in place), key=lambda c: (place[c.run], c.order)
         ):
-            near = own.get(call.run, 2)
+            near = distances.get(call.run, 2)
             tiers.setdefault((near, self._served[call.run, call.id] if near else 0), []).append(
                 call
             )

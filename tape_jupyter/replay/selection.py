@@ -71,14 +71,14 @@ class Selector:
     name: str = ""
 
     @classmethod
-    def parse(cls, word: str) -> Selector:
+    def parse(cls, spec: str) -> Selector:
         """Raises TapeUsageError for what is none."""
-        kind, colon, name = word.strip().partition(":")
+        kind, colon, name = spec.strip().partition(":")
         if not colon and kind in _ALONE:
             return cls(_ALONE[kind])
         if name and kind in _NAMED:
             return cls(_NAMED[kind], name.lower() if kind == "host" else name)
-        raise TapeUsageError(f"{word[:80]!r} names no boundary: write {WORDS}")
+        raise TapeUsageError(f"{spec[:80]!r} names no boundary: write {WORDS}")
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}" if self.name else self.kind
@@ -128,7 +128,7 @@ class Selection:
         both at once.
         """
         lives, freezes = (
-            tuple(dict.fromkeys(map(Selector.parse, words))) for words in (live, freeze)
+            tuple(dict.fromkeys(map(Selector.parse, specs))) for specs in (live, freeze)
         )
         stubs = {
             _parse_tool_name(name): freeze_value(name, value)
@@ -199,12 +199,12 @@ class Selection:
 
     def record(self) -> dict[str, Any]:
         """Its keys in a run record: what a run was made with."""
-        told = {
+        fields = {
             "live": list(map(str, self.live)),
             "freeze": list(map(str, self.freeze)),
             "stub": list(self.stubs),
         }
-        return {name: words for name, words in told.items() if words}
+        return {name: selectors for name, selectors in fields.items() if selectors}
 
 
 def _list_tool_names(site: CallOrigin) -> tuple[str, ...]:

@@ -128,7 +128,7 @@ class Script:
         kind = message_kind(frame)
         if kind not in MEDIA or any(message_kind(left) == kind for left in self._unsaid.values()):
             return False
-        return any(message_kind(told) == kind for told in self.frames if told.by == "sent")
+        return any(message_kind(other) == kind for other in self.frames if other.by == "sent")
 
     def _find_nearest(self, frame: WebSocketFrame) -> tuple[int, WebSocketFrame | None]:
         """The first message not said yet that is of the same kind, else the first of all."""
@@ -191,8 +191,8 @@ def message_kind(frame: WebSocketFrame) -> str:
     value = json_value(frame.data)
     if not isinstance(value, dict) or not value:
         return ""
-    told = value.get("type")
-    return told if isinstance(told, str) else str(next(iter(value)))
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else str(next(iter(value)))
 
 
 def counted_content(

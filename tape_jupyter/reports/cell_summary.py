@@ -40,11 +40,11 @@ _NUMBERS = ("in", "out", "cost", "time")
 
 def show_summary(
     report: CellReport,
-    shown: BaseException | None = None,
+    shown_error: BaseException | None = None,
     notebook: Path | None = None,
     number: int | None = None,
 ) -> None:
-    """Display it. `shown` is the error that stands above already: it is named, not told again.
+    """Display it. `shown_error` is the error that stands above already: it is named, not told again.
     `number` is the one beside the cell.
 
     What a kernel displays is saved with its notebook: there a replay, whose calls are those of its
@@ -55,21 +55,23 @@ def show_summary(
 
     saved = hasattr(get_ipython(), "kernel")
     timed = not saved or report.mode not in _PLAYED
-    made = _read_tape(report)
+    taped = _read_tape(report)
     falls = (
-        waterfall.waterfall_lines(_build_bars(made.spans), len(report.calls))
-        if made is not None
+        waterfall.waterfall_lines(_build_bars(taped.spans), len(report.calls))
+        if taped is not None
         else []
     )
     data: dict[str, Any] = {
-        "text/plain": summary_text(report, shown, () if saved else falls, timed=timed),
-        "text/html": summary_html(report, shown, falls, timed=timed),
+        "text/plain": summary_text(report, shown_error, () if saved else falls, timed=timed),
+        "text/html": summary_html(report, shown_error, falls, timed=timed),
     }
-    found = saved_output.bundle(made, report.mode, notebook, number) if made is not None else None
-    if found is not None:
-        data[saved_output.MIME] = found
-    told = {"unheld": list(report.unheld), "lost": list(report.lost)}
-    mark = {"tape": {**MARK["tape"], **{kind: said for kind, said in told.items() if said}}}
+    output_bundle = (
+        saved_output.bundle(taped, report.mode, notebook, number) if taped is not None else None
+    )
+    if output_bundle is not None:
+        data[saved_output.MIME] = output_bundle
+    remarks = {"unheld": list(report.unheld), "lost": list(report.lost)}
+    mark = {"tape": {**MARK["tape"], **{kind: texts for kind, texts in remarks.items() if texts}}}
     publish_display_data(data, metadata=mark)  # type: ignore[no-untyped-call]
 
 
@@ -91,9 +93,9 @@ def _build_bars(spans: Spans) -> list[waterfall.Bar]:
     rows = [(spans.row(node), node.header) for node in calls]
     return [
         waterfall.Bar(
-            told.target if row.kind in (TOOL, RETRIEVAL) and told else row.name, row.start, row.end
+            call.target if row.kind in (TOOL, RETRIEVAL) and call else row.name, row.start, row.end
         )
-        for row, told in rows
+        for row, call in rows
     ]
 
 
@@ -104,19 +106,19 @@ def worth_showing(report: CellReport) -> bool:
 
 def summary_text(
     report: CellReport,
-    shown: BaseException | None = None,
+    shown_error: BaseException | None = None,
     falls: Sequence[str] = (),
     *,
     timed: bool = True,
 ) -> str:
     """The line, the waterfall's below it, and what is to be said."""
-    remarks = (f"  {mark} {said}" for mark, said in _list_remarks(report, shown))
+    remarks = (f"  {mark} {text}" for mark, text in _list_remarks(report, shown_error))
     return "\n".join([summary_headline(report, timed=timed), *falls, *remarks])
 
 
 def summary_html(
     report: CellReport,
-    shown: BaseException | None = None,
+    shown_error: BaseException | None = None,
     falls: Sequence[str] = (),
     *,
     timed: bool = True,
@@ -127,8 +129,8 @@ def summary_html(
         drawn = escape("\n".join(falls))
         head = f"<details><summary>{head}</summary>{drawn}</details>"
     remarks = "".join(
-        f'<div style="{_STYLE[mark]}">{mark} {escape(said)}</div>'
-        for mark, said in _list_remarks(report, shown)
+        f'<div style="{_STYLE[mark]}">{mark} {escape(text)}</div>'
+        for mark, text in _list_remarks(report, shown_error)
     )
     return f'<div class="tape-summary mathjax_ignore tex2jax_ignore" style="{_LOOK}">{head}{remarks}</div>'
 
@@ -212,17 +214,17 @@ def plain_table(calls: Iterable[ReportRow]) -> str:
 def _select_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
     """Heading and rows, without the columns that tell nothing of any call."""
     lines = summary_rows(calls)
-    told = [
+    indexes = [
         index
         for index in range(len(COLUMNS))
         if any(line[index] not in ("", NONE) for line in lines)
     ]
-    return [tuple(line[index] for index in told) for line in (COLUMNS, *lines)]
+    return [tuple(line[index] for index in indexes) for line in (COLUMNS, *lines)]
 
 
-def _list_remarks(report: CellReport, shown: BaseException | None) -> list[tuple[str, str]]:
+def _list_remarks(report: CellReport, shown_error: BaseException | None) -> list[tuple[str, str]]:
     return [
-        *((_MISS, _format_miss(miss, whole=miss is not shown)) for miss in report.misses),
+        *((_MISS, _format_miss(miss, full=miss is not shown_error)) for miss in report.misses),
         *((_WARNING, warning) for warning in report.warnings),
         *((_NOTE, note) for note in report.notes),
     ]
@@ -233,9 +235,9 @@ def count_phrase(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def _format_miss(miss: BaseException, *, whole: bool) -> str:
-    said = f"{type(miss).__name__}: {miss}"
-    return said if whole else said.partition("\n")[0]
+def _format_miss(miss: BaseException, *, full: bool) -> str:
+    text = f"{type(miss).__name__}: {miss}"
+    return text if full else text.partition("\n")[0]
 
 
 def _format_counts(calls: Sequence[ReportRow]) -> list[str]:
@@ -261,8 +263,8 @@ def _format_usage(report: CellReport) -> list[str]:
         return []
     total = sum((row.tokens_in or 0) + (row.tokens_out or 0) for row in used)
     known = [row.cost for row in used if row.cost is not None]
-    told = f"{tokens_text(total)} tok"
+    tokens = f"{tokens_text(total)} tok"
     if not known:
-        return [told]
+        return [tokens]
     price = money(sum(known, start=Decimal())) + ("+" if len(known) < len(used) else "")
-    return [told, f"saved {price}" if report.mode == "replay" else price]
+    return [tokens, f"saved {price}" if report.mode == "replay" else price]

@@ -56,18 +56,18 @@ def diff(
         _find_used_calls(each if isinstance(each, Cassette) else Cassette.open(each))
         for each in (a, b)
     )
-    found: list[CallDifference] = []
+    differences: list[CallDifference] = []
     for entry, other in count_items(list(pair_calls(ours, theirs)), "comparing calls", tell):
         if entry is None or other is None:
-            found.append(_build_one_sided(entry, other))
+            differences.append(_build_one_sided(entry, other))
         elif entry is not other and (lines := changed_lines(entry, other)):
-            found.append(
+            differences.append(
                 CallDifference("changed", entry.name, other.name, entry.title, tuple(lines))
             )
-    return found
+    return differences
 
 
-def drifts(a: Cassette, b: Cassette, tell: Tell = ignore_progress) -> list[Drift]:
+def drifts(a: Cassette, b: Cassette, on_progress: Tell = ignore_progress) -> list[Drift]:
     """What changed around the calls that both hold: what answered, code, libraries, moment. Raises
     CassetteError.
     """
@@ -76,7 +76,7 @@ def drifts(a: Cassette, b: Cassette, tell: Tell = ignore_progress) -> list[Drift
     for entry, other in count_items(
         list(pair_calls(_find_used_calls(a), _find_used_calls(b))),
         "looking for drift around calls",
-        tell,
+        on_progress,
     ):
         if entry is None or other is None or entry is other:
             continue
@@ -106,13 +106,13 @@ def pair_calls(
         for entry in ours
         if (entry.run, entry.id) in by_name
     }
-    asked: dict[str, list[Entry]] = {}
+    by_match: dict[str, list[Entry]] = {}
     for entry in reversed(list(by_name.values())):
-        asked.setdefault(entry.match, []).append(entry)
+        by_match.setdefault(entry.match, []).append(entry)
     for entry in ours:
-        left = asked.get(entry.match)
+        left = by_match.get(entry.match)
         yield entry, same.get(id(entry)) or (left.pop() if left else None)
-    rest = {id(entry) for left in asked.values() for entry in left}
+    rest = {id(entry) for left in by_match.values() for entry in left}
     yield from ((None, entry) for entry in theirs if id(entry) in rest)
 
 
@@ -143,7 +143,7 @@ def changed_lines(entry: Entry, other: Entry) -> list[str]:
 def _emit_reply(reply: Reply | Value) -> str:
     """A reply as its record says it, without digests, timing and headers."""
     section = {
-        key: told for key, told in response_section(reply, Secrets()).items() if key not in _NEWS
+        key: value for key, value in response_section(reply, Secrets()).items() if key not in _NEWS
     }
     return _emit_section(section)
 
@@ -158,7 +158,7 @@ def _emit_section(section: Any) -> str:
 
 def _drop_plumbing(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _drop_plumbing(told) for key, told in value.items() if key not in _PLUMBING}
+        return {key: _drop_plumbing(child) for key, child in value.items() if key not in _PLUMBING}
     return [_drop_plumbing(item) for item in value] if isinstance(value, list) else value
 
 

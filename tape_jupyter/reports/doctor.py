@@ -69,10 +69,10 @@ def findings(cassettes: list[Path], folder: Path) -> Iterator[DoctorLine]:
 
 
 def check_python() -> DoctorLine:
-    said = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}, {sys.executable}"
+    text = f"{platform.python_implementation()} {platform.python_version()} on {platform.system()}, {sys.executable}"
     if sys.version_info < (3, 11):  # noqa: UP036 - somebody may run it from a checkout
-        return DoctorLine("python", "wrong", f"{said}; tape-jupyter needs Python 3.11 or newer")
-    return DoctorLine("python", "ok", said)
+        return DoctorLine("python", "wrong", f"{text}; tape-jupyter needs Python 3.11 or newer")
+    return DoctorLine("python", "ok", text)
 
 
 def check_packages() -> DoctorLine:
@@ -81,8 +81,8 @@ def check_packages() -> DoctorLine:
         return DoctorLine(
             "packages", "wrong", f"missing: {', '.join(missing)}; install tape-jupyter again"
         )
-    said = [f"{name} {version(name)}" for name in NEEDED]
-    return DoctorLine("packages", "ok", ", ".join([f"tape-jupyter {__version__}", *said]))
+    versions = [f"{name} {version(name)}" for name in NEEDED]
+    return DoctorLine("packages", "ok", ", ".join([f"tape-jupyter {__version__}", *versions]))
 
 
 def version(distribution: str) -> str | None:
@@ -94,20 +94,20 @@ def version(distribution: str) -> str | None:
 
 def tap(name: str) -> DoctorLine:
     """Whether calls through that library are recorded."""
-    found, (low, high) = version(name), TAPPED[name]
-    if found is None:
+    installed, (low, high) = version(name), TAPPED[name]
+    if installed is None:
         return DoctorLine(f"tap {name}", "note", "not installed, nothing to tap")
-    if _parse_version(found) < _parse_version(low):
+    if _parse_version(installed) < _parse_version(low):
         return DoctorLine(
-            f"tap {name}", "wrong", f"{found} is too old; from {low} on its calls are recorded"
+            f"tap {name}", "wrong", f"{installed} is too old; from {low} on its calls are recorded"
         )
-    if _parse_version(found) >= _parse_version(high):
+    if _parse_version(installed) >= _parse_version(high):
         return DoctorLine(
             f"tap {name}",
             "note",
-            f"{found} is newer than what tape-jupyter was tried with (below {high})",
+            f"{installed} is newer than what tape-jupyter was tried with (below {high})",
         )
-    return DoctorLine(f"tap {name}", "ok", found)
+    return DoctorLine(f"tap {name}", "ok", installed)
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ def extension() -> DoctorLine:
         "assert 'tape' in s.magics_manager.magics['line']; s.extension_manager.unload_extension('tape_jupyter')"
     )
     with tempfile.TemporaryDirectory() as folder:
-        ran = subprocess.run(  # noqa: S603 - our own code, our own interpreter
+        completed = subprocess.run(  # noqa: S603 - our own code, our own interpreter
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
@@ -151,8 +151,8 @@ def extension() -> DoctorLine:
             cwd=folder,
             env=_build_calm_env(folder),
         )
-    if ran.returncode:
-        last = (ran.stderr.strip().splitlines() or ["no word"])[-1]
+    if completed.returncode:
+        last = (completed.stderr.strip().splitlines() or ["no word"])[-1]
         return DoctorLine("extension", "wrong", f"%load_ext tape_jupyter fails: {last}")
     return DoctorLine("extension", "ok", "%load_ext tape_jupyter works")
 
@@ -192,7 +192,7 @@ def check_locks(folder: Path) -> DoctorLine:
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".tape-doctor-") as file:
             portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
-            ran = subprocess.run(  # noqa: S603
+            completed = subprocess.run(  # noqa: S603
                 [sys.executable, "-c", other, file.name],
                 capture_output=True,
                 check=False,
@@ -200,7 +200,7 @@ def check_locks(folder: Path) -> DoctorLine:
             )
     except OSError as error:
         return DoctorLine("lock", "wrong", f"no file can be locked in {folder}: {error.strerror}")
-    if ran.returncode:
+    if completed.returncode:
         return DoctorLine("lock", "ok", "a second writer waits")
     return DoctorLine(
         "lock", "wrong", f"locks do nothing in {folder}: two kernels must not record there at once"
@@ -216,25 +216,25 @@ def cassette(path: Path) -> DoctorLine:
         edited = [entry.id for entry in tape.edited()]
     except CassetteError as error:
         return DoctorLine(path.name, "wrong", str(error))
-    said = [f"{len(tape.runs)} runs, {len(tape.calls)} calls, {path.stat().st_size:,} bytes"]
+    notes = [f"{len(tape.runs)} runs, {len(tape.calls)} calls, {path.stat().st_size:,} bytes"]
     if tape.notes:
-        said += tape.notes
+        notes += tape.notes
     if edited:
-        said.append(
+        notes.append(
             f"{len(edited)} replies edited by hand ({', '.join(edited[:3])}{', ...' if len(edited) > 3 else ''})"
         )
     unended = [str(run["run"]) for run in tape.runs if str(run["run"]) not in tape.ended]
     if unended:
-        said.append(
+        notes.append(
             f"{len(unended)} runs without an end (a crash, or still running): their calls replay"
         )
-    grade: Grade = "note" if len(said) > 1 else "ok"
+    grade: Grade = "note" if len(notes) > 1 else "ok"
     if path.with_name(path.name + ".torn").exists():
-        said.append(f"an unfinished record of an earlier crash lies in {path.name}.torn")
-    return DoctorLine(path.name, grade, "; ".join(said))
+        notes.append(f"an unfinished record of an earlier crash lies in {path.name}.torn")
+    return DoctorLine(path.name, grade, "; ".join(notes))
 
 
-def doctor_json(found: list[DoctorLine]) -> str:
+def doctor_json(lines: list[DoctorLine]) -> str:
     return json.dumps(
-        [{"about": each.about, "grade": each.grade, "said": each.text} for each in found], indent=1
+        [{"about": each.about, "grade": each.grade, "said": each.text} for each in lines], indent=1
     )

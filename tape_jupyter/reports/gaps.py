@@ -50,14 +50,17 @@ class RunReport:
     @property
     def missing(self) -> list[AuditFinding]:
         """What the run lacks, each once; what its calls lack is in the budget already."""
-        own = [each for each in (*self.budget, *self.kit) if each.status == "missing"]
+        own_findings = [each for each in (*self.budget, *self.kit) if each.status == "missing"]
         lost = [each for _, _, fields in self.calls for each in fields if each.status == "missing"]
-        names = {each.name for each in own}
+        names = {each.name for each in own_findings}
         by_name: dict[str, list[AuditFinding]] = {}
         for each in lost:
             if each.name not in names:
                 by_name.setdefault(each.name, []).append(each)
-        return [*own, *(fold_findings(name, 0, found, "") for name, found in by_name.items())]
+        return [
+            *own_findings,
+            *(fold_findings(name, 0, findings, "") for name, findings in by_name.items()),
+        ]
 
     def record(self) -> dict[str, Any]:
         return {
@@ -98,9 +101,13 @@ class Report:
         return [self._fold_over_runs(number) for number in budget.NAMES] if self.runs else []
 
     def _fold_over_runs(self, number: int) -> AuditFinding:
-        own = [run.budget[number - 1] for run in self.runs]
+        findings = [run.budget[number - 1] for run in self.runs]
         if number in BY_RUN:
-            return own[0] if len(own) == 1 else fold_findings(own[0].name, number, own, "", "runs")
+            return (
+                findings[0]
+                if len(findings) == 1
+                else fold_findings(findings[0].name, number, findings, "", "runs")
+            )
         of_calls = [
             each
             for run in self.runs
@@ -108,18 +115,18 @@ class Report:
             for each in items
             if each.number == number
         ]
-        return fold_findings(own[0].name, number, of_calls, own[0].what)
+        return fold_findings(findings[0].name, number, of_calls, findings[0].what)
 
     @property
     def missing(self) -> list[tuple[AuditFinding, list[str]]]:
         """What is missing, each with the one line that keeps it, and the runs that miss it."""
-        found: dict[tuple[str, str], list[tuple[AuditFinding, str]]] = {}
+        by_name: dict[tuple[str, str], list[tuple[AuditFinding, str]]] = {}
         for run in self.runs:
             for each in run.missing:
-                found.setdefault((each.name, each.capture), []).append((each, run.run))
+                by_name.setdefault((each.name, each.capture), []).append((each, run.run))
         one = [
             (_fold_findings([each for each, _ in met]), [run for _, run in met])
-            for met in found.values()
+            for met in by_name.values()
         ]
         return sorted(one, key=lambda pair: (not pair[0].number, pair[0].number))
 
@@ -143,37 +150,37 @@ class Report:
         }
 
 
-def _fold_findings(found: Sequence[AuditFinding]) -> AuditFinding:
+def _fold_findings(findings: Sequence[AuditFinding]) -> AuditFinding:
     return (
-        found[0]
-        if len(found) == 1
-        else fold_findings(found[0].name, found[0].number, found, "", "runs")
+        findings[0]
+        if len(findings) == 1
+        else fold_findings(findings[0].name, findings[0].number, findings, "", "runs")
     )
 
 
 def report(cassettes: Iterable[Cassette]) -> Report:
     """The runs that a replay uses of each of these."""
-    made = Report()
+    gap_report = Report()
     for cassette in cassettes:
-        _add_cassette(made, cassette)
-    return made
+        _add_cassette(gap_report, cassette)
+    return gap_report
 
 
-def report_gaps(found: Sequence[Path], tell: Tell = ignore_progress) -> Report:
+def report_gaps(cassette_paths: Sequence[Path], on_progress: Tell = ignore_progress) -> Report:
     """The same of files. One that cannot be read is named and does not hide the others."""
-    made = Report()
-    for number, path in enumerate(found, 1):
-        of_all = f", cassette {number} of {len(found)}" if len(found) > 1 else ""
-        tell(f"reading {path.name}{of_all}", 0, 0)
+    gap_report = Report()
+    for number, path in enumerate(cassette_paths, 1):
+        of_all = f", cassette {number} of {len(cassette_paths)}" if len(cassette_paths) > 1 else ""
+        on_progress(f"reading {path.name}{of_all}", 0, 0)
         try:
             _add_cassette(
-                made,
+                gap_report,
                 Cassette.open(path, check="marks"),
-                lambda what, *far, more=of_all: tell(f"{what}{more}", *far),
+                lambda what, *far, more=of_all: on_progress(f"{what}{more}", *far),
             )
         except (CassetteError, OSError) as error:
-            made.broken[str(path)] = str(error)
-    return made
+            gap_report.broken[str(path)] = str(error)
+    return gap_report
 
 
 def cassettes_below(where: Path, name: str | None = None) -> list[Path]:
@@ -185,22 +192,28 @@ def cassettes_below(where: Path, name: str | None = None) -> list[Path]:
     """
     if not where.is_dir() or where.suffix == ".tapes":
         return list_cassettes(where, name)
-    found = sorted(where.rglob(f"*{paths.SUFFIX}"))
-    beside = [each for each in found if takes_files.FOLDER not in each.relative_to(where).parts]
-    own = [each for each in beside if name in (None, paths.stem(each))]
-    if not own:
+    all_paths = sorted(where.rglob(f"*{paths.SUFFIX}"))
+    cassettes = [
+        each for each in all_paths if takes_files.FOLDER not in each.relative_to(where).parts
+    ]
+    chosen = [each for each in cassettes if name in (None, paths.stem(each))]
+    if not chosen:
         raise TapeUsageError(
             f"{where}: no cassette {name or 'below it'}; record one with: tape record NB"
         )
-    return own
+    return chosen
 
 
-def _add_cassette(made: Report, cassette: Cassette, tell: Tell = ignore_progress) -> None:
+def _add_cassette(
+    gap_report: Report, cassette: Cassette, on_progress: Tell = ignore_progress
+) -> None:
     current = [run.id for run in current_runs(map(run_of, cassette.runs))]
-    runs = all_seen(cassette, current, notebook=_find_notebook(cassette.root), tell=tell)
+    runs = all_seen(
+        cassette, current, notebook=_find_notebook(cassette.root), on_progress=on_progress
+    )
     taped = budget.tool_names(runs)
-    made.cassettes.append(cassette.path)
-    made.runs += [_build_run_report(run, cassette.path, taped) for run in runs]
+    gap_report.cassettes.append(cassette.path)
+    gap_report.runs += [_build_run_report(run, cassette.path, taped) for run in runs]
 
 
 def _find_notebook(path: Path) -> str:
@@ -231,33 +244,33 @@ def _build_run_report(run: RunSeen, path: Path, taped: frozenset[str]) -> RunRep
 # ---- text
 
 
-def gaps_text(made: Report) -> str:
+def gaps_text(gap_report: Report) -> str:
     """For a page without colours: the nine items, what is missing, the cold cases."""
-    return "\n".join(gap_lines(made)) or NO_GAPS
+    return "\n".join(gap_lines(gap_report)) or NO_GAPS
 
 
-def gap_lines(made: Report) -> Iterator[str]:
-    yield from (f"! {problem}" for problem in made.broken.values())
-    if not made.runs:
+def gap_lines(gap_report: Report) -> Iterator[str]:
+    yield from (f"! {problem}" for problem in gap_report.broken.values())
+    if not gap_report.runs:
         return
-    yield gaps_headline(made)
-    for each in made.budget:
+    yield gaps_headline(gap_report)
+    for each in gap_report.budget:
         yield f"  {each.number} {each.name:21} {each.status:10}  {each.what}"
-    missing = made.missing
+    missing = gap_report.missing
     yield f"missing ({len(missing)}):" if missing else NO_GAPS
     for each, runs in missing:
         yield f"  {each}  ({name_runs(runs)})"
-    yield from cold_lines(made)
+    yield from cold_lines(gap_report)
 
 
-def cold_lines(made: Report) -> Iterator[str]:
-    if not made.cold:
+def cold_lines(gap_report: Report) -> Iterator[str]:
+    if not gap_report.cold:
         return
-    yield f"cold cases ({len(made.cold)} of {len(made.runs)} runs cannot be replayed fully):"
-    for case in made.cold:
+    yield f"cold cases ({len(gap_report.cold)} of {len(gap_report.runs)} runs cannot be replayed fully):"
+    for case in gap_report.cold:
         yield f"  {case.run}  {case.cassette}"
         yield from (f"      {reason}" for reason in case.reasons)
-    for name, rows in made.patterns.items():
+    for name, rows in gap_report.patterns.items():
         if rows:
             yield f"  by {name}: {coldest(rows)}"
 
@@ -267,12 +280,12 @@ def coldest(rows: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{row['value']} {row['cold']} of {row['runs']}" for row in rows[:5])
 
 
-def gaps_headline(made: Report) -> str:
-    calls = sum(len(run.calls) for run in made.runs)
-    files = f" in {len(made.cassettes)} cassettes" if len(made.cassettes) > 1 else ""
+def gaps_headline(gap_report: Report) -> str:
+    calls = sum(len(run.calls) for run in gap_report.runs)
+    files = f" in {len(gap_report.cassettes)} cassettes" if len(gap_report.cassettes) > 1 else ""
     return (
-        f"{count_phrase(len(made.runs), 'run')}, {count_phrase(calls, 'call')}{files}: "
-        f"{count_phrase(len(made.cold), 'cold case')}"
+        f"{count_phrase(len(gap_report.runs), 'run')}, {count_phrase(calls, 'call')}{files}: "
+        f"{count_phrase(len(gap_report.cold), 'cold case')}"
     )
 
 

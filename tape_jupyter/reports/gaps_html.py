@@ -35,31 +35,35 @@ MAX_RUNS = 50
 # ---- the notebook
 
 
-def show_gaps(made: Report) -> None:
+def show_gaps(gap_report: Report) -> None:
     """Display it below the cell that asked."""
     from IPython.display import publish_display_data
 
-    publish_display_data({"text/plain": gaps.gaps_text(made), "text/html": gaps_html(made)})  # type: ignore[no-untyped-call]
+    publish_display_data(
+        {"text/plain": gaps.gaps_text(gap_report), "text/html": gaps_html(gap_report)}
+    )  # type: ignore[no-untyped-call]
 
 
-def gaps_html(made: Report) -> str:
+def gaps_html(gap_report: Report) -> str:
     """The nine items, what is missing with the line that keeps it, the cold cases; behind it each
     run's fields.
     """
-    if not made.runs:
-        return f"<div>{escape(gaps.gaps_text(made))}</div>"
+    if not gap_report.runs:
+        return f"<div>{escape(gaps.gaps_text(gap_report))}</div>"
     parts = [
-        f'<div style="{_CODE}">{escape(gaps_headline(made))}</div>',
+        f'<div style="{_CODE}">{escape(gaps_headline(gap_report))}</div>',
         _build_table(
             ("", "source of chance", "status", "what the recording says"),
-            map(_build_item_row, made.budget),
+            map(_build_item_row, gap_report.budget),
         ),
-        _build_missing(made),
-        _build_cold(made),
-        *map(_build_details, made.runs[:MAX_RUNS]),
+        _build_missing(gap_report),
+        _build_cold(gap_report),
+        *map(_build_details, gap_report.runs[:MAX_RUNS]),
     ]
-    if len(made.runs) > MAX_RUNS:
-        parts.append(f"<div>and {len(made.runs) - MAX_RUNS:,} more runs: tape gaps --all</div>")
+    if len(gap_report.runs) > MAX_RUNS:
+        parts.append(
+            f"<div>and {len(gap_report.runs) - MAX_RUNS:,} more runs: tape gaps --all</div>"
+        )
     style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
     return f'<div class="tape-gaps" style="{style}">{"".join(parts)}</div>'
 
@@ -81,8 +85,8 @@ def _build_what(each: AuditFinding) -> str:
     return f"{escape(each.description)}{line}"
 
 
-def _build_missing(made: Report) -> str:
-    missing = made.missing
+def _build_missing(gap_report: Report) -> str:
+    missing = gap_report.missing
     if not missing:
         return f"<div>{NO_GAPS}</div>"
     rows = (
@@ -103,16 +107,20 @@ def _build_names(runs: Sequence[str]) -> str:
     return f'<span style="white-space:pre">{escape(lines)}</span>'
 
 
-def _build_cold(made: Report) -> str:
-    if not made.cold:
+def _build_cold(gap_report: Report) -> str:
+    if not gap_report.cold:
         return ""
-    rows = ((escape(case.run), "<br>".join(map(escape, case.reasons))) for case in made.cold)
-    head = f"<div>{len(made.cold)} of {len(made.runs)} runs cannot be replayed fully</div>"
-    return head + _build_table(("cold case", "why"), rows) + _build_patterns(made.patterns)
+    rows = ((escape(case.run), "<br>".join(map(escape, case.reasons))) for case in gap_report.cold)
+    head = (
+        f"<div>{len(gap_report.cold)} of {len(gap_report.runs)} runs cannot be replayed fully</div>"
+    )
+    return head + _build_table(("cold case", "why"), rows) + _build_patterns(gap_report.patterns)
 
 
 def _build_patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
-    rows = ((name, escape(gaps.coldest(found))) for name, found in patterns.items() if found)
+    rows = (
+        (name, escape(gaps.coldest(findings))) for name, findings in patterns.items() if findings
+    )
     return _build_table(("by", "cold of all runs"), rows)
 
 
@@ -145,34 +153,34 @@ def _build_cells(row: Iterable[str]) -> str:
 # ---- the terminal
 
 
-def print_it(made: Report, *, whole: bool = False) -> None:
-    """On stdout, in colours where that is a terminal. `whole`: every field of every run and call."""
+def print_it(gap_report: Report, *, full: bool = False) -> None:
+    """On stdout, in colours where that is a terminal. `full`: every field of every run and call."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, soft_wrap=False)
-    for problem in made.broken.values():
+    for problem in gap_report.broken.values():
         console.print(f"! {problem}", style="red", soft_wrap=True)
-    if not made.runs:
-        console.print(NO_GAPS if not made.broken else "nothing to report")
+    if not gap_report.runs:
+        console.print(NO_GAPS if not gap_report.broken else "nothing to report")
         return
-    console.print(gaps_headline(made), soft_wrap=True)
-    console.print(_build_item_table(made.budget))
-    _print_missing(console, made)
-    for line in gaps.cold_lines(made):
+    console.print(gaps_headline(gap_report), soft_wrap=True)
+    console.print(_build_item_table(gap_report.budget))
+    _print_missing(console, gap_report)
+    for line in gaps.cold_lines(gap_report):
         console.print(line, soft_wrap=True)
-    if whole:
-        _print_runs(console, made.runs)
+    if full:
+        _print_runs(console, gap_report.runs)
 
 
-def _build_item_table(found: Iterable[AuditFinding]) -> Table:
+def _build_item_table(findings: Iterable[AuditFinding]) -> Table:
     table = _build_columns("", "source of chance", "status", "what the recording says")
-    for each in found:
+    for each in findings:
         table.add_row(str(each.number), each.name, _colour_status(each), each.what)
     return table
 
 
-def _print_missing(console: Console, made: Report) -> None:
-    missing = made.missing
+def _print_missing(console: Console, gap_report: Report) -> None:
+    missing = gap_report.missing
     if not missing:
         console.print(NO_GAPS)
         return
@@ -193,9 +201,9 @@ def _print_runs(console: Console, runs: Iterable[RunReport]) -> None:
             console.print(_build_field_table((*items, *fields)))
 
 
-def _build_field_table(found: Iterable[AuditFinding]) -> Table:
+def _build_field_table(findings: Iterable[AuditFinding]) -> Table:
     table = _build_columns("field", "status", "what", "next time")
-    for each in found:
+    for each in findings:
         table.add_row(each.name, _colour_status(each), each.description, each.capture)
     return table
 

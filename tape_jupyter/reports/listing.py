@@ -28,13 +28,13 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
     """
     if path.suffix == ".ipynb" or path.is_dir() or path.suffix == ".tapes":
         folder = paths.folder(path) if path.suffix == ".ipynb" else path
-        found = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
-        chosen = [each for each in found if name in (None, paths.stem(each))]
+        cassette_paths = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
+        chosen = [each for each in cassette_paths if name in (None, paths.stem(each))]
         if chosen:
             return chosen
         have = (
-            f"there are: {', '.join(map(paths.stem, found))}"
-            if found
+            f"there are: {', '.join(map(paths.stem, cassette_paths))}"
+            if cassette_paths
             else "record one with: tape record NB"
         )
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
@@ -120,52 +120,52 @@ def calls_text(cassette: Cassette) -> str:
 def find_call_record(cassettes: list[Cassette], call: str) -> Entry:
     """The call of that id ("78a670b1", or "RUN/78a670b1"); the newest where several runs have it."""
     run, _, name = call.rpartition("/")
-    found = [e for tape in cassettes for e in tape.calls if e.id == name and run in ("", e.run)]
-    if not found:
+    entries = [e for tape in cassettes for e in tape.calls if e.id == name and run in ("", e.run)]
+    if not entries:
         near = sorted(
             {e.id for tape in cassettes for e in tape.calls if e.id.startswith(name[:3])}
         )[:5]
         raise TapeUsageError(
             f"no call {call!r} in it{'; near: ' + ', '.join(near) if near else ''}. See: tape calls"
         )
-    return found[-1]
+    return entries[-1]
 
 
 def call_record(entry: Entry) -> dict[str, Any]:
     """One call in full: head, request and reply, bodies as JSON or text where they are that."""
-    asked, said = entry.request(), entry.reply()
+    request, reply = entry.request(), entry.reply()
     return {
         **entry.head(),
         "where": f"{entry.book.path}:{entry.line}",
         "edited": entry.edited(),
-        "request": _describe_request(asked),
-        "reply": _describe_reply(said),
+        "request": _describe_request(request),
+        "reply": _describe_reply(reply),
     }
 
 
-def _describe_request(asked: Request | FunctionCall) -> dict[str, Any]:
-    if isinstance(asked, FunctionCall):
-        return {asked.kind: asked.name, "arguments": dict(asked.arguments)}
-    headers = asked.headers
+def _describe_request(request: Request | FunctionCall) -> dict[str, Any]:
+    if isinstance(request, FunctionCall):
+        return {request.kind: request.name, "arguments": dict(request.arguments)}
+    headers = request.headers
     return {
-        "method": asked.method,
-        "url": asked.url,
+        "method": request.method,
+        "url": request.url,
         "headers": _format_headers(headers),
-        "body": _describe_body(asked),
+        "body": _describe_body(request),
     }
 
 
-def _describe_reply(said: Reply | Value) -> dict[str, Any]:
-    if isinstance(said, Value):
-        return {"error": dict(said.error)} if said.error is not None else {"value": said.value}
-    told: dict[str, Any] = {
-        "status": said.status,
-        "headers": _format_headers(said.headers),
-        "end": said.end,
+def _describe_reply(reply: Reply | Value) -> dict[str, Any]:
+    if isinstance(reply, Value):
+        return {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
+    record: dict[str, Any] = {
+        "status": reply.status,
+        "headers": _format_headers(reply.headers),
+        "end": reply.end,
     }
-    if said.error is not None:
-        told["error"] = dict(said.error)
-    return {**told, "reads": len(said.chunks), "body": _describe_body(said)}
+    if reply.error is not None:
+        record["error"] = dict(reply.error)
+    return {**record, "reads": len(reply.chunks), "body": _describe_body(reply)}
 
 
 def _format_headers(headers: Headers) -> list[str]:
@@ -196,9 +196,9 @@ def readable_body(data: bytes, headers: Headers) -> Any:
 
 
 def call_text(entry: Entry) -> Iterator[str]:
-    told = call_record(entry)
-    request, reply = told.pop("request"), told.pop("reply")
-    yield from _format_block(told)
+    record = call_record(entry)
+    request, reply = record.pop("request"), record.pop("reply")
+    yield from _format_block(record)
     for name, part in (("request", request), ("reply", reply)):
         yield f"-- {name}"
         body = part.pop("body", None)

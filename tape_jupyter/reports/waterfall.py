@@ -36,9 +36,9 @@ def waterfall_lines(bars: Sequence[Bar], calls: int = 0) -> list[str]:
         return []
     begin, end = min(bar.start for bar in bars), max(bar.end for bar in bars)
     longest = sorted(bars, key=lambda bar: bar.end - bar.start, reverse=True)[:MOST]
-    shown = [bar for bar in bars if bar in longest][:MOST]
-    pieces = [_draw_bar(bar, begin, end) for bar in shown]
-    if (more := max(calls, len(bars)) - len(shown)) > 0:
+    shown_bars = [bar for bar in bars if bar in longest][:MOST]
+    pieces = [_draw_bar(bar, begin, end) for bar in shown_bars]
+    if (more := max(calls, len(bars)) - len(shown_bars)) > 0:
         pieces.append(f"and {more:,} more")
     return _fill_lines(pieces)
 
@@ -53,10 +53,10 @@ def _draw_bar(bar: Bar, begin: float, end: float) -> str:
 
 def _fill_lines(pieces: Sequence[str]) -> list[str]:
     """As many to a line as fit."""
-    found = [pieces[0]]
+    lines = [pieces[0]]
     for piece in pieces[1:]:
-        if len(found[-1]) + 2 + len(piece) <= _LINE:
-            found[-1] += f"  {piece}"
+        if len(lines[-1]) + 2 + len(piece) <= _LINE:
+            lines[-1] += f"  {piece}"
         else:
-            found.append(piece)
-    return found
+            lines.append(piece)
+    return lines

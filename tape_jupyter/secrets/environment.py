@@ -140,8 +140,8 @@ def notebook_patterns(notebook: bytes) -> list[tuple[str, str]]:
 
 def credentials(text: str) -> Iterator[tuple[str, str]]:
     """Names and values of what a file of settings or credentials holds that is a secret."""
-    for found in key_patterns.find_keys(text):
-        yield found.kind, found.value
+    for secret in key_patterns.find_keys(text):
+        yield secret.kind, secret.value
     for password in _IN_URL.findall(text):  # whatever it looks like: it stands where passwords do
         yield from (("url-password", each) for each in {password, unquote(password)})
     for name, value in (*_LINE.findall(text), *_iterate_json_fields(text)):
@@ -194,12 +194,12 @@ def _list_secret_files(folder: Path, home: Path) -> Iterator[Path]:
 
 def _find_git_config(place: Path) -> Path | None:
     """Git's configuration of the work tree whose root this is."""
-    found = place / ".git"
-    if found.is_file():  # a worktree or a submodule: the file says where
-        told = _read_text(found).partition("gitdir:")[2].strip()
-        found = (place / told).resolve() if told else found
-        found = found.parent.parent if found.parent.name == "worktrees" else found
-    return found / "config" if (found / "config").is_file() else None
+    path = place / ".git"
+    if path.is_file():  # a worktree or a submodule: the file says where
+        target = _read_text(path).partition("gitdir:")[2].strip()
+        path = (place / target).resolve() if target else path
+        path = path.parent.parent if path.parent.name == "worktrees" else path
+    return path / "config" if (path / "config").is_file() else None
 
 
 def _read_text(path: Path) -> str:

@@ -63,20 +63,20 @@ class Shape:
         for needle in self.needles:
             at, size = text.find(needle), len(needle)
             while at >= 0:
-                found = self._match_at(text, at, size)
-                if found is not None:
-                    yield found
-                at = text.find(needle, max(at + 1, found.end() if found else 0))
+                match = self._match_at(text, at, size)
+                if match is not None:
+                    yield match
+                at = text.find(needle, max(at + 1, match.end() if match else 0))
 
     def _match_at(self, text: str, at: int, size: int) -> re.Match[str] | None:
         if not self.back:
-            found = self.pattern.match(text, at)
+            match = self.pattern.match(text, at)
         else:
-            found = self.pattern.search(text, max(0, at - self.back), at + _LONGEST)
-            found = found if found and found.start() <= at else None
-        if found and self.before and not self.before.search(text, max(0, at - _NAME), at + size):
+            match = self.pattern.search(text, max(0, at - self.back), at + _LONGEST)
+            match = match if match and match.start() <= at else None
+        if match and self.before and not self.before.search(text, max(0, at - _NAME), at + size):
             return None
-        return found
+        return match
 
 
 _LONGEST, _NAME = 1_000, 60
@@ -98,14 +98,14 @@ class FoundSecret:
 def find_keys(text: str) -> Iterator[FoundSecret]:
     """Every secret of a known shape. Two shapes may name the same one."""
     for shape in SHAPES:
-        for found in shape.find_matches(text):
-            value = found["value"]
+        for match in shape.find_matches(text):
+            value = match["value"]
             if (
                 value not in _STOOD_IN
                 and shape.genuine(value)
-                and not _is_in_blob(text, found.start("value"))
+                and not _is_in_blob(text, match.start("value"))
             ):
-                yield FoundSecret(shape.kind, *found.span("value"), value)
+                yield FoundSecret(shape.kind, *match.span("value"), value)
     yield from discord(text)
 
 
@@ -434,11 +434,11 @@ _DISCORD = re.compile(rf"(?<![\w.-])[MNO]{_W}{{22,27}}\Z")
 
 def discord(text: str) -> Iterator[FoundSecret]:
     """Discord's bot tokens begin with nothing of their own: they are found by their middle."""
-    for found in _DOTTED.finditer(text):
-        head = _DISCORD.search(text, max(0, found.start() - 29), found.start())
-        value = head[0] + found[0] if head else ""
+    for match in _DOTTED.finditer(text):
+        head = _DISCORD.search(text, max(0, match.start() - 29), match.start())
+        value = head[0] + match[0] if head else ""
         if head and _is_discord_token(value):
-            yield FoundSecret("discord-token", head.start(), found.end(), value)
+            yield FoundSecret("discord-token", head.start(), match.end(), value)
 
 
 @lru_cache(maxsize=1)

@@ -46,7 +46,7 @@ class Hit:
 
 
 def scan(
-    content: Mapping[str, bytes | Path], known: Secrets, tell: Tell | None = None
+    content: Mapping[str, bytes | Path], known: Secrets, on_progress: Tell | None = None
 ) -> list[Leak]:
     """Every secret in the files of a bundle (its paths -> bytes, or the file to read), sorted by
     place; [] if none.
@@ -54,7 +54,7 @@ def scan(
     `known` holds what is secret here and now (known.here). Raises OSError where a file cannot be
     read.
     """
-    return shown_leaks(hunt(content, known, tell))
+    return shown_leaks(hunt(content, known, on_progress))
 
 
 def shown_leaks(hits: Iterable[Hit]) -> list[Leak]:
@@ -72,19 +72,19 @@ def _remove_values(where: str, values: Iterable[str]) -> str:
 
 
 def hunt(
-    content: Mapping[str, bytes | Path], known: Secrets, tell: Tell | None = None
+    content: Mapping[str, bytes | Path], known: Secrets, on_progress: Tell | None = None
 ) -> Iterator[Hit]:
     """Every secret in the files, with its value. A text that a file says several times is looked at
     once.
     """
     for done, (path, source) in enumerate(content.items()):
-        if tell is not None:
-            tell("looking for secrets", done, len(content))
+        if on_progress is not None:
+            on_progress("looking for secrets", done, len(content))
         data = passages.read_passages(source)
-        said: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
+        by_text: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
         for passage in passages.file_passages(path, data):
-            said.setdefault(passage.text, passage)
-        hits = list(_find_in_passages(path, list(said.values()), known))
+            by_text.setdefault(passage.text, passage)
+        hits = list(_find_in_passages(path, list(by_text.values()), known))
         yield from hits
         yield from _find_missed_values(path, data, known, {hit.value for hit in hits})
 
@@ -101,11 +101,11 @@ def _find_missed_values(path: str, data: bytes, known: Secrets, values: set[str]
                 yield Hit(path, f"{path}, line {text.count(chr(10), 0, start) + 1}", kind, value)
 
 
-def _find_in_passages(path: str, found: list[Passage], known: Secrets) -> Iterator[Hit]:
+def _find_in_passages(path: str, passage_list: list[Passage], known: Secrets) -> Iterator[Hit]:
     """The secrets of passages, and of what is wrapped in them; of two that overlap the longer."""
     layer = [
         _Stretch(passage, None, 0, passage.text)
-        for passage in found
+        for passage in passage_list
         if len(passage.text) >= spellings.SHORT
     ]
     seen: set[tuple[int, int, str]] = set()
@@ -141,14 +141,14 @@ def _search_layer(
     layer: list[_Stretch], known: Secrets
 ) -> Iterator[tuple[_Stretch, int, str, str]]:
     """Most texts hold nothing, and each search has its price: many are searched as one."""
-    starts, whole = _join_layer(layer)
+    starts, joined = _join_layer(layer)
     best: dict[int, list[tuple[int, int, str]]] = {}
-    for found in key_patterns.find_keys(whole):
-        index = bisect.bisect_right(starts, found.start) - 1
+    for secret in key_patterns.find_keys(joined):
+        index = bisect.bisect_right(starts, secret.start) - 1
         best.setdefault(index, []).append(
-            (found.start - starts[index], found.end - starts[index], found.kind)
+            (secret.start - starts[index], secret.end - starts[index], secret.kind)
         )
-    for index in _find_suspicious_texts(layer, starts, whole, known):
+    for index in _find_suspicious_texts(layer, starts, joined, known):
         best.setdefault(index, []).extend(_find_known_values(layer[index].text, known))
     for index, hits in sorted(best.items()):
         stretch = layer[index]
@@ -158,13 +158,13 @@ def _search_layer(
 
 
 def _find_suspicious_texts(
-    layer: list[_Stretch], starts: list[int], whole: str, known: Secrets
+    layer: list[_Stretch], starts: list[int], joined: str, known: Secrets
 ) -> Iterator[int]:
     """Which texts may hold a known value; asked block by block."""
     first = 0
     while first < len(layer):
         last = max(first + 1, bisect.bisect_right(starts, starts[first] + _BLOCK) - 1)
-        if known.suspicious(whole[starts[first] : starts[last]]):
+        if known.suspicious(joined[starts[first] : starts[last]]):
             yield from (
                 index for index in range(first, last) if known.suspicious(layer[index].text)
             )
@@ -201,8 +201,8 @@ def _join_layer(layer: list[_Stretch]) -> tuple[list[int], str]:
 
 def _unwrap_layer(layer: list[_Stretch]) -> Iterator[_Stretch]:
     """What is wrapped in the texts of a layer."""
-    starts, whole = _join_layer(layer)
-    for run in nested_encodings.encoded_runs(whole):
+    starts, joined = _join_layer(layer)
+    for run in nested_encodings.encoded_runs(joined):
         index = bisect.bisect_right(starts, run.start) - 1
         stretch, at = layer[index], run.start - starts[index]
         before = stretch.text[max(0, at - _CONTEXT) : at]

@@ -89,15 +89,15 @@ class MaskedValues:
     def add(self, name: str, value: str) -> str:
         """A value that is held back, at this place of the call; gives what it counts as."""
         credential = self.secrets.credential(value)
-        told = credential or keyed_digest(f"{self.place} {name}", value)
-        if told:
-            self.parts.append(f"{name}={told}")
+        identity = credential or keyed_digest(f"{self.place} {name}", value)
+        if identity:
+            self.parts.append(f"{name}={identity}")
             self.keyed |= {} if credential else {name: None}
         elif _MARKER.search(value):
             self.given[name] = None
         elif value:
             self.weak[name] = value
-        return told
+        return identity
 
     def include(self, other: MaskedValues) -> None:
         """Add what was met in a part of the call."""
@@ -142,9 +142,9 @@ def hidden_in(text: str, scrubbed: str) -> Iterator[tuple[str, str]]:
     parts = _MARKER.split(scrubbed)
     names = parts[1::2]
     kept = [re.escape(part) for part in parts[::2]]
-    found = re.fullmatch("(.*?)".join(kept), text, re.DOTALL) if len(names) <= _MOST else None
-    if found is None:  # it was masked inside of base64, say: what of it is secret is not known
+    match = re.fullmatch("(.*?)".join(kept), text, re.DOTALL) if len(names) <= _MOST else None
+    if match is None:  # it was masked inside of base64, say: what of it is secret is not known
         yield from ((name, "") for name in names[:1])
     else:
-        pairs = zip(names, found.groups(), strict=True)
+        pairs = zip(names, match.groups(), strict=True)
         yield from ((name, value) for name, value in pairs if not _MARKER.fullmatch(value))

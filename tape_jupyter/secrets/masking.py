@@ -60,15 +60,16 @@ class Masking(Secrets):
         """Mask what is only the beginning of such a stretch as well: names and titles are cut.
         Gives what a text must hold for that.
         """
-        for told, mark in seen.items():
-            same = _count_common_prefix(told, mark)
-            ends = range(max(_BEGINNING, same + SHORT), len(told))
+        for stretch, mark in seen.items():
+            same = _count_common_prefix(stretch, mark)
+            ends = range(max(_BEGINNING, same + SHORT), len(stretch))
             if (
                 end := next(
-                    (end for end in ends if key_patterns.mixed(_unescape_text(told[same:end]))), 0
+                    (end for end in ends if key_patterns.mixed(_unescape_text(stretch[same:end]))),
+                    0,
                 )
-            ) and mark != told:
-                self._begun.append((told[:end], told, mark))
+            ) and mark != stretch:
+                self._begun.append((stretch[:end], stretch, mark))
         return [beginning for beginning, _, _ in self._begun]
 
     # ------------------------------------------------------------ texts
@@ -89,25 +90,25 @@ class Masking(Secrets):
 
     def _find_spans(self, text: str) -> Iterable[Span]:
         """Where values stand in a text, plainly or in a usual spelling, and their marks."""
-        finder, found = self._get_finder(), []
+        finder, spans = self._get_finder(), []
         if finder.hits(text.encode("utf-8", "surrogatepass")):
             marks = tuple(finder.values.values())
-            found = [(start, end, marks[which]) for start, end, which in finder.find_spans(text)]
-        found += self._find_cut_off(text)
+            spans = [(start, end, marks[which]) for start, end, which in finder.find_spans(text)]
+        spans += self._find_cut_off(text)
         for each in _MARKER.finditer(text) if self._again else ():
             if each[0] in self._again:
-                found.append((*each.span(), self._again[each[0]]))
+                spans.append((*each.span(), self._again[each[0]]))
         for pattern, name in self._patterns:
             hits = (each for each in pattern.finditer(text) if not _MARKER.fullmatch(each[0]))
-            found += [(*each.span(), marker(name)) for each in hits]
-        return found
+            spans += [(*each.span(), marker(name)) for each in hits]
+        return spans
 
     def _find_cut_off(self, text: str) -> Iterable[Span]:
         """Where no more than a beginning stands of what was masked elsewhere."""
-        for beginning, told, mark in self._begun:
+        for beginning, stretch, mark in self._begun:
             at = text.find(beginning)
             while at >= 0:
-                size = _count_common_prefix(text[at : at + len(told)], told)
+                size = _count_common_prefix(text[at : at + len(stretch)], stretch)
                 yield at, at + size, mark if mark.startswith("<") else mark[:size]
                 at = text.find(beginning, at + size)
 
@@ -129,10 +130,10 @@ class Masking(Secrets):
         """With values masked whose characters are escaped one by one, also several times over."""
         plain, starts = text, list(range(len(text) + 1))
         for _ in range(depth):
-            found = nested_encodings.unescaped(plain)
-            if found is None:
+            unescaped = nested_encodings.unescaped(plain)
+            if unescaped is None:
                 break
-            plain, starts = found[0], [starts[at] for at in found[1]]
+            plain, starts = unescaped[0], [starts[at] for at in unescaped[1]]
             spans = [*self._find_spans(plain), *self._find_wrapped_spans(plain, depth - 1)]
             if spans:
                 spans = [_escape_mark(text, starts[a], starts[b], mark) for a, b, mark in spans]
@@ -174,13 +175,13 @@ class Masking(Secrets):
 
     def _mask_stream_entries(self, entries: list[Any]) -> tuple[list[Any], bool]:
         """Entries of a stream without the values that are cut over several of them."""
-        apart = [
+        split_entries = [
             (entry, [_copy_structure(piece) for piece in passages.stream_entries([entry])])
             for entry in entries
         ]
         changed = False
         groups: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
-        for piece in (piece for _, pieces in apart for piece in pieces):
+        for piece in (piece for _, pieces in split_entries for piece in pieces):
             which = passages.which(piece.get("data")) if isinstance(piece, dict) else ""
             for at, holder, key in _find_text_holders(piece):
                 groups.setdefault((at, which), []).append((holder, key))
@@ -188,9 +189,11 @@ class Masking(Secrets):
                     groups.setdefault((at, ""), []).append((holder, key))
         for holders in groups.values():
             changed = (len(holders) > 1 and self._mask_pieces_together(holders)) or changed
-        whole = ((entry, pieces, passages.stream_entries([entry])) for entry, pieces in apart)
+        compared = (
+            (entry, pieces, passages.stream_entries([entry])) for entry, pieces in split_entries
+        )
         return [
-            each for entry, new, old in whole for each in ([entry] if new == old else new)
+            each for entry, new, old in compared for each in ([entry] if new == old else new)
         ], changed
 
     def _mask_pieces_together(self, pieces: list[tuple[Any, Any]]) -> bool:
@@ -198,8 +201,8 @@ class Masking(Secrets):
         where it begins.
         """
         texts = [holder[key] for holder, key in pieces]
-        whole = "".join(texts)
-        clean, changed = self.scrub(whole)
+        full_text = "".join(texts)
+        clean, changed = self.scrub(full_text)
         if changed:
             for (holder, key), text in zip(pieces, recut_masked(texts, clean), strict=True):
                 holder[key] = text
@@ -208,21 +211,21 @@ class Masking(Secrets):
 
 def recut_masked(texts: list[str], clean: str) -> list[str]:
     """A changed whole in as many pieces: those before and after what changed stay as they are."""
-    whole = "".join(texts)
+    full_text = "".join(texts)
     begin = next(
-        (i for i, (a, b) in enumerate(zip(whole, clean, strict=False)) if a != b),
-        min(len(whole), len(clean)),
+        (i for i, (a, b) in enumerate(zip(full_text, clean, strict=False)) if a != b),
+        min(len(full_text), len(clean)),
     )
-    most = min(len(whole), len(clean)) - begin
-    same = next((i for i in range(most) if whole[-1 - i] != clean[-1 - i]), most)
-    stop, between = len(whole) - same, clean[begin : len(clean) - same]
-    out, at, told = [], 0, False
+    most = min(len(full_text), len(clean)) - begin
+    same = next((i for i in range(most) if full_text[-1 - i] != clean[-1 - i]), most)
+    stop, between = len(full_text) - same, clean[begin : len(clean) - same]
+    out, at, placed = [], 0, False
     for number, text in enumerate(texts):
         start, end = at, at + len(text)
         head, tail = text[: max(0, begin - start)], text[max(0, stop - start) :]
-        if not told and (begin < end or number == len(texts) - 1):
+        if not placed and (begin < end or number == len(texts) - 1):
             out.append(head + between + tail)
-            told = True
+            placed = True
         else:
             out.append(text if end <= begin else tail)
         at = end
@@ -261,10 +264,10 @@ def _replace_at_same_length(text: str, spans: Iterable[Span]) -> str:
 
 def _escape_mark(text: str, start: int, end: int, mark: str) -> Span:
     """A mark as a place spells its characters."""
-    told = text[start:end]
-    if "%" in told:
+    original = text[start:end]
+    if "%" in original:
         return start, end, quote(mark, safe="%")
-    return start, end, html.escape(mark) if "&" in told else mark
+    return start, end, html.escape(mark) if "&" in original else mark
 
 
 def _escape_markers_in_html(value: Any) -> Any:

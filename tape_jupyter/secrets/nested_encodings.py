@@ -61,26 +61,26 @@ def encoded_runs(text: str) -> Iterator[Wrapped]:
     """
     if len(text) < LEAST:
         return
-    for found in _BASE64.finditer(text):
-        yield from _decode_base64(found.start(), found[0])
-        if "/" in found[0][:_PATH] and len(found[0]) < _SHORT:
-            for slash in _SLASH.finditer(found[0][:_PATH]):  # a path may lead up to it
-                yield from _decode_base64(found.start() + slash.end(), found[0][slash.end() :])
-    for found in _HEX.finditer(text):
-        yield from _decode_hex(found)
-    for found in _HEX_APART.finditer(text):
-        yield from _decode_separated_hex(found)
-    for found in _BASE32.finditer(text):
-        yield from _decode_base32(found)
-    for found in _BASE85.finditer(text) if "<~" in text else ():
-        yield from _decode_base85(found)
+    for match in _BASE64.finditer(text):
+        yield from _decode_base64(match.start(), match[0])
+        if "/" in match[0][:_PATH] and len(match[0]) < _SHORT:
+            for slash in _SLASH.finditer(match[0][:_PATH]):  # a path may lead up to it
+                yield from _decode_base64(match.start() + slash.end(), match[0][slash.end() :])
+    for match in _HEX.finditer(text):
+        yield from _decode_hex(match)
+    for match in _HEX_APART.finditer(text):
+        yield from _decode_separated_hex(match)
+    for match in _BASE32.finditer(text):
+        yield from _decode_base32(match)
+    for match in _BASE85.finditer(text) if "<~" in text else ():
+        yield from _decode_base85(match)
 
 
-def _decode_base64(start: int, whole: str) -> Iterator[Wrapped]:
+def _decode_base64(start: int, encoded: str) -> Iterator[Wrapped]:
     """What it means read from each of its first four characters: letters before it may be glued to
     it.
     """
-    letters = _BREAKS.sub("", whole).rstrip("=")
+    letters = _BREAKS.sub("", encoded).rstrip("=")
     if len(letters) >= LEAST and not _WORD.fullmatch(letters):
         plain = letters.translate(_FROM_URL)
         for shift in range(4):
@@ -92,9 +92,9 @@ def _decode_base64(start: int, whole: str) -> Iterator[Wrapped]:
                 text, wrap = inner
                 yield Wrapped(
                     start,
-                    start + len(whole),
+                    start + len(encoded),
                     text,
-                    _build_base64_encoder(whole, letters[:shift], wrap),
+                    _build_base64_encoder(encoded, letters[:shift], wrap),
                 )
 
 
@@ -108,11 +108,11 @@ def _pad_last_group(plain: str, shift: int) -> str:
 
 
 def _build_base64_encoder(
-    whole: str, before: str, wrap: Callable[[str], bytes]
+    encoded: str, before: str, wrap: Callable[[str], bytes]
 ) -> Callable[[str], str]:
-    is_url = bool(set(whole) & set("-_"))
-    padded = whole.endswith("=") or len(_BREAKS.sub("", whole)) % 4 == 0
-    broken = _BREAKS.search(whole)
+    is_url = bool(set(encoded) & set("-_"))
+    padded = encoded.endswith("=") or len(_BREAKS.sub("", encoded)) % 4 == 0
+    broken = _BREAKS.search(encoded)
 
     def encode_text(text: str) -> str:
         letters = base64.b64encode(wrap(text)).decode()
@@ -127,19 +127,19 @@ def _build_base64_encoder(
     return encode_text
 
 
-def _decode_hex(found: re.Match[str]) -> Iterator[Wrapped]:
-    whole = found[0]
+def _decode_hex(match: re.Match[str]) -> Iterator[Wrapped]:
+    encoded = match[0]
     for shift in range(2):
-        digits = whole[shift : len(whole) - (len(whole) - shift) % 2]
+        digits = encoded[shift : len(encoded) - (len(encoded) - shift) % 2]
         inner = legible(binascii.unhexlify(digits))
         if inner is not None:
             text, wrap = inner
-            end = whole[shift + len(digits) :]
+            end = encoded[shift + len(digits) :]
             yield Wrapped(
-                found.start(),
-                found.end(),
+                match.start(),
+                match.end(),
                 text,
-                _build_hex_encoder(whole[:shift], end, wrap, is_upper=whole.isupper()),
+                _build_hex_encoder(encoded[:shift], end, wrap, is_upper=encoded.isupper()),
             )
 
 
@@ -153,18 +153,18 @@ def _build_hex_encoder(
     return encode_text
 
 
-def _decode_separated_hex(found: re.Match[str]) -> Iterator[Wrapped]:
+def _decode_separated_hex(match: re.Match[str]) -> Iterator[Wrapped]:
     """Bytes as two digits each, with a blank or a sign between them."""
-    digits = [each[0] for each in _PAIR.finditer(found[0])]
+    digits = [each[0] for each in _PAIR.finditer(match[0])]
     inner = legible(bytes.fromhex("".join(digits)))
     if inner is not None:
         text, wrap = inner
-        sign, is_upper = found[0][2], found[0].isupper()
+        sign, is_upper = match[0][2], match[0].isupper()
         yield Wrapped(
-            found.start(),
-            found.end(),
+            match.start(),
+            match.end(),
             text,
-            lambda told: _encode_separated_hex(wrap(told), sign, is_upper=is_upper),
+            lambda plain: _encode_separated_hex(wrap(plain), sign, is_upper=is_upper),
         )
 
 
@@ -176,20 +176,20 @@ def _encode_separated_hex(data: bytes, sign: str, *, is_upper: bool) -> str:
     return digits.upper() if is_upper else digits
 
 
-def _decode_base32(found: re.Match[str]) -> Iterator[Wrapped]:
-    letters = _BREAKS.sub("", found[0]).rstrip("=")
+def _decode_base32(match: re.Match[str]) -> Iterator[Wrapped]:
+    letters = _BREAKS.sub("", match[0]).rstrip("=")
     if not _DIGIT.search(letters):
         return  # a word
-    whole = letters[: len(letters) - (len(letters) % 8 in (1, 3, 6))].upper()
-    inner = legible(base64.b32decode(whole + "=" * (-len(whole) % 8)))
+    encoded = letters[: len(letters) - (len(letters) % 8 in (1, 3, 6))].upper()
+    inner = legible(base64.b32decode(encoded + "=" * (-len(encoded) % 8)))
     if inner is not None:
         text, wrap = inner
-        is_lower, padded = letters.islower(), found[0].endswith("=")
+        is_lower, padded = letters.islower(), match[0].endswith("=")
         yield Wrapped(
-            found.start(),
-            found.end(),
+            match.start(),
+            match.end(),
             text,
-            lambda told: _encode_base32(wrap(told), padded, is_lower=is_lower),
+            lambda plain: _encode_base32(wrap(plain), padded, is_lower=is_lower),
         )
 
 
@@ -199,18 +199,18 @@ def _encode_base32(data: bytes, padded: bool, *, is_lower: bool) -> str:
     return letters.lower() if is_lower else letters
 
 
-def _decode_base85(found: re.Match[str]) -> Iterator[Wrapped]:
+def _decode_base85(match: re.Match[str]) -> Iterator[Wrapped]:
     try:
-        inner = legible(base64.a85decode(found[1]))
+        inner = legible(base64.a85decode(match[1]))
     except ValueError:
         return
     if inner is not None:
         text, wrap = inner
         yield Wrapped(
-            found.start(),
-            found.end(),
+            match.start(),
+            match.end(),
             text,
-            lambda told: base64.a85encode(wrap(told), adobe=True).decode(),
+            lambda plain: base64.a85encode(wrap(plain), adobe=True).decode(),
         )
 
 
@@ -225,8 +225,8 @@ def legible(data: bytes) -> tuple[str, Callable[[str], bytes]] | None:
     """
     if data.startswith(_GZIP):
         return _decompress_text(data, 31, lambda plain: gzip.compress(plain, mtime=0))
-    if data.startswith(ZLIB) and (found := _decompress_text(data, 15, zlib.compress)):
-        return found
+    if data.startswith(ZLIB) and (decompressed := _decompress_text(data, 15, zlib.compress)):
+        return decompressed
     if not _LEGIBLE.search(data):
         return _decode_utf16(data)
     try:
@@ -307,26 +307,26 @@ def unescaped(text: str) -> tuple[str, list[int]] | None:
     out: list[str] = []
     starts: list[int] = []
     last = 0
-    for found in _ESCAPE.finditer(text):
-        out.append(text[last : found.start()])
-        starts.extend(range(last, found.start()))
-        out.append(_unescape_character(found))
-        starts.extend([found.start()] * len(out[-1]))
-        last = found.end()
+    for match in _ESCAPE.finditer(text):
+        out.append(text[last : match.start()])
+        starts.extend(range(last, match.start()))
+        out.append(_unescape_character(match))
+        starts.extend([match.start()] * len(out[-1]))
+        last = match.end()
     out.append(text[last:])
     starts.extend(range(last, len(text) + 1))
     return "".join(out), starts
 
 
-def _unescape_character(found: re.Match[str]) -> str:
-    told = found.groupdict()
-    if told["plain"]:
-        return _PLAIN.get(told["plain"], told["plain"])
-    if told["named"]:
-        return html.unescape(found[0])
+def _unescape_character(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    if groups["plain"]:
+        return _PLAIN.get(groups["plain"], groups["plain"])
+    if groups["named"]:
+        return html.unescape(match[0])
     number = (
-        int(told["decimal"])
-        if told["decimal"]
-        else int(told["octet"] or told["unit"] or told["byte"] or told["hexadecimal"], 16)
+        int(groups["decimal"])
+        if groups["decimal"]
+        else int(groups["octet"] or groups["unit"] or groups["byte"] or groups["hexadecimal"], 16)
     )
     return chr(number) if number < 0x110000 else "?"

@@ -40,10 +40,10 @@ class Passage(NamedTuple):
     numbered: bool = False
 
     def place(self, offset: int | None = None) -> str:
-        told = self.where()
+        location = self.where()
         if not self.numbered or offset is None:
-            return told
-        return f"{told}, line {self.text.count(chr(10), 0, offset) + 1}"
+            return location
+        return f"{location}, line {self.text.count(chr(10), 0, offset) + 1}"
 
 
 def file_passages(path: str, data: bytes) -> Iterator[Passage]:
@@ -129,17 +129,17 @@ def joined_texts(entries: list[Any]) -> Iterator[str]:
     """What a stream says at each address of its pieces, one after another, whatever stands between
     them.
     """
-    said: dict[tuple[str, str], list[str]] = {}
+    texts_by_place: dict[tuple[str, str], list[str]] = {}
     for entry in stream_entries(entries):
         if not isinstance(entry, dict):
             continue
         of_part = which(entry.get("data"))
         for at, text in _iterate_entry_texts(entry):
-            said.setdefault((at, of_part), []).append(text)
+            texts_by_place.setdefault((at, of_part), []).append(text)
             if of_part:
-                said.setdefault((at, ""), []).append(text)
-    told = ("".join(texts) for texts in said.values() if len(texts) > 1)
-    yield from dict.fromkeys(told)
+                texts_by_place.setdefault((at, ""), []).append(text)
+    joined = ("".join(texts) for texts in texts_by_place.values() if len(texts) > 1)
+    yield from dict.fromkeys(joined)
 
 
 def stream_entries(entries: list[Any]) -> list[Any]:
@@ -173,24 +173,24 @@ def which(data: Any) -> str:
     """Which of several parts an event speaks of: parts may come in turns."""
     if not isinstance(data, dict):
         return ""
-    found = [f"{key}={data[key]}" for key in _WHICH if key in data]
+    parts = [f"{key}={data[key]}" for key in _WHICH if key in data]
     for value in data.values():
         for inner in value if isinstance(value, list) else (value,):
             if isinstance(inner, dict):
-                found += [f"{key}={inner[key]}" for key in _WHICH if key in inner]
-    return " ".join(found)
+                parts += [f"{key}={inner[key]}" for key in _WHICH if key in inner]
+    return " ".join(parts)
 
 
 def _parse_events(text: str) -> list[dict[str, Any]]:
-    found = []
+    events = []
     for line in text.splitlines():
         name, _, value = line.partition(":")
         if name == "data":
             try:
-                found.append({"data": json.loads(value)})
+                events.append({"data": json.loads(value)})
             except (ValueError, RecursionError):
-                found.append({"text": value.removeprefix(" ")})
-    return found
+                events.append({"text": value.removeprefix(" ")})
+    return events
 
 
 def _decode_body_texts(letters: str, encoding: str) -> Iterator[str]:
@@ -201,8 +201,8 @@ def _decode_body_texts(letters: str, encoding: str) -> Iterator[str]:
         plain = decode_body(raw, encoding, CAP) if encoding else raw
     except ValueError:
         return
-    if (found := legible(plain)) is not None:
-        yield found[0]
+    if (decoded := legible(plain)) is not None:
+        yield decoded[0]
 
 
 # ---------------------------------------------------------------- notebooks and structures
@@ -231,11 +231,11 @@ def _read_cell_passages(path: str, number: int, cell: Mapping[str, Any]) -> Iter
             yield Passage(lambda: f"{path}, {place}, source", joined_lines(value), numbered=True)
         elif part == "outputs" and isinstance(value, list):
             for index, output in enumerate(value, 1):
-                told = f"output {index}"
+                label = f"output {index}"
                 yield from structure_passages(
                     output,
                     "",
-                    lambda at, told=told: _format_place(path, place, told, at),  # type: ignore[misc]
+                    lambda at, label=label: _format_place(path, place, label, at),  # type: ignore[misc]
                 )
         else:
             yield from structure_passages(value, part, lambda at: _format_place(path, place, at))
@@ -337,19 +337,19 @@ def _limit_unpacked_size(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], 
 
 
 def _open_pdf(data: bytes) -> list[tuple[str, bytes]]:
-    streams = (unpacked(found[1], 15) for found in _PDF_STREAM.finditer(data))
+    streams = (unpacked(match[1], 15) for match in _PDF_STREAM.finditer(data))
     return [("", data), *(("stream", each) for each in streams if each)]
 
 
 def _open_zip(data: bytes) -> list[tuple[str, bytes]]:
-    found, room = [], CAP
+    members, remaining = [], CAP
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             with archive.open(info) as file:
-                inner = file.read(room)
-            room -= len(inner)
-            found.append((info.filename, inner))
-    return found
+                inner = file.read(remaining)
+            remaining -= len(inner)
+            members.append((info.filename, inner))
+    return members
 
 
 _OPENERS: tuple[

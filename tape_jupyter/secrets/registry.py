@@ -269,15 +269,15 @@ class Secrets:
 
     # -- what stands in for a key
 
-    def create_placeholder(self, name: str, told: str = "") -> str:
-        """A placeholder for the key of this name, which from now on must not go out. `told`: what
+    def create_placeholder(self, name: str, label: str = "") -> str:
+        """A placeholder for the key of this name, which from now on must not go out. `label`: what
         people call it.
         """
         value = placeholder(name)
         self.learn(name, value)
         with self._lock:
             if value not in self._stand_ins:
-                self._stand_ins = {**self._stand_ins, value: told or name}
+                self._stand_ins = {**self._stand_ins, value: label or name}
                 self._stand_in_finder = spellings.finder(self._stand_ins)
         return value
 
@@ -380,14 +380,14 @@ class Secrets:
         return True
 
     def _get_finder(self) -> spellings.Finder:
-        found = self._finder
-        if found is None:
+        finder = self._finder
+        if finder is None:
             with self._lock:
                 values = sorted(self._known, key=len, reverse=True)
-                found = self._finder = spellings.finder(
+                finder = self._finder = spellings.finder(
                     {value: self._build_mark(self._known[value][1]) for value in values}
                 )
-        return found
+        return finder
 
     def _build_mark(self, name: str) -> str:
         """What stands for the secret of this name."""
@@ -671,9 +671,9 @@ def _decode_base64_blocks(record: bytes) -> Iterator[bytes]:
     """What stands in a record as base64, as the bytes that it is: there in lines that cut a secret
     in two.
     """
-    for found in _IN_RECORD.finditer(record):
+    for match in _IN_RECORD.finditer(record):
         with suppress(ValueError):
-            yield base64.b64decode(b"".join(found[1].replace(b'"', b"").split()), validate=True)
+            yield base64.b64decode(b"".join(match[1].replace(b'"', b"").split()), validate=True)
 
 
 def _number_key(key: str, taken: Mapping[Any, Any]) -> str:
@@ -699,11 +699,11 @@ def _is_masked_field(name: str, value: str) -> bool:
     return _IS_ALWAYS.fullmatch(name) is not None or _is_strong_value(value)
 
 
-def _mask_field(found: re.Match[str]) -> str:
+def _mask_field(match: re.Match[str]) -> str:
     return (
-        found["head"] + marker(found["name"])
-        if _is_masked_field(found["name"], unquote(found["value"]))
-        else found[0]
+        match["head"] + marker(match["name"])
+        if _is_masked_field(match["name"], unquote(match["value"]))
+        else match[0]
     )
 
 
@@ -717,17 +717,17 @@ def is_login_query(key: str) -> bool:
     return key.lower().replace("_", "").replace("-", "") in _QUERY
 
 
-def _mask_query(found: re.Match[str]) -> str:
-    start, key, value = found.groups()
+def _mask_query(match: re.Match[str]) -> str:
+    start, key, value = match.groups()
     if _MARKER.search(value) or not _is_secret_query(unquote(key), unquote(value)):
-        return found[0]
+        return match[0]
     return f"{start}{key}={marker(unquote(key))}"
 
 
 def _find_url_password(url: str) -> str:
     """The password in `scheme://user:password@host`, or ''."""
-    found = re.match(r"[a-zA-Z][\w+.-]*://[^/?#@:]*:([^/?#@]+)@", url)
-    return unquote(found[1]) if found else ""
+    match = re.match(r"[a-zA-Z][\w+.-]*://[^/?#@:]*:([^/?#@]+)@", url)
+    return unquote(match[1]) if match else ""
 
 
 def _decode_base64_text(text: str) -> str:

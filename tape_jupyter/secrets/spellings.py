@@ -56,7 +56,7 @@ class Finder:
         """The text with each value, in whatever spelling, replaced."""
         marks = tuple(self.values.values())
         return (
-            self._compiled_pattern.sub(lambda found: marks[(found.lastindex or 1) - 1], text)
+            self._compiled_pattern.sub(lambda match: marks[(match.lastindex or 1) - 1], text)
             if marks
             else text
         )
@@ -65,8 +65,8 @@ class Finder:
         """Where each value stands in the text: start, end, and which of `values` it is."""
         if self.values:
             yield from (
-                (*found.span(), (found.lastindex or 1) - 1)
-                for found in self._compiled_pattern.finditer(text)
+                (*match.span(), (match.lastindex or 1) - 1)
+                for match in self._compiled_pattern.finditer(text)
             )
 
     @cached_property
@@ -166,8 +166,8 @@ def _encode_base64_inner(data: bytes, shift: int) -> str:
     """The characters that `data` alone decides when it begins `shift` bytes (mod 3) into what is
     encoded.
     """
-    whole = base64.b64encode(b"\0" * shift + data).decode()
-    return whole[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
+    encoded = base64.b64encode(b"\0" * shift + data).decode()
+    return encoded[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
 
 
 def _collect_needles(value: str, *, raw: bool) -> Iterable[bytes]:

@@ -31,11 +31,11 @@ def unnamed(folder: Path | None) -> int:
     """A new file without a name in the folder (None: where the machine has its temporary files).
     Raises OSError.
     """
-    own = folder is not None
+    has_folder = folder is not None
     place = folder if folder is not None else _find_temporary_folder()
-    if own:
+    if has_folder:
         place.mkdir(parents=True, exist_ok=True)
-    mode = 0o666 if own else 0o600
+    mode = 0o666 if has_folder else 0o600
     if _TMPFILE:
         with suppress(OSError):  # a file system that has none
             return os.open(place, _FLAGS | _TMPFILE, mode)
@@ -134,10 +134,10 @@ class Spool:
         """A place near the end where nothing that is masked is cut in two; the end itself where
         there is none.
         """
-        whole = self._secrets.scrub(text)[0]
+        scrubbed = self._secrets.scrub(text)[0]
         for step in range(_CUTS):
             at = max(0, len(text) - OVERLAP + step * OVERLAP // _CUTS)
-            if self._secrets.scrub(text[:at])[0] + self._secrets.scrub(text[at:])[0] == whole:
+            if self._secrets.scrub(text[:at])[0] + self._secrets.scrub(text[at:])[0] == scrubbed:
                 return at
         return len(text)
 

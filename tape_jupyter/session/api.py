@@ -185,16 +185,16 @@ class Block:
             with ExitStack() as leaving:
                 leaving.push(block)
                 steps = _AsyncSteps(block, function(*args, **kwargs))
-                found = await steps.send(None)
+                step = await steps.send(None)
                 while (
-                    found
+                    step
                 ):  # the lines of yielding.relay_async: no async generator can be delegated to
                     try:
-                        value = yield found[0]
+                        value = yield step[0]
                     except BaseException as error:
-                        found = await steps.throw(error)
+                        step = await steps.throw(error)
                     else:
-                        found = await steps.send(value)
+                        step = await steps.send(value)
 
         return taped
 
@@ -287,15 +287,15 @@ def _build_block(mode: str, path: str | Path, options: dict[str, Any]) -> Block:
     )
 
 
-def _collect_selection_options(**told: Any) -> dict[str, Any]:
+def _collect_selection_options(**given: Any) -> dict[str, Any]:
     """Options of take, live, freeze and stub that were given; one word may stand for a list of one."""
-    words = {
+    options = {
         name: [each] if isinstance(each, str) and name != "take" else each
-        for name, each in told.items()
+        for name, each in given.items()
     }
     return {
         name: each if isinstance(each, str | Mapping) else list(each)
-        for name, each in words.items()
+        for name, each in options.items()
         if each
     }
 

@@ -124,8 +124,8 @@ class Later(Sequence[T]):
     the list.
     """
 
-    def __init__(self, told: Iterable[T], make: Callable[[], Iterable[T]]) -> None:
-        self._items = list(told)
+    def __init__(self, items: Iterable[T], make: Callable[[], Iterable[T]]) -> None:
+        self._items = list(items)
         self._make: Callable[[], Iterable[T]] | None = make
 
     def extend(self, more: Iterable[T]) -> None:
@@ -430,8 +430,8 @@ class TapedCell:
         """For the end mark of a run that asked otherwise than its recording: what it went through,
         nothing where it was stopped on its way.
         """
-        whole = self.replaying and not interrupted and not self.findings.refusals
-        return {"ran": self.recording.ran} if whole else {}
+        complete = self.replaying and not interrupted and not self.findings.refusals
+        return {"ran": self.recording.ran} if complete else {}
 
     def alike(self) -> list[str]:
         """Ids of the calls that others of this cell equal but for what is not on the tape."""
@@ -485,9 +485,11 @@ class TapedCell:
             there = [
                 call for call in self.recording.committed if (self.run, call) in cassette.by_name
             ]
-            gone, self.recording.committed = len(self.recording.committed) - len(there), there
-        if gone:
-            calls = "a call of this run is" if gone == 1 else f"{gone:,} calls of this run are"
+            removed, self.recording.committed = len(self.recording.committed) - len(there), there
+        if removed:
+            calls = (
+                "a call of this run is" if removed == 1 else f"{removed:,} calls of this run are"
+            )
             self.lose(
                 f"{calls} NO LONGER on the tape: {cassette.path} was removed, replaced or edited"
                 " while it was recorded to"
@@ -529,4 +531,4 @@ def _list_differing_names(several: Iterable[tuple[tuple[str, Any], ...]]) -> lis
     for each in several:
         for name, value in each:
             values.setdefault(name, set()).add(repr(value))
-    return [name for name, told in values.items() if len(told) > 1]
+    return [name for name, distinct in values.items() if len(distinct) > 1]

@@ -43,19 +43,19 @@ class ChangedFiles:
             or cell.cassette is None
         ):
             return
-        own = cell.request.cell_id or cell.request.source
-        found = [
+        cell_key = cell.request.cell_id or cell.request.source
+        changed = [
             each
             for each in self._find_changed_files(cell, firsts)
-            if self._writers.get(each[0], own) == own
+            if self._writers.get(each[0], cell_key) == cell_key
         ]
-        if not found:
+        if not changed:
             return
         try:
             if not cell.run:
                 start_run(cell)
             records = [
-                _build_file_record(cell, path, first, secrets) for path, first in found[:MOST]
+                _build_file_record(cell, path, first, secrets) for path, first in changed[:MOST]
             ]
             cell.recording.ends[originals.KEY] = external_texts.put_away(
                 records, cell.cassette.path.parent / "assets"
@@ -63,10 +63,10 @@ class ChangedFiles:
         except (CassetteError, OSError) as problem:
             cell.warn(f"what files were before this cell is not on the tape: {problem}")
             return
-        self._writers |= dict.fromkeys((path for path, _ in found), own)
-        if len(found) > MOST:
+        self._writers |= dict.fromkeys((path for path, _ in changed), cell_key)
+        if len(changed) > MOST:
             cell.warn(
-                f"{len(found)} files were changed; what {len(found) - MOST} of them were before is not on the tape"
+                f"{len(changed)} files were changed; what {len(changed) - MOST} of them were before is not on the tape"
             )
 
     def _find_changed_files(self, cell: TapedCell, firsts: Firsts) -> Iterator[tuple[str, First]]:
@@ -81,15 +81,15 @@ def _build_file_record(
     cell: TapedCell, path: str, first: First, secrets: Secrets
 ) -> dict[str, Any]:
     assert cell.request.notebook is not None
-    told = first.record()
+    record = first.record()
     if first.content is not None and _has_secrets(first.content, secrets):
-        told.pop("base64")
+        record.pop("base64")
         cell.warn(
             f"{os.path.basename(path)} holds a secret: what it was before this cell is not kept"  # noqa: PTH119
         )
     return {
         "path": os.path.relpath(path, cell.request.notebook.parent).replace(os.sep, "/"),
-        **told,
+        **record,
     }
 
 

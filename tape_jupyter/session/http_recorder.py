@@ -82,7 +82,7 @@ class RecorderBase:
     """What every call that goes live has: its id and place, and the one commit. `kind` is its host
     class.
 
-    What it is found by (`asked`: its match key, or how to find that) gives its id, when somebody
+    What it is found by (`matched`: its match key, or how to find that) gives its id, when somebody
     first wants to know.
     """
 
@@ -90,12 +90,12 @@ class RecorderBase:
         self,
         cell: TapedCell,
         secrets: Secrets,
-        asked: str | MatchedRequest | Callable[[], MatchedRequest],
+        matched: str | MatchedRequest | Callable[[], MatchedRequest],
         kind: str,
         where: Where,
     ) -> None:
         self.cell, self.secrets, self.kind, self.where = cell, secrets, kind, where
-        self._matched = MatchedRequest(asked) if isinstance(asked, str) else asked
+        self._matched = MatchedRequest(matched) if isinstance(matched, str) else matched
         self._named: tuple[MatchedRequest, str] | None = None
         self.at = datetime.now(UTC)
         self.started = perf_counter()
@@ -141,15 +141,15 @@ class RecorderBase:
         with self.cell.lock:
             if self._named is None:
                 try:
-                    asked = (
+                    matched = (
                         self._matched
                         if isinstance(self._matched, MatchedRequest)
                         else self._matched()
                     )
                 except Exception as error:
                     self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")
-                    asked = MatchedRequest("")
-                self._named = asked, self.cell.next_name(asked.match)
+                    matched = MatchedRequest("")
+                self._named = matched, self.cell.next_name(matched.match)
             return self._named
 
     def _measure_elapsed(self) -> float:
@@ -164,13 +164,13 @@ class RecorderBase:
             return None
         return self._order.awaited_turn(self.where.lineage)
 
-    def handed(self, *, held: bool = True) -> None:
-        """What came is handed to the program now, once other threads have come to rest (`held`)."""
+    def handed(self, *, may_block: bool = True) -> None:
+        """What came is handed to the program now, once other threads have come to rest (`may_block`)."""
         if self._of_one_read is not None:
             self._of_one_read += 1
         elif self._order is not None and not self.cell.closed:
-            held = held and not self._awaits_turn  # an event loop is never blocked
-            together = (held and not self._order.turn()) or self.out_of_turn
+            may_block = may_block and not self._awaits_turn  # an event loop is never blocked
+            together = (may_block and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
 
@@ -208,19 +208,19 @@ class RecorderBase:
         finally:
             count, self._of_one_read = self._of_one_read, None
             for number in range(count):
-                self.handed(held=number == 0)
+                self.handed(may_block=number == 0)
 
     def handed_by_callback(self) -> None:
         """The same from a library's callback, which cannot be held until others come to rest."""
         self.out_of_turn = self._order is not None and self._order.is_busy(self.where.lineage)
-        self.handed(held=False)
+        self.handed(may_block=False)
 
     def _is_decided_at_cell_end(self, error: BaseException | None) -> bool:
         """Whether only the cell's end can tell what cancelled this: the program, or a kernel
         interrupt.
         """
-        own = not self.where.lineage or self.cell.cancelling()
-        return isinstance(error, asyncio.CancelledError) and own and not self.cell.closed
+        is_ambiguous = not self.where.lineage or self.cell.cancelling()
+        return isinstance(error, asyncio.CancelledError) and is_ambiguous and not self.cell.closed
 
     def _report_if_late(self) -> None:
         if self.cell.closed:
@@ -298,12 +298,12 @@ class HttpCapture(RecorderBase, NullRecorder):
         self,
         cell: TapedCell,
         secrets: Secrets,
-        asked: MatchedRequest | Callable[[], MatchedRequest],
+        matched: MatchedRequest | Callable[[], MatchedRequest],
         kind: str,
         where: Where,
         request: Request,
     ) -> None:
-        super().__init__(cell, secrets, asked, kind, where)
+        super().__init__(cell, secrets, matched, kind, where)
         self.request = request
         self._head: tuple[int, Headers, str, str] | None = None
         self._chunks = Arrived(self._create_spool if hasattr(os, "pread") else None)
@@ -458,27 +458,27 @@ class HttpCapture(RecorderBase, NullRecorder):
     def _commit_reply(self, end: End, error: BaseException | None = None) -> None:
         reply = self._build_reply(end, error)
         self._json = registry.said_json(reply)
-        told = registry.call_facts(
-            self.request, reply, parsed=self.matched_request.json, said=self._json
+        facts = registry.call_facts(
+            self.request, reply, parsed=self.matched_request.json, reply_json=self._json
         )
-        self._warn_of_untaped_tools(told)
-        self.tags = self.cell.tags.with_user(self.tags, told.user)
-        self.cell.tools.note_requests(told, self.moment)
+        self._warn_of_untaped_tools(facts)
+        self.tags = self.cell.tags.with_user(self.tags, facts.user)
+        self.cell.tools.note_requests(facts, self.moment)
         url = self.secrets.scrub_url(
             self.request.url
         )  # before it is cut: half a secret is known by nobody
         row = row_of(
             self.id,
             self.kind,
-            told,
+            facts,
             self._measure_elapsed(),
             name=url,
             error=failure_word(reply, error),
         )
-        self._commit_call(self.request, reply, told.record(), row)
+        self._commit_call(self.request, reply, facts.record(), row)
 
-    def _warn_of_untaped_tools(self, told: registry.Facts) -> None:
-        for name in self.cell.tools.untaped(told, self.cell.request.namespace):
+    def _warn_of_untaped_tools(self, facts: registry.Facts) -> None:
+        for name in self.cell.tools.untaped(facts, self.cell.request.namespace):
             self.cell.warn(
                 f"the result of tool {name} was not taped: no function of the notebook goes by that name, so in replay "
                 "it would run again. Now: put @tape.tool on the function that answers it",
@@ -505,10 +505,10 @@ def failure_word(reply: Reply, error: BaseException | None) -> str:
 
 
 def row_of(
-    call: str, kind: str, told: registry.Facts, seconds: float, *, name: str, error: str
+    call: str, kind: str, facts: registry.Facts, seconds: float, *, name: str, error: str
 ) -> ReportRow:
     return ReportRow(
-        call, kind, told.answered or told.model or short_url(name), told, seconds, error
+        call, kind, facts.answered or facts.model or short_url(name), facts, seconds, error
     )
 
 

@@ -167,12 +167,12 @@ class Interceptor(Tape):
             and not self._may_go_live(cell)
         )
 
-    def lend_placeholder(self, name: str, told: str) -> str | None:
+    def lend_placeholder(self, name: str, label: str) -> str | None:
         """A placeholder for a credential that is nowhere to be found (core/call.py)."""
         cell = self._find_current_cell()
         replaying = isinstance(cell, TapedCell) and cell.replaying and not cell.closed
         return (
-            self.desk.secrets.create_placeholder(name, told)
+            self.desk.secrets.create_placeholder(name, label)
             if replaying or self.desk.lending.lends
             else None
         )
@@ -197,9 +197,11 @@ class Interceptor(Tape):
         return answers.untyped_secret(call, self.desk.secrets)
 
     def _may_go_live(self, cell: TapedCell) -> bool:
-        told = cell.execution
+        execution = cell.execution
         return (
-            bool(told.selection.live) or told.on_divergence == "live" or cell.stepping is not None
+            bool(execution.selection.live)
+            or execution.on_divergence == "live"
+            or cell.stepping is not None
         )
 
     def _find_current_cell(self) -> Any:
@@ -489,15 +491,15 @@ class Interceptor(Tape):
         reply: Reply | Value,
     ) -> Play:
         self._open_run(cell, call)
-        held = HeldAnswer(
+        held_answer = HeldAnswer(
             cell,
             self.desk.secrets,
             _reduce_to_match_key(matched),
             kind,
             self._locate_call(cell, origin),
         )
-        held.diverged = "hand"
-        held.commit_answer(call, reply, "")
+        held_answer.diverged = "hand"
+        held_answer.commit_answer(call, reply, "")
         return Play(reply)
 
     def _decide_call(
@@ -511,22 +513,22 @@ class Interceptor(Tape):
     ) -> Settled:
         """The recorded call to play, or what to do instead."""
         site = call_origin(call, kind, cell.execution.cell) if cell.execution.selection else None
-        apart = near.discriminator if near is not None else None
+        group = near.discriminator if near is not None else None
         decided = cell.player.decide(
             cell.execution,
             matched.match,
             lineage,
             ended=cell.closed,
             site=site,
-            apart=apart,
+            group=group,
             has_body=isinstance(call, FunctionCall),
         )
         if isinstance(decided, Refuse) and near is not None:
             decided = replace(decided, why=near.why)
         if isinstance(decided, Diverged):
             dialogue = isinstance(call, Request) and opens_dialogue(call)
-            found = None if dialogue else claim_stale_call(cell, call, lineage, self.desk.secrets)
-            decided = found or Refuse(decided.times)
+            stale = None if dialogue else claim_stale_call(cell, call, lineage, self.desk.secrets)
+            decided = stale or Refuse(decided.times)
         return decided
 
     def _accept_decision(
@@ -541,10 +543,10 @@ class Interceptor(Tape):
         """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
             if cell.replaying and not decided.ended and not decided.frozen:
-                told = find_divergence(
+                divergence = find_divergence(
                     cell, call, matched.match, lineage, self.desk.secrets, matched.discriminator
                 )
-                cell.findings.divergences.append(told)
+                cell.findings.divergences.append(divergence)
             raise cell.refuse(miss(cell, call, decided, self.desk.secrets))
         if isinstance(decided, Entry):
             if decided.id in decided.book.ended.get(decided.run, {}).get("alike", ()):
@@ -565,9 +567,9 @@ class Interceptor(Tape):
             ", ".join(matched.by_type) or f"what was masked or does not count ({', '.join(names)})"
         )
         if cell.request.options.get("strict"):
-            told = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
+            text = f"call {entry.id} ({entry.book.path.name}:{entry.line}) differs from others only in {what}"
             raise cell.refuse(
-                UnmatchedCall(f"{title(call)}: {told}; --strict does not go by their order")
+                UnmatchedCall(f"{title(call)}: {text}; --strict does not go by their order")
             )
         calls = near_matches.told_by_order_with(entry)
         cell.warn(
@@ -579,12 +581,12 @@ class Interceptor(Tape):
     ) -> None:
         """The recorded call is the same as far as it can be compared."""
         if near.less and cell.request.options.get("strict"):
-            told = (
+            text = (
                 f"call {entry.id} ({entry.book.path.name}:{entry.line}) matches without {near.less}"
             )
             now = "Now: give what tells it apart as a plain value, or replay without --strict"
             raise cell.refuse(
-                UnmatchedCall(f"{title(call)}: {told}; --strict goes by all of a call. {now}")
+                UnmatchedCall(f"{title(call)}: {text}; --strict goes by all of a call. {now}")
             )
         if near.message:
             cell.warn(near.message)
@@ -604,7 +606,7 @@ class Interceptor(Tape):
         if not isinstance(decided, Frozen | Stub):
             return
         self._open_run(cell, call)
-        held = HeldAnswer(
+        held_answer = HeldAnswer(
             cell,
             self.desk.secrets,
             _reduce_to_match_key(matched),
@@ -613,12 +615,12 @@ class Interceptor(Tape):
         )
         recorded = _require_entry(decided.recorded) if decided.recorded is not None else None
         if isinstance(decided, Stub):
-            held.commit_answer(call, Value(decided.value), "stub", recorded)
+            held_answer.commit_answer(call, Value(decided.value), "stub", recorded)
         elif recorded is not None:
             if isinstance(decided, Stale):
-                held.diverged = "stale"
-                cell.findings.stale.append(held.id)
-            held.commit_answer(call, recorded.reply(), recorded.name)
+                held_answer.diverged = "stale"
+                cell.findings.stale.append(held_answer.id)
+            held_answer.commit_answer(call, recorded.reply(), recorded.name)
 
     def _require_key(self, cell: TapedCell, request: Request) -> None:
         if lacking := self.desk.lending.lacks(request):
@@ -788,7 +790,9 @@ def _reduce_to_match_key(matched: MatchedRequest) -> MatchedRequest:
 
 def _may_ask_for_tools(reply: Reply) -> bool:
     """Whether a model's reply could ask for tools, without reading it."""
-    return bool(reply.header("content-encoding")) or any(word in reply.readable for word in _ASKING)
+    return bool(reply.header("content-encoding")) or any(
+        marker in reply.readable for marker in _ASKING
+    )
 
 
 def _is_divergence(cell: TapedCell, decided: GoLive) -> bool:

@@ -64,9 +64,9 @@ class CellTags:
     """The tags of one execution of one cell. `flags` were evaluated in it."""
 
     def __init__(
-        self, told: Mapping[str, Any] | None = None, redacted: list[str] | None = None
+        self, tags: Mapping[str, Any] | None = None, redacted: list[str] | None = None
     ) -> None:
-        self._given, self._redacted = dict(told or {}), list(redacted or ())
+        self._given, self._redacted = dict(tags or {}), list(redacted or ())
         self._baggage = baggage()
         self.flags: dict[str, Any] = {}
 
@@ -75,8 +75,8 @@ class CellTags:
         far.
         """
         flags = {**self.flags, **self._given.get("flags", {})}
-        found = {**self._baggage, **self._given, **({"flags": flags} if flags else {})}
-        return {**found, **({"redact": self._redacted} if self._redacted else {})}
+        tags = {**self._baggage, **self._given, **({"flags": flags} if flags else {})}
+        return {**tags, **({"redact": self._redacted} if self._redacted else {})}
 
     def of_call(self) -> dict[str, Any]:
         """What this very call's baggage says, and the cell's did not. Asked where the call is made."""
@@ -86,11 +86,11 @@ class CellTags:
             name: value for name, value in baggage().items() if self._baggage.get(name) != value
         }
 
-    def with_user(self, own: Mapping[str, Any], user: str) -> dict[str, Any]:
+    def with_user(self, tags: Mapping[str, Any], user: str) -> dict[str, Any]:
         """A call's own tags, with the user that its request names, where the run has another."""
-        if not user or "user_id" in own or user == {**self._baggage, **self._given}.get("user_id"):
-            return dict(own)
-        return {**own, "user_id": user}
+        if not user or "user_id" in tags or user == {**self._baggage, **self._given}.get("user_id"):
+            return dict(tags)
+        return {**tags, "user_id": user}
 
     def flag(self, key: str, value: Any) -> None:
         """A feature flag was evaluated."""
@@ -104,14 +104,16 @@ def baggage() -> dict[str, Any]:
     if module is None:
         return {}
     try:
-        told = dict(module.get_all())
+        items = dict(module.get_all())
     except Exception:  # half imported, or somebody's stand-in
         return {}
     known = {
-        _NAMES[key.lower()]: str(value) for key, value in told.items() if key.lower() in _NAMES
+        _NAMES[key.lower()]: str(value) for key, value in items.items() if key.lower() in _NAMES
     }
     others = {
-        str(key): _to_plain_value(value) for key, value in told.items() if key.lower() not in _NAMES
+        str(key): _to_plain_value(value)
+        for key, value in items.items()
+        if key.lower() not in _NAMES
     }
     return {**known, **({"baggage": others} if others else {})}
 
@@ -120,10 +122,10 @@ def flags_of(text: str) -> dict[str, Any]:
     """`new_prompt,tone=warm` or a JSON object, as flags. A flag without a value is on."""
     if text.lstrip().startswith("{"):
         try:
-            told = json.loads(text)
+            flags = json.loads(text)
         except ValueError as error:
             raise TapeUsageError(f"flags={text[:80]}: it is no JSON ({error})") from None
-        return {str(key): _to_plain_value(value) for key, value in told.items()}
+        return {str(key): _to_plain_value(value) for key, value in flags.items()}
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return {key.strip(): value.strip() if is_pair else True for key, is_pair, value in pairs}
 
@@ -138,5 +140,5 @@ def recorded_tags(run: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, 
     """The tags of a recorded call: its run's, and its own where they differ. Both are kits as they
     were read.
     """
-    own = call.get("tags")
-    return {**environment.tags_of(run), **(own if isinstance(own, dict) else {})}
+    call_tags = call.get("tags")
+    return {**environment.tags_of(run), **(call_tags if isinstance(call_tags, dict) else {})}

@@ -166,10 +166,10 @@ class Lending:
         """
         if names_a_secret(name):
             return None if _has_alternative(name) else self._read_recorded_values().get(name)
-        own = not name.endswith("_API_VERSION") and (
+        is_replaced = not name.endswith("_API_VERSION") and (
             placeholders.is_kept_by_a_key(name) or (name in audit_environment.CLOUD and _has_adc())
         )
-        return None if own else self._read_recorded_values().get(name)
+        return None if is_replaced else self._read_recorded_values().get(name)
 
     def _read_recorded_values(self) -> dict[str, str]:
         cassettes = list(self._cassettes())
@@ -234,9 +234,11 @@ def _has_alternative(name: str) -> bool:
 
 def _has_anthropic_profile() -> bool:
     """Whether Anthropic's SDK, from version 2, would find credentials of its own here."""
-    module, asks = sys.modules.get("anthropic.lib.credentials._constants"), _ANTHROPIC_ASKS
+    module, names = sys.modules.get("anthropic.lib.credentials._constants"), _ANTHROPIC_ASKS
     return any(
-        bool(ask()) for ask in (getattr(module, name, None) for name in asks) if callable(ask)
+        bool(check())
+        for check in (getattr(module, name, None) for name in names)
+        if callable(check)
     )
 
 
@@ -262,11 +264,11 @@ def _is_safe_address(name: str, address: str) -> bool:
 
 
 def _collect_recorded_values(cassettes: Iterable[Cassette]) -> dict[str, str]:
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     for cassette in cassettes:
         for run in cassette.runs:
-            told |= placeholders.recorded_placeholders(run)
-    return told
+            values |= placeholders.recorded_placeholders(run)
+    return values
 
 
 def recorded_settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
@@ -274,18 +276,18 @@ def recorded_settings(cassettes: Iterable[Cassette]) -> dict[str, str]:
     requests name them, where a profile or a file told the client.
     """
     cassettes = list(cassettes)
-    told = _collect_recorded_values(cassettes)
-    if region := told.get("AWS_DEFAULT_REGION"):
-        told.setdefault("AWS_REGION", region)
-    if {"AWS_REGION", "GOOGLE_CLOUD_PROJECT"} <= told.keys():
-        return told
+    settings = _collect_recorded_values(cassettes)
+    if region := settings.get("AWS_DEFAULT_REGION"):
+        settings.setdefault("AWS_REGION", region)
+    if {"AWS_REGION", "GOOGLE_CLOUD_PROJECT"} <= settings.keys():
+        return settings
     for url in _read_recorded_urls(cassettes):
         host = urlsplit(url).hostname or ""
         if host.endswith((".amazonaws.com", ".api.aws")) and (region := hosts.region(url)):
-            told.setdefault("AWS_REGION", region)
+            settings.setdefault("AWS_REGION", region)
         elif host.endswith(".googleapis.com") and (project := _PROJECT.search(url)):
-            told.setdefault("GOOGLE_CLOUD_PROJECT", project[1])
-    return told
+            settings.setdefault("GOOGLE_CLOUD_PROJECT", project[1])
+    return settings
 
 
 def _read_recorded_urls(cassettes: Iterable[Cassette]) -> Iterable[str]:

@@ -135,14 +135,14 @@ def _format_nearest_call(
     ours = compared_fields(call, secrets=secrets)
     entry = nearest_call(ours, cell.cassette.calls)
     if entry is None:
-        asked = [
-            f"  {name}: {str(told)[:200]!r}"
-            for name, told in ours.items()
+        field_lines = [
+            f"  {name}: {str(value)[:200]!r}"
+            for name, value in ours.items()
             if name not in ("tool", "method", "url")
         ]
         return [
             f"Nothing like it is recorded ({len(cell.cassette)} calls to other places). It asks:",
-            *asked[:5],
+            *field_lines[:5],
         ], False
     head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
     theirs = recorded_fields(entry) or {}
@@ -158,9 +158,9 @@ def _format_nearest_call(
     ) == _count_differing_words(ours, theirs)
 
 
-def _count_differing_words(told: Mapping[str, Any], other: Mapping[str, Any]) -> Counter[str]:
-    """How often which word is said in the fields of `told` that are not the same in `other`."""
-    texts = [str(value) for name, value in told.items() if other.get(name, _NONE) != value]
+def _count_differing_words(fields: Mapping[str, Any], other: Mapping[str, Any]) -> Counter[str]:
+    """How often which word is said in the fields of `fields` that are not the same in `other`."""
+    texts = [str(value) for name, value in fields.items() if other.get(name, _NONE) != value]
     return Counter(re.findall(r"\w+", " ".join(texts)))
 
 
@@ -171,8 +171,8 @@ def nearest_call(ours: Mapping[str, Any], calls: Sequence[Entry]) -> Entry | Non
     """Of recorded calls of the same sort the one whose fields are most like these; of equals the
     newest.
     """
-    found = nearest(ours, _read_recorded_calls(calls, is_tool="tool" in ours))
-    return found[0] if found is not None else None
+    result = nearest(ours, _read_recorded_calls(calls, is_tool="tool" in ours))
+    return result[0] if result is not None else None
 
 
 def _read_recorded_calls(
@@ -217,22 +217,22 @@ def find_divergence(
     match: str,
     lineage: str,
     secrets: Secrets,
-    apart: str = "",
+    group: str = "",
 ) -> Divergence:
     """The divergence that a refused call is."""
     ours = compared_fields(call, secrets=secrets)
     calls = cell.cassette.calls if cell.cassette is not None else []
     nearest = next(in_its_place(cell, ours, lineage), None) or nearest_call(ours, calls)
     theirs = recorded_fields(nearest) or {} if nearest is not None else {}
-    told = sorted(differing_fields(theirs, ours, WIDTH), key=lambda field: _rank_field(field[0]))[
-        :FIELDS
-    ]
+    differences = sorted(
+        differing_fields(theirs, ours, WIDTH), key=lambda field: _rank_field(field[0])
+    )[:FIELDS]
     kind: HostClass = call.kind if isinstance(call, FunctionCall) else "host"
     if nearest is not None:
         kind = nearest.head().get("kind", kind)
     repeats = cell.player.repeats(cell.execution)
     return Divergence(
-        match, kind, title(call), call, ours, nearest, tuple(told), repeats, lineage, apart
+        match, kind, title(call), call, ours, nearest, tuple(differences), repeats, lineage, group
     )
 
 
@@ -255,18 +255,20 @@ def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iter
     """
     runs, served = cell.player.repeated(cell.execution) - {cell.run}, cell.execution.served
     calls = cell.cassette.calls if cell.cassette is not None else []
-    own = [entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served]
+    run_calls = [
+        entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served
+    ]
     until, ranked = monotonic() + SEARCH_SECONDS, []
-    for place, entry in enumerate(own):
+    for place, entry in enumerate(run_calls):
         theirs = recorded_fields(entry) if monotonic() < until else None
         if theirs is not None and _extract_address(theirs) == _extract_address(ours):
             ranked.append((entry.lineage != lineage, -likeness(ours, theirs), place))
     for *_, place in sorted(ranked):
-        yield own[place]
+        yield run_calls[place]
 
 
-def _extract_address(told: Mapping[str, Any]) -> tuple[Any, ...]:
-    return told.get("tool"), told.get("method"), str(told.get("url", "")).partition("?")[0]
+def _extract_address(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    return fields.get("tool"), fields.get("method"), str(fields.get("url", "")).partition("?")[0]
 
 
 def _rank_field(path: str) -> tuple[int, int]:

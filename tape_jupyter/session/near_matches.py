@@ -63,32 +63,32 @@ class NearMatch:
 
 
 def chosen(
-    cell: TapedCell, call: Request | FunctionCall, asked: MatchedRequest, changed: Collection[str]
+    cell: TapedCell, call: Request | FunctionCall, matched: MatchedRequest, changed: Collection[str]
 ) -> NearMatch:
     """Which of the recorded calls with its match key the call is. `changed` are types of objects
     that recorded calls changed, and that are perhaps not as they were then.
     """
-    groups = cell.player.groups(cell.execution, asked.match)
+    groups = cell.player.groups(cell.execution, matched.match)
     loose = _find_loose_arguments(call, changed) if isinstance(call, FunctionCall) else frozenset()
     if loose:  # a recorded call that was served already is none that the object could be meant for
         served = cell.execution.served
         left = {
-            apart: [each for each in calls if (each.run, each.id) not in served]
-            for apart, calls in groups.items()
+            group: [each for each in calls if (each.run, each.id) not in served]
+            for group, calls in groups.items()
         }
-        groups = {apart: calls for apart, calls in left.items() if calls}
+        groups = {group: calls for group, calls in left.items() if calls}
     if not groups:
-        return NearMatch(asked.discriminator)
-    if asked.discriminator in groups:
-        return NearMatch(asked.discriminator, ", ".join(asked.by_type))
+        return NearMatch(matched.discriminator)
+    if matched.discriminator in groups:
+        return NearMatch(matched.discriminator, ", ".join(matched.by_type))
     if "" in groups:
-        return _match_by_less(call, asked, groups[""])
+        return _match_by_less(call, matched, groups[""])
     if isinstance(call, Request):
-        return _match_near_request(call, asked, groups)
+        return _match_near_request(call, matched, groups)
     return (
-        _match_changed_object(call, asked, groups, loose)
+        _match_changed_object(call, matched, groups, loose)
         if loose
-        else _match_near_function(call, asked, groups)
+        else _match_near_function(call, matched, groups)
     )
 
 
@@ -118,70 +118,70 @@ def told_by_order_with(entry: Entry) -> str:
 
 
 def _match_by_less(
-    call: Request | FunctionCall, asked: MatchedRequest, recorded: Sequence[Recorded]
+    call: Request | FunctionCall, matched: MatchedRequest, recorded: Sequence[Recorded]
 ) -> NearMatch:
     """The recording does not hold what tells the call apart: it is older, or that was masked as
     something weak.
     """
-    less = _describe_partial_fields(asked)
-    if not asked.by_value:
-        return NearMatch("", ", ".join(asked.by_type))
+    less = _describe_partial_fields(matched)
+    if not matched.by_value:
+        return NearMatch("", ", ".join(matched.by_type))
     if isinstance(call, Request) and len(recorded) == 1:
         return NearMatch("", less)
-    said = (
+    message = (
         f"{title(call)} was matched without {less}, which {_format_place(recorded)} does not hold"
     )
-    return NearMatch("", less, f"{said}. Now: record the cell again")
+    return NearMatch("", less, f"{message}. Now: record the cell again")
 
 
 def _match_near_request(
-    call: Request, asked: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
+    call: Request, matched: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
 ) -> NearMatch:
     """A value that was masked is another one now: somebody else's key, or another question."""
-    less = _describe_partial_fields(asked)
+    less = _describe_partial_fields(matched)
     if len(groups) == 1:
-        (apart, recorded), *_ = groups.items()
-        said = f"{title(call)} was matched without {less}, which is another value than in {_format_place(recorded)}"
-        return NearMatch(apart, less, said if asked.by_value else "")
+        (group, recorded), *_ = groups.items()
+        message = f"{title(call)} was matched without {less}, which is another value than in {_format_place(recorded)}"
+        return NearMatch(group, less, message if matched.by_value else "")
     calls = [each[0].id for each in groups.values()]
-    if asked.by_value:
+    if matched.by_value:
         why = f"Calls {', '.join(calls[:4])} differ in {less}, which is masked; what is asked now is none of these."
-        return NearMatch(asked.discriminator, why=why)
+        return NearMatch(matched.discriminator, why=why)
     return NearMatch(None, less, f"{title(call)}: {by_order(less, calls)}")
 
 
 def _match_near_function(
-    call: FunctionCall, asked: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
+    call: FunctionCall, matched: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
 ) -> NearMatch:
     ours = _collect_leaves(call)
     theirs = {
-        apart: _read_recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]
+        group: _read_recorded_leaves(calls[0]) for group, calls in list(groups.items())[:_MOST]
     }
-    telling = {
+    distinct_paths = {
         path
         for path in _list_paths(theirs.values())
         if len({repr(each.get(path)) for each in theirs.values()}) > 1
     }
     fits = [
-        apart
-        for apart, each in theirs.items()
-        if all(_is_same_field(ours, each, path) for path in telling)
+        group
+        for group, each in theirs.items()
+        if all(_is_same_field(ours, each, path) for path in distinct_paths)
     ]
     if len(fits) != 1:
         fits = [
-            apart
-            for apart, each in theirs.items()
-            if all(_may_be_same_field(ours, each, path) for path in telling)
+            group
+            for group, each in theirs.items()
+            if all(_may_be_same_field(ours, each, path) for path in distinct_paths)
         ]
     if len(fits) != 1 or len(groups) > _MOST:
-        told = ", ".join(sorted(telling)[:4]) or "what is masked"
+        paths_text = ", ".join(sorted(distinct_paths)[:4]) or "what is masked"
         return NearMatch(
-            asked.discriminator,
-            why=f"{sum(map(len, groups.values()))} recorded calls differ in {told}.",
+            matched.discriminator,
+            why=f"{sum(map(len, groups.values()))} recorded calls differ in {paths_text}.",
         )
     other = theirs[fits[0]]
     if not _may_be_same_call(ours, other):
-        return NearMatch(asked.discriminator)
+        return NearMatch(matched.discriminator)
     less = ", ".join(_list_differing_paths(ours, other)[:4]) or "what is masked in it"
     return NearMatch(
         fits[0],
@@ -192,7 +192,7 @@ def _match_near_function(
 
 def _match_changed_object(
     call: FunctionCall,
-    asked: MatchedRequest,
+    matched: MatchedRequest,
     groups: Mapping[str, Sequence[Recorded]],
     loose: frozenset[str],
 ) -> NearMatch:
@@ -201,18 +201,18 @@ def _match_changed_object(
     """
     ours = _collect_leaves(call)
     theirs = {
-        apart: _read_recorded_leaves(calls[0]) for apart, calls in list(groups.items())[:_MOST]
+        group: _read_recorded_leaves(calls[0]) for group, calls in list(groups.items())[:_MOST]
     }
-    fits = [apart for apart, each in theirs.items() if _may_be_same_call(ours, each, loose)]
+    fits = [group for group, each in theirs.items() if _may_be_same_call(ours, each, loose)]
     if not fits:
-        return NearMatch(asked.discriminator)
-    best = min(fits, key=lambda apart: _count_differing_fields(ours, theirs[apart]))
+        return NearMatch(matched.discriminator)
+    best = min(fits, key=lambda group: _count_differing_fields(ours, theirs[group]))
     differing = _list_differing_paths(ours, theirs[best])
     less = ", ".join(differing[:4]) or "what is masked in it"
-    said = f"{title(call)} was matched without {less}, which is not as it was in {_format_place(groups[best])}"
+    message = f"{title(call)} was matched without {less}, which is not as it was in {_format_place(groups[best])}"
     changed = any(not _may_be_same_field(ours, theirs[best], path) for path in differing)
-    said = f"{said}: told apart by their order" if len(groups) > 1 else said
-    return NearMatch(best, less, said, changed=changed)
+    message = f"{message}: told apart by their order" if len(groups) > 1 else message
+    return NearMatch(best, less, message, changed=changed)
 
 
 def _may_be_same_call(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:
@@ -233,9 +233,9 @@ def _list_differing_paths(ours: Leaves, theirs: Leaves) -> list[str]:
     return [path for path in _list_paths((ours, theirs)) if not _is_same_field(ours, theirs, path)]
 
 
-def _describe_partial_fields(asked: MatchedRequest) -> str:
+def _describe_partial_fields(matched: MatchedRequest) -> str:
     """What of the call did not count whole, in words."""
-    return ", ".join((*asked.by_value, *asked.masked, *asked.given)) or "who asks"
+    return ", ".join((*matched.by_value, *matched.masked, *matched.given)) or "who asks"
 
 
 def _format_place(recorded: Sequence[Recorded]) -> str:
@@ -256,20 +256,22 @@ def _find_opaque_arguments(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
         **call.arguments,
         **({"self": call.instance} if call.instance is not None else {}),
     }
-    told = {
+    structures = {
         name: each.structure if isinstance(each, FrozenValue) else each
         for name, each in everything.items()
     }
     return {
-        name: each for name, each in told.items() if isinstance(each, dict) and "<opaque>" in each
+        name: each
+        for name, each in structures.items()
+        if isinstance(each, dict) and "<opaque>" in each
     }
 
 
 def _collect_leaves(call: FunctionCall) -> Leaves:
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, structure in _find_opaque_arguments(call).items():
-        found |= _iterate_leaves(structure.get(FIELDS) or {"state": structure.get(STATE)}, name)
-    return found
+        leaves |= _iterate_leaves(structure.get(FIELDS) or {"state": structure.get(STATE)}, name)
+    return leaves
 
 
 def _read_recorded_leaves(recorded: Recorded) -> Leaves:
@@ -280,21 +282,21 @@ def _read_recorded_leaves(recorded: Recorded) -> Leaves:
     return _collect_leaves(call) if isinstance(call, FunctionCall) else {}
 
 
-def _iterate_leaves(shown: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _iterate_leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """(path, value) of what was shown of a state; what stands for something else (`<library>`) is
     one value.
     """
-    if isinstance(shown, dict) and "<object>" in shown:
-        yield f"{path} (class)", shown["<object>"]
-        shown = shown.get("fields", {})
-    if isinstance(shown, dict) and not any(key.startswith("<") for key in shown):
-        for key, each in shown.items():
+    if isinstance(value, dict) and "<object>" in value:
+        yield f"{path} (class)", value["<object>"]
+        value = value.get("fields", {})
+    if isinstance(value, dict) and not any(key.startswith("<") for key in value):
+        for key, each in value.items():
             yield from _iterate_leaves(each, f"{path}.{key}")
-    elif isinstance(shown, list):
-        for index, each in enumerate(shown):
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
             yield from _iterate_leaves(each, f"{path}[{index}]")
     else:
-        yield path, shown
+        yield path, value
 
 
 def _list_paths(several: Iterable[Leaves]) -> list[str]:

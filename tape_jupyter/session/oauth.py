@@ -23,8 +23,8 @@ def is_grant(request: Request) -> bool:
     if request.method != "POST" or b"grant_type" not in request.body:
         return False
     if request.body.lstrip().startswith(b"{"):
-        told = json_value(request.body)
-        return isinstance(told, dict) and "grant_type" in told
+        body = json_value(request.body)
+        return isinstance(body, dict) and "grant_type" in body
     return "grant_type" in parse_qs(request.body.decode("latin-1"))
 
 

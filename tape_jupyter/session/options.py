@@ -51,9 +51,9 @@ class LineOption:
     @property
     def usage(self) -> str:
         value = "|".join(self.parse.get("choices", ())) or self.value
-        word = f"{self.flag} {value}".rstrip()
+        text = f"{self.flag} {value}".rstrip()
         repeated = "..." if self.parse.get("action") == "append" and not self.mode else ""
-        return f"[{self.mode}: {word}]" if self.mode else f"[{word}]{repeated}"
+        return f"[{self.mode}: {text}]" if self.mode else f"[{text}]{repeated}"
 
 
 def _split_names(text: str) -> list[str]:
@@ -158,33 +158,35 @@ def excepted(
 
     Raises TapeUsageError for what is none.
     """
-    told = {
+    selection = {
         "take": take and files.check_take_name(take),
         "live": live,
         "freeze": freeze,
         "stub": stubs(stub),
     }
     options = {
-        name: value for name, value in {**told, "on_divergence": on_divergence}.items() if value
+        name: value
+        for name, value in {**selection, "on_divergence": on_divergence}.items()
+        if value
     }
     partial_replay.selection_of(options, mode)
     partial_replay.policy_of(options, mode)
     return options
 
 
-def stubs(words: Iterable[str]) -> dict[str, Any]:
+def stubs(assignments: Iterable[str]) -> dict[str, Any]:
     """`tool:NAME=JSON`, each: the tool's word and its value. Raises TapeUsageError."""
-    found: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
         try:
-            found[name] = json.loads(text)
+            values[name] = json.loads(text)
         except ValueError as error:
             why = f"{text[:80]!r} is no JSON ({error})" if equals else "it has no =JSON"
             raise TapeUsageError(
                 f"--stub {name[:80]!r}: {why}; write --stub 'tool:NAME={{\"sent\": true}}'"
             ) from None
-    return found
+    return values
 
 
 def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
@@ -192,71 +194,75 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
     TapeUsageError.
     """
     try:
-        words = shlex.split(line)
+        arguments = shlex.split(line)
     except ValueError as error:
         raise TapeUsageError(f"{line.strip()!r}: {error}. {HELP}") from None
-    if not words:
+    if not arguments:
         raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
-    if not words[0].startswith("-"):
-        check_mode(words[0], modes)
-    said = _build_parser().parse_args(words)
-    if said.name is not None:
-        check_cassette_name(said.name)
-    said.no_pin = check_pins(said.no_pin)
-    said.no_effects = check_effects(said.no_effects)
+    if not arguments[0].startswith("-"):
+        check_mode(arguments[0], modes)
+    parsed = _build_parser().parse_args(arguments)
+    if parsed.name is not None:
+        check_cassette_name(parsed.name)
+    parsed.no_pin = check_pins(parsed.no_pin)
+    parsed.no_effects = check_effects(parsed.no_effects)
     options = {
         key: value
-        for key, value in vars(said).items()
+        for key, value in vars(parsed).items()
         if key not in ("mode", "name", *partial_replay.OPTIONS)
     }
-    options |= _parse_step_options(said.mode, options.pop("breaks"), records=options.pop("record"))
-    options |= excepted(said.mode, said.take, said.live, said.freeze, said.stub, said.on_divergence)
-    return Word(said.mode, said.name, options)
+    options |= _parse_step_options(
+        parsed.mode, options.pop("breaks"), records=options.pop("record")
+    )
+    options |= excepted(
+        parsed.mode, parsed.take, parsed.live, parsed.freeze, parsed.stub, parsed.on_divergence
+    )
+    return Word(parsed.mode, parsed.name, options)
 
 
 def _parse_step_options(mode: str, breaks: list[str], *, records: bool) -> dict[str, Any]:
     """The options of `%%tape step`. Raises TapeUsageError where they stand with another mode."""
     if mode != "step":
         if breaks or records:
-            word = "--break" if breaks else "--record"
-            raise TapeUsageError(f"{word} goes with step: %%tape step {word}")
+            flag = "--break" if breaks else "--record"
+            raise TapeUsageError(f"{flag} goes with step: %%tape step {flag}")
         return {}
     Breaks.parse(breaks)
     return {"breaks": tuple(breaks), "record": records}
 
 
-def check_pace(word: str) -> str:
+def check_pace(pace: str) -> str:
     """The pace itself ("": none was said). Raises TapeUsageError for what is none."""
-    if word and word not in PACES:
+    if pace and pace not in PACES:
         raise TapeUsageError(
-            f"{word[:80]!r} is no pace{did_you_mean(word, PACES)} (there are: {', '.join(PACES)})"
+            f"{pace[:80]!r} is no pace{did_you_mean(pace, PACES)} (there are: {', '.join(PACES)})"
         )
-    return word
+    return pace
 
 
-def check_pins(words: Iterable[str]) -> tuple[str, ...]:
+def check_pins(pins: Iterable[str]) -> tuple[str, ...]:
     """The same words, each once. Raises TapeUsageError, with the nearest word, for what is no pin."""
-    words = tuple(words)
-    added = () if set(words) <= set(PINS) else tuple(plugins.entry_points_of(PIN_GROUP))
-    return _require_known_words(words, (*PINS, *added), "pin")
+    pins = tuple(pins)
+    added = () if set(pins) <= set(PINS) else tuple(plugins.entry_points_of(PIN_GROUP))
+    return _require_known_words(pins, (*PINS, *added), "pin")
 
 
-def check_effects(words: Iterable[str]) -> tuple[str, ...]:
+def check_effects(effects: Iterable[str]) -> tuple[str, ...]:
     """The same for what `--no-effects` and `no_effects=` leave out of what tools did."""
-    return _require_known_words(words, tool_effects.KINDS, "effect")
+    return _require_known_words(effects, tool_effects.KINDS, "effect")
 
 
 def _require_known_words(
-    words: Iterable[str], known: tuple[str, ...], what: str
+    values: Iterable[str], known: tuple[str, ...], what: str
 ) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(words))
-    for word in found:
-        if word not in known:
-            near = did_you_mean(word, known)
+    names = tuple(dict.fromkeys(values))
+    for name in names:
+        if name not in known:
+            near = did_you_mean(name, known)
             raise TapeUsageError(
-                f"{word[:80]!r} is no {what}{near} (there are: {', '.join(known)})"
+                f"{name[:80]!r} is no {what}{near} (there are: {', '.join(known)})"
             )
-    return found
+    return names
 
 
 def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
@@ -268,6 +274,6 @@ def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "
     )
 
 
-def did_you_mean(word: str, words: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word, words, n=1)
+def did_you_mean(text: str, choices: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(text, choices, n=1)
     return f": did you mean {near[0]}?" if near else ""

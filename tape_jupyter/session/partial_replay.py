@@ -33,8 +33,8 @@ STEPPED = "step"
 
 def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
     """What a cell's options except from its mode. Raises TapeUsageError for what makes no sense."""
-    told = {name: options.get(name) or () for name in ("live", "freeze")}
-    selection = Selection.parse(told["live"], told["freeze"], options.get("stub") or {})
+    lists = {name: options.get(name) or () for name in ("live", "freeze")}
+    selection = Selection.parse(lists["live"], lists["freeze"], options.get("stub") or {})
     if mode == "step" and selection:
         raise TapeUsageError(
             "step takes no --live, --freeze or --stub: at each stop you say what becomes of the call"
@@ -59,18 +59,18 @@ def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
     """What becomes of a divergence. Raises TapeUsageError for what is none, and for a mode that has
     no divergences.
     """
-    told = options.get("on_divergence") or "stop"
-    if told not in POLICIES:
+    requested = options.get("on_divergence") or "stop"
+    if requested not in POLICIES:
         raise TapeUsageError(
-            f"{str(told)[:80]!r} is not done with a divergence (there are: {', '.join(POLICIES)})"
+            f"{str(requested)[:80]!r} is not done with a divergence (there are: {', '.join(POLICIES)})"
         )
-    if told != "stop" and mode == "step":
+    if requested != "stop" and mode == "step":
         raise TapeUsageError(
             "step stops at a call that is not on the tape: you say what becomes of it there"
         )
-    if told != "stop" and mode != "replay":
+    if requested != "stop" and mode != "replay":
         raise TapeUsageError(f"--on-divergence goes with replay: in {mode} nothing diverges")
-    policy: Policy = told
+    policy: Policy = requested
     return policy
 
 
@@ -84,14 +84,14 @@ def writes(options: Mapping[str, Any], mode: str, selection: Selection) -> bool:
     )
 
 
-def require_outside(ask: CellRequest, selection: Selection) -> None:
+def require_outside(request: CellRequest, selection: Selection) -> None:
     """Raises TapeUsageError for a tool that must not run and that the cell itself defines: it is
     not taped in time.
     """
     for name in selection.held_tools:
         if re.search(
             rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b",
-            _remove_decorated_functions(ask.source),
+            _remove_decorated_functions(request.source),
             re.MULTILINE,
         ):
             raise TapeUsageError(
@@ -132,10 +132,10 @@ def without(options: Mapping[str, Any]) -> dict[str, Any]:
     """What a cell that is replayed, whatever it says, keeps of its own options: all that makes
     nothing go live, and the take that it names.
     """
-    return {name: told for name, told in options.items() if name == "take" or name not in OPTIONS}
+    return {name: value for name, value in options.items() if name == "take" or name not in OPTIONS}
 
 
-def sessions_own(ask: CellRequest, session: Mapping[str, Any], *, sealed: bool) -> CellRequest:
+def sessions_own(request: CellRequest, session: Mapping[str, Any], *, sealed: bool) -> CellRequest:
     """The cell in a session whose mode was told from outside (TAPE_MODE, `tape replay`), with what
     was told there.
 
@@ -143,28 +143,30 @@ def sessions_own(ask: CellRequest, session: Mapping[str, Any], *, sealed: bool) 
     may still name the take that it replays, and the session's pace is everybody's. Else the
     session's frozen boundaries and stubs hold besides the cell's own.
     """
-    own = {name: session[name] for name in OPTIONS if session.get(name)}
+    session_options = {name: session[name] for name in OPTIONS if session.get(name)}
     if sealed:
-        own |= {"strict": True} if session.get("strict") else {}
+        session_options |= {"strict": True} if session.get("strict") else {}
         paced = {"pace": session["pace"]} if session.get("pace") else {}
         return replace(
-            ask,
+            request,
             mode="replay",
-            options={**without(ask.options), **own, **paced},
-            sessions_take="take" in own,
+            options={**without(request.options), **session_options, **paced},
+            sessions_take="take" in session_options,
         )
-    own.pop("live", None)
-    own.pop("on_divergence", None)
-    if "freeze" in own:
-        own["freeze"] = [*dict.fromkeys((*ask.options.get("freeze", ()), *own["freeze"]))]
-    if "stub" in own:
-        own["stub"] = {**ask.options.get("stub", {}), **own["stub"]}
-    return replace(ask, options={**ask.options, **own})
+    session_options.pop("live", None)
+    session_options.pop("on_divergence", None)
+    if "freeze" in session_options:
+        session_options["freeze"] = [
+            *dict.fromkeys((*request.options.get("freeze", ()), *session_options["freeze"]))
+        ]
+    if "stub" in session_options:
+        session_options["stub"] = {**request.options.get("stub", {}), **session_options["stub"]}
+    return replace(request, options={**request.options, **session_options})
 
 
 def opened_take(
     base: Cassette,
-    ask: CellRequest,
+    request: CellRequest,
     selection: Selection,
     opened: Callable[[Cassette, str], Cassette],
     fresh: Callable[[], str],
@@ -175,21 +177,25 @@ def opened_take(
 
     Raises TapeUsageError for a take that is not there, CassetteError for one that cannot be read.
     """
-    replays_more = writes(ask.options, ask.mode, selection)
-    if ask.options.get("step") and ask.mode == "replay":
-        return _open_stepped_take(base, ask, opened)
+    replays_more = writes(request.options, request.mode, selection)
+    if request.options.get("step") and request.mode == "replay":
+        return _open_stepped_take(base, request, opened)
     name = _find_take_name(
-        base.root, ask, chosen=base.base is None and ask.mode == "replay" and not replays_more
+        base.root,
+        request,
+        chosen=base.base is None and request.mode == "replay" and not replays_more,
     )
     if not name and not replays_more:
         return base
     if (
         name
-        and ask.mode == "replay"
+        and request.mode == "replay"
         and not replays_more
         and not files.path_of(base.root, name).exists()
     ):
-        if (ask.explicit and not ask.sessions_take) or not _is_notebooks_take(base.root, name):
+        if (request.explicit and not request.sessions_take) or not _is_notebooks_take(
+            base.root, name
+        ):
             files.require_take(base.root, name)
         return (
             base  # a session's word for many cells: the take is of another cassette of the notebook
@@ -205,32 +211,32 @@ def _is_notebooks_take(cassette: Path, name: str) -> bool:
     recording itself); also where there is none: then nothing is played, and each call is refused in
     words of its own.
     """
-    beside = [each for each in paths.cassettes_beside(cassette) if each.exists()]
-    return not beside or any(
-        name == paths.stem(each) or files.path_of(each, name).exists() for each in beside
+    cassettes = [each for each in paths.cassettes_beside(cassette) if each.exists()]
+    return not cassettes or any(
+        name == paths.stem(each) or files.path_of(each, name).exists() for each in cassettes
     )
 
 
 def _open_stepped_take(
-    base: Cassette, ask: CellRequest, opened: Callable[[Cassette, str], Cassette]
+    base: Cassette, request: CellRequest, opened: Callable[[Cassette, str], Cassette]
 ) -> Cassette:
     """What is changed while stepping goes to a take: the one that is named, else a new one of what
     would replay.
     """
-    name = str(ask.options.get("take") or "")
+    name = str(request.options.get("take") or "")
     if name and name != paths.stem(base.root):
         return opened(base, name)
     chosen = files.default_take(base.root) if base.base is None and not name else ""
     return opened(opened(base, chosen) if chosen else base, files.unused_name(base.root, STEPPED))
 
 
-def _find_take_name(cassette: Path, ask: CellRequest, *, chosen: bool) -> str:
+def _find_take_name(cassette: Path, request: CellRequest, *, chosen: bool) -> str:
     """The take that is asked for: by name, else (`chosen`) the one that a person chose to replay
     without a word.
 
     The cassette's own name asks for the recording itself.
     """
-    name = str(ask.options.get("take") or "")
+    name = str(request.options.get("take") or "")
     if not name and chosen:
         return files.default_take(cassette)
     return "" if name == paths.stem(cassette) and name not in files.take_names(cassette) else name
@@ -242,9 +248,9 @@ def covered_by_hand(take: Cassette, selection: Selection) -> bool:
     """
     cells = {run.id: run.cell for run in map(run_of, take.runs)}
     return any(
-        selection.how(site_of_entry(made, cells[made.run]), made) in ("live", "stub")
-        for made in take.newest_overrides()
-        if not made.by and made.run in cells
+        selection.how(site_of_entry(override, cells[override.run]), override) in ("live", "stub")
+        for override in take.newest_overrides()
+        if not override.by and override.run in cells
     )
 
 
@@ -334,7 +340,7 @@ class HeldAnswer(RecorderBase):
                 call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error)
             )
         elif isinstance(reply, Reply):
-            told = registry.call_facts(call, reply)
+            facts = registry.call_facts(call, reply)
             url = self.secrets.scrub_url(call.url)
-            row = row_of(self.id, self.kind, told, 0.0, name=url, error=failure_word(reply, None))
-            self._commit_call(call, reply, told.record(), row)
+            row = row_of(self.id, self.kind, facts, 0.0, name=url, error=failure_word(reply, None))
+            self._commit_call(call, reply, facts.record(), row)

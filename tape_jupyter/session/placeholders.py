@@ -32,19 +32,19 @@ SETTINGS = ("_BASE_URL", "_REGION", "_ENDPOINT", "_API_VERSION", *kit.CLOUD)
 
 def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], None]:
     """Put what is missing into the environment; gives what takes it out again."""
-    told: dict[str, str] = {}
+    recorded: dict[str, str] = {}
     for run in runs:
-        told |= recorded_placeholders(run)
-    wanted = {name: placeholder(name) for name in USUAL} | told
+        recorded |= recorded_placeholders(run)
+    values = {name: placeholder(name) for name in USUAL} | recorded
     lent: dict[str, str] = {}
-    for name in _list_needless_names(told):
-        wanted.pop(name, None)
+    for name in _list_needless_names(recorded):
+        values.pop(name, None)
         if name in LENT and LENT[name] == os.environ.get(
             name
         ):  # for the session, when nobody knew what was recorded
             lent[name] = LENT.pop(name)
             del os.environ[name]
-    missing = {name: value for name, value in wanted.items() if not environment.is_set(name)}
+    missing = {name: value for name, value in values.items() if not environment.is_set(name)}
     for name in missing:
         if names_a_secret(name):
             secrets.create_placeholder(name)
@@ -55,8 +55,8 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
 
 def _list_needless_names(recorded: Mapping[str, str]) -> list[str]:
     """Google's other name, where one of the two is there already or was there while recording."""
-    own = {name for name in GOOGLE if os.environ.get(name, LENT.get(name)) != LENT.get(name)}
-    for known in (own, recorded):
+    present = {name for name in GOOGLE if os.environ.get(name, LENT.get(name)) != LENT.get(name)}
+    for known in (present, recorded):
         here = [name for name in GOOGLE if name in known]
         if here:
             return [name for name in GOOGLE if name not in here]
@@ -83,8 +83,8 @@ def _withdraw_placeholders(
 def recorded_placeholders(run: Mapping[str, Any]) -> dict[str, str]:
     """Settings with their recorded values, keys (of which only names were kept) with a placeholder."""
     kit = run.get("kit")
-    told = kit if isinstance(kit, Mapping) else {}
-    environment, variables = told.get("environment"), told.get("variables")
+    recorded = kit if isinstance(kit, Mapping) else {}
+    environment, variables = recorded.get("environment"), recorded.get("variables")
     settings = environment.items() if isinstance(environment, Mapping) else ()
     keys = _build_key_placeholders(variables) if isinstance(variables, str) else {}
     return dict(keys) | {

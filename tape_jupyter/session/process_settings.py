@@ -49,11 +49,11 @@ class ProcessSetting(NamedTuple):
 
 
 class ProcessSettings:
-    """How they are when a body begins. `words` are all names that code within reach looks up."""
+    """How they are when a body begins. `names` are all names that code within reach looks up."""
 
-    def __init__(self, words: AbstractSet[str]) -> None:
-        self._names = words
-        self._before, self._modules = _read_settings(words), len(sys.modules)
+    def __init__(self, names: AbstractSet[str]) -> None:
+        self._names = names
+        self._before, self._modules = _read_settings(names), len(sys.modules)
         self._environment = _read_environment()
 
     def changes(self) -> tuple[dict[str, Any], list[str]]:
@@ -88,21 +88,21 @@ def _describe_kept_out_variables(before: dict[Any, Any]) -> Iterator[str]:
             yield f"it changed the environment variable {name}, which no recording sets"
 
 
-def set_settings(told: Mapping[str, Any]) -> None:
+def set_settings(settings: Mapping[str, Any]) -> None:
     """Set them as they were told. Raises CassetteError for what no recording may set."""
-    for name, value in told.items():
+    for name, value in settings.items():
         setting = _SETTINGS.get(name)
         if setting is None or setting.restore is None:
             raise CassetteError(f"{name!r} is no setting that a recording sets")
         setting.restore(value)
 
 
-def _read_settings(words: AbstractSet[str]) -> dict[str, Any]:
+def _read_settings(names: AbstractSet[str]) -> dict[str, Any]:
     """Those that are looked at, as they are now."""
     return {
         name: setting.capture()
         for name, setting in _SETTINGS.items()
-        if (setting.names is None or not setting.names.isdisjoint(words))
+        if (setting.names is None or not setting.names.isdisjoint(names))
         and setting.needs in sys.modules
     }
 
@@ -110,36 +110,36 @@ def _read_settings(words: AbstractSet[str]) -> dict[str, Any]:
 # ---- of plain numbers
 
 
-def _put_recursion_limit(told: Any) -> None:
-    limit = need(told, int, None)
+def _put_recursion_limit(value: Any) -> None:
+    limit = need(value, int, None)
     if not 50 <= limit <= _DEEPEST:
         raise CassetteError(f"no recursion limit of {limit}")
     sys.setrecursionlimit(limit)
 
 
-def _put_collection(told: Any) -> None:
-    (gc.enable if need(told, bool, None) else gc.disable)()
+def _put_collection(value: Any) -> None:
+    (gc.enable if need(value, bool, None) else gc.disable)()
 
 
-def _put_thresholds(told: Any) -> None:
-    gc.set_threshold(*(need(each, int, None) for each in told))
+def _put_thresholds(values: Any) -> None:
+    gc.set_threshold(*(need(each, int, None) for each in values))
 
 
-def _put_timeout(told: Any) -> None:
-    socket.setdefaulttimeout(None if told is None else float(told))
+def _put_timeout(value: Any) -> None:
+    socket.setdefaulttimeout(None if value is None else float(value))
 
 
-def _put_switch_interval(told: Any) -> None:
-    sys.setswitchinterval(float(told))
+def _put_switch_interval(value: Any) -> None:
+    sys.setswitchinterval(float(value))
 
 
-def _put_digits(told: Any) -> None:
-    sys.set_int_max_str_digits(need(told, int, None))
+def _put_digits(value: Any) -> None:
+    sys.set_int_max_str_digits(need(value, int, None))
 
 
-def _put_umask(told: Any) -> None:
+def _put_umask(value: Any) -> None:
     """Raises CassetteError where it would leave new files open to more people."""
-    mask, now = need(told, int, None), umask()
+    mask, now = need(value, int, None), umask()
     if mask & now != now:
         raise CassetteError(f"a recording gives no one more rights to new files ({mask:03o})")
     os.umask(mask)
@@ -152,15 +152,15 @@ def _read_stack_size() -> int:
     return size
 
 
-def _put_stack_size(told: Any) -> None:
-    size = need(told, int, None)
+def _put_stack_size(value: Any) -> None:
+    size = need(value, int, None)
     if not 0 <= size <= _LARGEST_STACK:
         raise CassetteError(f"no stack of {size} bytes for a thread")
     threading.stack_size(size)
 
 
-def _put_start_method(told: Any) -> None:
-    sys.modules["multiprocessing"].set_start_method(need(told, str, None), force=True)
+def _put_start_method(value: Any) -> None:
+    sys.modules["multiprocessing"].set_start_method(need(value, str, None), force=True)
 
 
 # ---- what is only named
@@ -213,16 +213,16 @@ def _read_line_editor() -> list[Any]:
 
 
 def _read_processors() -> Any:
-    asked = getattr(os, "sched_getaffinity", None)
-    return None if asked is None else asked(0)
+    get_affinity = getattr(os, "sched_getaffinity", None)
+    return None if get_affinity is None else get_affinity(0)
 
 
 def _read_tracing() -> list[Any]:
     """None for what we profile with ourselves (dataflow/tracing/executed_code.py): it ends when it
     has seen enough, amid a tool too.
     """
-    found = [sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()]
-    return [None if _is_ours(function) else function for function in found]
+    functions = [sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()]
+    return [None if _is_ours(function) else function for function in functions]
 
 
 def _is_ours(function: Any) -> bool:

@@ -53,8 +53,8 @@ def on_tape(over: TapedCell) -> OnTape | None:
     book = over.cassette
     if book is None or not book.path.exists():
         return None
-    own = [entry for entry in book.calls if entry.run == over.run] if over.run else []
-    entries = list(dict.fromkeys([*over.served, *own]))
+    run_calls = [entry for entry in book.calls if entry.run == over.run] if over.run else []
+    entries = list(dict.fromkeys([*over.served, *run_calls]))
     if not entries:
         return None
     return OnTape(entries, spans_of_run(book, entries[0].run, entries[:MOST_CALLS]))
@@ -66,21 +66,21 @@ def spans_of_run(
     """The spans of one run that made, or was played, these calls: in `mode`, else as recorded."""
     spans = Spans(book, sources)
     record = book.by_run.get(run, {"run": run})
-    told = sorted(read_call_headers(list(entries)), key=lambda each: each.at)
+    headers = sorted(read_call_headers(list(entries)), key=lambda each: each.at)
     spans.nodes = list(
-        cell({**record, "mode": mode} if mode else record, book.ended.get(run), told)
+        cell({**record, "mode": mode} if mode else record, book.ended.get(run), headers)
     )
     spans.zero = min((node.begin for node in spans.nodes if node.begin), default=0.0)
     return spans
 
 
 def bundle(
-    made: OnTape, mode: str, notebook: Path | None, number: int | None = None
+    taped: OnTape, mode: str, notebook: Path | None, number: int | None = None
 ) -> dict[str, Any] | None:
     """The saved form; None for a cassette that is not below its notebook's folder. `number` is the
     one beside the cell.
     """
-    entries, spans = made
+    entries, spans = taped
     path, root = spans.book.path, files.cassette_of(spans.book.path)
     where = notebook.parent if notebook is not None else root.absolute().parent.parent
     try:
@@ -103,17 +103,17 @@ def bundle(
 
 def places_of(book: Book, entries: Iterable[Entry]) -> Places:
     """Where calls stand among those of their runs."""
-    wanted: dict[str, set[str]] = {}
+    ids_by_run: dict[str, set[str]] = {}
     for entry in entries:
-        wanted.setdefault(entry.run, set()).add(entry.id)
-    found: dict[str, list[int]] = {run: [] for run in wanted}
-    counts = dict.fromkeys(wanted, 0)
+        ids_by_run.setdefault(entry.run, set()).add(entry.id)
+    places: dict[str, list[int]] = {run: [] for run in ids_by_run}
+    counts = dict.fromkeys(ids_by_run, 0)
     for entry in book.calls:
-        if entry.run in wanted:
-            if entry.id in wanted[entry.run]:
-                found[entry.run].append(counts[entry.run])
+        if entry.run in ids_by_run:
+            if entry.id in ids_by_run[entry.run]:
+                places[entry.run].append(counts[entry.run])
             counts[entry.run] += 1
-    return [[run, _format_ranges(at)] for run, at in found.items()]
+    return [[run, _format_ranges(at)] for run, at in places.items()]
 
 
 def calls_at(book: Book, places: Any) -> list[Entry]:
@@ -121,25 +121,25 @@ def calls_at(book: Book, places: Any) -> list[Entry]:
     if not isinstance(places, Sequence):
         return []
     pairs = [each for each in places if isinstance(each, Sequence) and len(each) == 2]
-    wanted = {str(run): list(_parse_ranges(str(told))) for run, told in pairs}
-    counts = dict.fromkeys(wanted, 0)
-    found: dict[str, list[Entry]] = {run: [] for run in wanted}
+    ranges = {str(run): list(_parse_ranges(str(text))) for run, text in pairs}
+    counts = dict.fromkeys(ranges, 0)
+    calls: dict[str, list[Entry]] = {run: [] for run in ranges}
     for entry in book.calls:
-        if entry.run in wanted:
+        if entry.run in ranges:
             at = counts[entry.run]
             counts[entry.run] += 1
-            if any(low <= at <= high for low, high in wanted[entry.run]):
-                found[entry.run].append(entry)
-    return [entry for run in found.values() for entry in run]
+            if any(low <= at <= high for low, high in ranges[entry.run]):
+                calls[entry.run].append(entry)
+    return [entry for run in calls.values() for entry in run]
 
 
-def calls_named(book: Book, told: Mapping[str, Any]) -> list[Entry]:
+def calls_named(book: Book, output: Mapping[str, Any]) -> list[Entry]:
     """The calls that a saved output names; of version 1 those whose rows it holds."""
-    if "page" not in told:
-        return calls_at(book, told.get("calls"))
-    names = [str(name).rpartition("/") for name in told["page"]["id"]]
-    found = [book.call(run, call) for run, _, call in names if run]
-    return [entry for entry in found if entry is not None]
+    if "page" not in output:
+        return calls_at(book, output.get("calls"))
+    names = [str(name).rpartition("/") for name in output["page"]["id"]]
+    calls = [book.call(run, call) for run, _, call in names if run]
+    return [entry for entry in calls if entry is not None]
 
 
 def _format_ranges(places: Sequence[int]) -> str:
@@ -153,10 +153,10 @@ def _format_ranges(places: Sequence[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-def _parse_ranges(told: str) -> Iterator[tuple[int, int]]:
-    for part in told.split(","):
-        if (found := _RANGE.fullmatch(part)) is not None:
-            yield int(found[1]), int(found[2] or found[1])
+def _parse_ranges(text: str) -> Iterator[tuple[int, int]]:
+    for part in text.split(","):
+        if (match := _RANGE.fullmatch(part)) is not None:
+            yield int(match[1]), int(match[2] or match[1])
 
 
 # ---------------------------------------------------------------- whether they are as they were
@@ -166,12 +166,12 @@ def records_digest(entries: Iterable[Entry]) -> str:
     """The sha256 of the calls' records as the files hold them, from after their `---` on to before
     their `...`, in the order of their places; "" where that is too much to read again.
     """
-    whole, size = hashlib.sha256(), 0
+    digest, size = hashlib.sha256(), 0
     for entry in sorted(entries, key=lambda each: (each.run, each.place)):
         book = entry.book
         size += entry.length
         if size > _MOST_BYTES or not isinstance(book, Book):
             return ""
         text = book.raw(entry.offset, entry.length).replace(b"\r\n", b"\n")
-        whole.update(text.removeprefix(b"---\n").removesuffix(b"...\n"))
-    return whole.hexdigest()[:16]
+        digest.update(text.removeprefix(b"---\n").removesuffix(b"...\n"))
+    return digest.hexdigest()[:16]

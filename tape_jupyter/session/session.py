@@ -195,60 +195,62 @@ class TapeSession:
 
     # ------------------------------------------------------------ cells
 
-    def check(self, ask: CellRequest) -> None:
+    def check(self, request: CellRequest) -> None:
         """Whether the cell can run as asked. Raises TapeUsageError or CassetteError, and changes
         nothing.
         """
-        self._resolve_cassette(self._apply_forced_replay(ask))
+        self._resolve_cassette(self._apply_forced_replay(request))
 
-    def _apply_forced_replay(self, ask: CellRequest) -> CellRequest:
+    def _apply_forced_replay(self, request: CellRequest) -> CellRequest:
         """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every
         word within.
         """
         return (
-            partial_replay.sessions_own(ask, self.session_options, sealed=self.sealed)
+            partial_replay.sessions_own(request, self.session_options, sealed=self.sealed)
             if self.forced
-            else ask
+            else request
         )
 
-    def _resolve_cassette(self, ask: CellRequest) -> tuple[Cassette | None, Path | None]:
-        if ask.mode not in MODES:
-            raise TapeUsageError(f"{ask.mode!r} is no mode; there are {', '.join(MODES)}")
+    def _resolve_cassette(self, request: CellRequest) -> tuple[Cassette | None, Path | None]:
+        if request.mode not in MODES:
+            raise TapeUsageError(f"{request.mode!r} is no mode; there are {', '.join(MODES)}")
         active = self.active
-        if active is not None and ask.explicit and active.request.explicit:
+        if active is not None and request.explicit and active.request.explicit:
             raise TapeUsageError(
                 f"a taped cell or block is running ({active.mode}); they cannot be nested. End it first (a generator's "
                 "is open until it is read to its end, or closed)"
             )
-        path = ask.path or self._find_cassette_path(ask)
-        if path is None or ask.mode == "live":
+        path = request.path or self._find_cassette_path(request)
+        if path is None or request.mode == "live":
             return None, path
-        self._require_cassette(ask, path)
+        self._require_cassette(request, path)
         cassette, selection = (
             self.cassette(path)[0],
-            partial_replay.selection_of(ask.options, ask.mode),
+            partial_replay.selection_of(request.options, request.mode),
         )
         take = partial_replay.opened_take(
             cassette,
-            ask,
+            request,
             selection,
             self._open_take,
-            lambda: self._find_fresh_take_name(ask, cassette),
+            lambda: self._find_fresh_take_name(request, cassette),
         )
         if take is not cassette:
             path, cassette = take.path, self.cassette(take.path, take)[0]
-        writes = ask.mode == "record" or partial_replay.writes(ask.options, ask.mode, selection)
+        writes = request.mode == "record" or partial_replay.writes(
+            request.options, request.mode, selection
+        )
         if writes and (reason := cassette.writable()):
             raise CassetteError(
                 f"cannot be recorded to: {reason}. Nothing was run or sent", path=str(path)
             )
         return cassette, path
 
-    def _find_fresh_take_name(self, ask: CellRequest, cassette: Cassette) -> str:
+    def _find_fresh_take_name(self, request: CellRequest, cassette: Cassette) -> str:
         """A free name for what runs live: one for each cell that asks for it, one for a session
         that does.
         """
-        if ask.explicit and not (self.forced and self.sealed):
+        if request.explicit and not (self.forced and self.sealed):
             return files.unused_name(cassette.root, partial_replay.FRESH)
         if cassette.root not in self._fresh:
             self._fresh[cassette.root] = files.unused_name(cassette.root, partial_replay.FRESH)
@@ -261,23 +263,29 @@ class TapeSession:
             return base.require_own_take(self.cassette(path)[0])
         return base.take(name)
 
-    def _find_cassette_path(self, ask: CellRequest) -> Path | None:
-        if ask.mode == "live" and ask.notebook is None:
+    def _find_cassette_path(self, request: CellRequest) -> Path | None:
+        if request.mode == "live" and request.notebook is None:
             return None
-        if ask.notebook is None and ask.name == paths.MAIN:
+        if request.notebook is None and request.name == paths.MAIN:
             raise NotebookUnknown(f"the notebook's path is not known here: {paths.HOW_TO_NAME}")
-        return paths.cassette_path(ask.notebook, ask.name, ask.start)
+        return paths.cassette_path(request.notebook, request.name, request.start)
 
-    def _require_cassette(self, ask: CellRequest, path: Path) -> None:
+    def _require_cassette(self, request: CellRequest, path: Path) -> None:
         """In replay the cassette must be there; never start empty in silence beside a neighbour's
         recording.
         """
         if path.exists() or path.is_symlink():
             return
-        if ask.notebook is not None and (neighbour := _find_adoptable_recording(ask.notebook, ask)):
-            raise TapeUsageError(adoption.offer(ask.notebook, neighbour))
-        if ask.mode == "replay" and ask.explicit:
-            names = paths.cassette_names(ask.notebook, ask.start) if ask.path is None else []
+        if request.notebook is not None and (
+            neighbour := _find_adoptable_recording(request.notebook, request)
+        ):
+            raise TapeUsageError(adoption.offer(request.notebook, neighbour))
+        if request.mode == "replay" and request.explicit:
+            names = (
+                paths.cassette_names(request.notebook, request.start)
+                if request.path is None
+                else []
+            )
             have = f"There are: {', '.join(names)}" if names else "There is none yet"
             raise TapeUsageError(
                 f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run"
@@ -311,50 +319,57 @@ class TapeSession:
         """Drop what is known of a cassette: the next cell opens it anew."""
         self._shelf.pop(path.absolute(), None)
 
-    def begin(self, ask: CellRequest) -> TapedCell:
+    def begin(self, request: CellRequest) -> TapedCell:
         """Start a taped cell: from here on its calls cross the boundary. Raises what `check`
         raises.
         """
-        ask = self._apply_forced_replay(ask)
-        cassette, path = self._resolve_cassette(ask)
+        request = self._apply_forced_replay(request)
+        cassette, path = self._resolve_cassette(request)
         there = cassette is not None and path
         player = (
             self._shelf[path.absolute()][1]
             if there and path
             else Player(lambda _key: (), lambda: ())
         )
-        session = entropy.token_hex(4) if ask.typed else self.session
+        session = entropy.token_hex(4) if request.typed else self.session
         identity = CellIdentity(
-            ask.cell_id or "", source_hash(ask.source) if ask.source else "", session
+            request.cell_id or "", source_hash(request.source) if request.source else "", session
         )
-        ignore = self._collect_ignored_paths(ask, player, cassette)
+        ignore = self._collect_ignored_paths(request, player, cassette)
         matching = (
             _build_matching_without(cassette, self.secrets, ignore) if cassette and ignore else None
         )
-        mode: Mode = ask.mode  # type: ignore[assignment]  # checked above
+        mode: Mode = request.mode  # type: ignore[assignment]  # checked above
         if mode == "once" and player.has_recording(identity):
             mode = "replay"
-        selection = partial_replay.selection_of(ask.options, ask.mode)
-        partial_replay.require_outside(ask, selection)
-        if mode != ask.mode:
+        selection = partial_replay.selection_of(request.options, request.mode)
+        partial_replay.require_outside(request, selection)
+        if mode != request.mode:
             selection = selection.without_stubs()
         execution = player.start(
-            identity, mode, matching, selection, str(ask.options.get("repeats") or "")
+            identity, mode, matching, selection, str(request.options.get("repeats") or "")
         )
-        execution.on_divergence = partial_replay.policy_of(ask.options, ask.mode)
-        execution.decided = ask.options.get("decided") or {}
+        execution.on_divergence = partial_replay.policy_of(request.options, request.mode)
+        execution.decided = request.options.get("decided") or {}
         cell = TapedCell(
-            ask, execution, player, cassette, path, ignore, tools=self.tools, task=current_task()
+            request,
+            execution,
+            player,
+            cassette,
+            path,
+            ignore,
+            tools=self.tools,
+            task=current_task(),
         )
         if cell.replaying:
             self._note_cell_recording(player.repeats(execution))
             cell.findings.notes += _describe_older_recording(*player.recording_of(execution))
-            cell.unrecorded = not ask.explicit and pins.recorded_run(cell) is None
+            cell.unrecorded = not request.explicit and pins.recorded_run(cell) is None
         self._start_cell(cell)
         return cell
 
     def _collect_ignored_paths(
-        self, ask: CellRequest, player: Player, cassette: Cassette | None
+        self, request: CellRequest, player: Player, cassette: Cassette | None
     ) -> tuple[IgnorePath, ...]:
         """Paths out of the match: asked for now, and those the recordings were made with."""
         current = {run.id for run in player.current()}
@@ -365,7 +380,8 @@ class TapeSession:
             for path in run.get("ignore", ())
         ]
         return tuple(
-            IgnorePath(text) for text in dict.fromkeys((*ask.options.get("ignore", ()), *recorded))
+            IgnorePath(text)
+            for text in dict.fromkeys((*request.options.get("ignore", ()), *recorded))
         )
 
     def _start_cell(self, cell: TapedCell) -> None:
@@ -432,7 +448,7 @@ class TapeSession:
         can clear or capture.
         """
         taken, self._remarks = self._remarks, []
-        return json.dumps({kind: [said for one, said in taken if one == kind] for kind in REMARKS})
+        return json.dumps({kind: [text for one, text in taken if one == kind] for kind in REMARKS})
 
     def _end_run(self, cell: TapedCell, error: BaseException | None, interrupted: bool) -> None:
         if self.tracker is not None and not cell.request.block:
@@ -442,24 +458,24 @@ class TapeSession:
         if not cell.run or cell.cassette is None:
             return
         outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
-        told: dict[str, Any] = {
+        record: dict[str, Any] = {
             "outcome": outcome,
             "seconds": round(perf_counter() - cell.started, 3),
             "calls": len(cell.findings.rows),
             **cell.went_through(interrupted=interrupted),
         }
         if error is not None:
-            told["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
+            record["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
         if cell.findings.cold:
-            told["cold"] = cell.findings.cold
+            record["cold"] = cell.findings.cold
         if alike := cell.alike():
-            told["alike"] = alike
-            told["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
+            record["alike"] = alike
+            record["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
             for less, calls in cell.told_by_order():
                 cell.warn(by_order(less, calls))
-        told.update(cell.recording.ends)
+        record.update(cell.recording.ends)
         try:
-            cell.cassette.end_run(cell.run, told, self.secrets)
+            cell.cassette.end_run(cell.run, record, self.secrets)
             cell.warn_of_removed_calls()
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
@@ -538,17 +554,17 @@ class TapeSession:
         folder = cell.request.notebook.parent if cell.request.notebook else None
         try:
             if cell.cassette is not None:
-                told = {
+                kit = {
                     **environment.collect(cell.request.namespace, cell.tags.run(), folder=folder),
                     **cell.recording.states(),
                 }
-                cell.cassette.add_kit(cell.run, told, self.secrets)
+                cell.cassette.add_kit(cell.run, kit, self.secrets)
         except Exception as error:
             cell.warn(f"the kit of this run is not on the tape: {type(error).__name__}: {error}")
 
     def _build_run_record(self, cell: TapedCell) -> dict[str, Any]:
         identity = cell.execution.cell
-        told = {
+        record = {
             "mode": "new_episodes" if cell.request.options.get("adds_to") else cell.mode,
             "cell": identity.cell_id,
             "source": identity.source,
@@ -562,7 +578,7 @@ class TapeSession:
             "strands": "" if cell.origin.counted else "named",
             **cell.execution.selection.record(),
         }
-        return {key: value for key, value in told.items() if value not in ("", None, [], {})}
+        return {key: value for key, value in record.items() if value not in ("", None, [], {})}
 
     def _find_parent_run(self, cell: TapedCell) -> str:
         """The recording that a `new_episodes` run adds to, or what ran live in a replay."""
@@ -583,13 +599,13 @@ class TapeSession:
         """Tape the functions of the notebook that carry these names, for the rest of the cell, as
         they stand now.
         """
-        asked = dict.fromkeys(
+        requested = dict.fromkeys(
             (*names, *cell.request.options.get("tools", ()), *cell.execution.selection.tools)
         )
-        self._known_tools.update(asked)
-        if not asked or cell.closed:  # what is taped after its end would never be untaped
+        self._known_tools.update(requested)
+        if not requested or cell.closed:  # what is taped after its end would never be untaped
             return
-        taped = cell.seen_tools.tape(tuple(asked), cell.request.namespace)
+        taped = cell.seen_tools.tape(tuple(requested), cell.request.namespace)
         if taped is not None:
             cell.undo.append(taped)
             for name, why in taped.skipped.items():
@@ -645,9 +661,9 @@ class TapeSession:
     def _report_allowed_connection(self, what: str, cell: Any) -> None:
         """A connection to a host that --live names: it is not on the tape, and that is said."""
         cell = cell if isinstance(cell, TapedCell) else self.active
-        said = f"{what} was let through (--live host): what it answered is not on the tape"
-        if cell is not None and said not in cell.findings.notes:
-            cell.findings.notes.append(said)
+        note = f"{what} was let through (--live host): what it answered is not on the tape"
+        if cell is not None and note not in cell.findings.notes:
+            cell.findings.notes.append(note)
 
     def _report_sighting(self, seen: Sighting) -> None:
         """A connection or child process that no tap saw: refused, or named at once."""
@@ -660,11 +676,11 @@ class TapeSession:
             cell.warn(str(seen), cold=True)
 
 
-def _find_running_origin(strand: Origin | None) -> Origin | None:
+def _find_running_origin(origin: Origin | None) -> Origin | None:
     """A strand of a cell that still runs; in the context of one that ended elsewhere its strand may
     have stayed.
     """
-    return strand if strand is not None and not getattr(strand.cell, "closed", False) else None
+    return origin if origin is not None and not getattr(origin.cell, "closed", False) else None
 
 
 def _describe_older_recording(number: int, count: int) -> list[str]:
@@ -673,23 +689,26 @@ def _describe_older_recording(number: int, count: int) -> list[str]:
     """
     if number == count:
         return []
-    told = f"recording {number} of {count} of this cell: without cell ids several may be alike, and its next run plays"
-    return [f"{told} the next. To have one only, record it again in a new session"]
+    position = (
+        f"recording {number} of {count} of this cell: "
+        "without cell ids several may be alike, and its next run plays"
+    )
+    return [f"{position} the next. To have one only, record it again in a new session"]
 
 
 def _is_replaying(cell: Any) -> bool:
     return isinstance(cell, TapedCell) and cell.mode == "replay"
 
 
-def _find_adoptable_recording(notebook: Path, ask: CellRequest) -> Path | None:
+def _find_adoptable_recording(notebook: Path, request: CellRequest) -> Path | None:
     """The recording that the notebook may adopt. Who records a copy, beside the notebook it is of,
     means to.
     """
     neighbour = adoption.adoptable(
-        notebook, {source_hash(ask.source), *adoption.source_hashes(notebook)}
+        notebook, {source_hash(request.source), *adoption.source_hashes(notebook)}
     )
     copied = neighbour is not None and neighbour.with_suffix(".ipynb").exists()
-    return None if copied and ask.mode == "record" else neighbour
+    return None if copied and request.mode == "record" else neighbour
 
 
 def _build_matching_without(
@@ -698,11 +717,11 @@ def _build_matching_without(
     """Recorded calls by a match key without the ignored paths: every request is read, once for the
     cell.
     """
-    found: dict[str, list[Any]] = {}
+    entries: dict[str, list[Any]] = {}
     for entry in cassette.calls:
         call = entry.request()
         key = (
             entry.match if isinstance(call, FunctionCall) else match_key(call, secrets, ignore)
         )  # arguments all count
-        found.setdefault(key, []).append(entry)
-    return lambda key: found.get(key, ())
+        entries.setdefault(key, []).append(entry)
+    return lambda key: entries.get(key, ())

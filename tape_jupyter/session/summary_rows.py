@@ -36,7 +36,7 @@ def first_live_line(cell: TapedCell) -> list[str]:
     if tape is None or not cell.run or cell.mode not in ("record", "replay"):
         return []
     try:
-        found = (
+        differences = (
             _compare_with_recording(tape, cell)
             if cell.replaying
             else _compare_with_earlier(tape, cell)
@@ -45,8 +45,8 @@ def first_live_line(cell: TapedCell) -> list[str]:
         return [
             f"what drifted since the last recording cannot be told: {type(error).__name__}: {error}"
         ]
-    told = drift.line(found)
-    return [told] if told else []
+    line = drift.line(differences)
+    return [line] if line else []
 
 
 def _compare_with_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
@@ -65,34 +65,34 @@ def _read_run(tape: Cassette, run: str) -> RunSeen:
     one when its cell is recorded next.
     """
     kept = _SEEN.setdefault(tape, {})
-    if (found := kept.get(run)) is None:
-        found = view_run(tape, run, limit=CALLS)
-        replies = [call.reply for call in found.calls if isinstance(call.reply, Reply)]
-        asked = [call.request for call in found.calls if isinstance(call.request, Request)]
-        bytes_ = sum(each.size for each in replies) + sum(len(each.body) for each in asked)
-        if bytes_ <= _SMALL and all(isinstance(each.request, Request) for each in found.calls):
+    if (view := kept.get(run)) is None:
+        view = view_run(tape, run, limit=CALLS)
+        replies = [call.reply for call in view.calls if isinstance(call.reply, Reply)]
+        requests = [call.request for call in view.calls if isinstance(call.request, Request)]
+        bytes_ = sum(each.size for each in replies) + sum(len(each.body) for each in requests)
+        if bytes_ <= _SMALL and all(isinstance(each.request, Request) for each in view.calls):
             while len(kept) >= _KEPT:
                 del kept[next(iter(kept))]
-            kept[run] = found
-    return found
+            kept[run] = view
+    return view
 
 
 def _find_earlier_run(tape: Cassette, cell: TapedCell) -> str:
     """The newest other recording of this cell."""
-    own = cell.execution.cell
+    cell_identity = cell.execution.cell
     for record in reversed(tape.runs):
         run = run_of(record)
-        if run.id != cell.run and not run.parent and run.cell.same_cell(own):
+        if run.id != cell.run and not run.parent and run.cell.same_cell(cell_identity):
             return run.id
     return ""
 
 
 def _compare_with_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
     """What ran live in a replay, against what it took the place of."""
-    made = [each for each in tape.overrides if each.by == cell.run][:CALLS]
-    pairs = [(call_seen(each.recorded), call_seen(each)) for each in made]
+    overrides = [each for each in tape.overrides if each.by == cell.run][:CALLS]
+    pairs = [(call_seen(each.recorded), call_seen(each)) for each in overrides]
     parent = cell.player.repeats(cell.execution)
-    if not made or not parent:
+    if not overrides or not parent:
         return drift.of_pairs(pairs)
     base, live = (_read_run_without_calls(tape, run) for run in (parent, cell.run))
     return [*drift.of_pairs(pairs), *drift.of_runs(base, live)]
@@ -121,7 +121,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
         )
     seconds = perf_counter() - cell.started
     take, path, whereto = partial_replay.summarise_take(cell)
-    told = Later([*notes, *whereto], lambda: first_live_line(cell))
+    all_notes = Later([*notes, *whereto], lambda: first_live_line(cell))
     findings = cell.findings
     return CellReport(
         cell.mode,
@@ -129,7 +129,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
         Rows(cell),
         list(findings.refusals),
         list(findings.warnings),
-        told,
+        all_notes,
         seconds,
         error is not None,
         take,
@@ -163,11 +163,11 @@ def row_of_entry(entry: Entry) -> ReportRow:
     unread.
     """
     head, run = entry.head(), entry.book.by_run.get(entry.run, {})
-    own, whole = _to_mapping(head.get("kit")), _to_mapping(run.get("kit"))
-    return replace(_build_row(entry, head, own), tags=labels.recorded_tags(whole, own))
+    call_kit, run_kit = _to_mapping(head.get("kit")), _to_mapping(run.get("kit"))
+    return replace(_build_row(entry, head, call_kit), tags=labels.recorded_tags(run_kit, call_kit))
 
 
-def _build_row(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) -> ReportRow:
+def _build_row(entry: Entry, head: Mapping[str, Any], call_kit: Mapping[str, Any]) -> ReportRow:
     seconds = float(head.get("seconds", 0.0))
     kind = str(head.get("kind", "host"))
     if kind in ("tool", "retrieval"):
@@ -178,13 +178,13 @@ def _build_row(entry: Entry, head: Mapping[str, Any], own: Mapping[str, Any]) ->
             seconds=seconds,
             error=str(head.get("failed", "")),
         )
-    told = recalled(own)
-    if entry.more and (whole := told_by_all_turns(entry)) is not None:
-        told, seconds = whole
+    facts = recalled(call_kit)
+    if entry.more and (all_turns := told_by_all_turns(entry)) is not None:
+        facts, seconds = all_turns
     return row_of(
         entry.id,
         kind,
-        told,
+        facts,
         seconds,
         name=str(head.get("name", "")),
         error=str(head.get("failed", "")),

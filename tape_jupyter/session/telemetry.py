@@ -106,25 +106,25 @@ class Telemetry:
             books = [self._read_ends(cell.cassette, self._find_book(cell.path))]
         else:
             books = list(self._books.values())
-        held = (book.held.get(endpoint(request)) for book in reversed(books))
-        return Play(next(filter(None, held), None) or _build_documented_reply(request))
+        replies = (book.held.get(endpoint(request)) for book in reversed(books))
+        return Play(next(filter(None, replies), None) or _build_documented_reply(request))
 
     def _read_ends(self, cassette: Cassette, book: _Book) -> _Book:
         if book.read != len(cassette.ended):
             book.read = len(cassette.ended)
-            for told in (
+            for record in (
                 each for end in list(cassette.ended.values()) for each in end.get(KEY) or ()
             ):
-                if isinstance(told, Mapping) and (reply := _parse_reply(told)) is not None:
-                    book.held[str(told.get("endpoint"))] = reply
+                if isinstance(record, Mapping) and (reply := _parse_reply(record)) is not None:
+                    book.held[str(record.get("endpoint"))] = reply
         return book
 
 
 class _Hearing(NullRecorder):
     """A live call of which the answer is heard."""
 
-    def __init__(self, heard: dict[str, dict[str, Any]], name: str) -> None:
-        self._replies, self._name = heard, name
+    def __init__(self, answers: dict[str, dict[str, Any]], name: str) -> None:
+        self._replies, self._name = answers, name
         self._head: tuple[int, Headers] | None = None
         self._body = b""
 
@@ -157,25 +157,25 @@ class _Hearing(NullRecorder):
 
 def _build_record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
     body: bytes = answer["body"]
-    told: dict[str, Any] = {"endpoint": secrets.scrub(name)[0], "status": answer["status"]}
+    record: dict[str, Any] = {"endpoint": secrets.scrub(name)[0], "status": answer["status"]}
     if headers := records.headers_record(secrets.scrub_reply_headers(answer["headers"])[0]):
-        told["headers"] = headers
+        record["headers"] = headers
     try:
-        return {**told, **({"body": secrets.scrub(body.decode())[0]} if body else {})}
+        return {**record, **({"body": secrets.scrub(body.decode())[0]} if body else {})}
     except UnicodeDecodeError:
-        return {**told, "base64": base64.b64encode(body).decode()}
+        return {**record, "base64": base64.b64encode(body).decode()}
 
 
-def _parse_reply(told: Mapping[str, Any]) -> Reply | None:
+def _parse_reply(record: Mapping[str, Any]) -> Reply | None:
     """What stands on an end mark; None for what a hand has broken."""
     try:
         body = (
-            base64.b64decode(told["base64"])
-            if "base64" in told
-            else str(told.get("body", "")).encode()
+            base64.b64decode(record["base64"])
+            if "base64" in record
+            else str(record.get("body", "")).encode()
         )
         return _build_reply(
-            int(told["status"]), records.section_headers(told.get("headers", {})), body
+            int(record["status"]), records.section_headers(record.get("headers", {})), body
         )
     except (CassetteError, KeyError, TypeError, ValueError):
         return None

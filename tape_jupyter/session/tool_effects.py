@@ -118,11 +118,11 @@ class ObservedBody:
                 other._overlapping[self._capture.id] = None  # noqa: SLF001
 
     def _collect_outer_snapshots(self) -> list[Snapshot]:
-        found, capture = [], self._around
+        snapshots, capture = [], self._around
         while capture is not None:
-            found.append(capture.observed._snapshot)  # noqa: SLF001 - its own kind
+            snapshots.append(capture.observed._snapshot)  # noqa: SLF001 - its own kind
             capture = capture.observed._around  # noqa: SLF001
-        return [each for each in found if each is not None]
+        return [each for each in snapshots if each is not None]
 
     def _is_running_here(self) -> bool:
         """Whether the code that runs here and now is this body, or one that it called."""
@@ -254,20 +254,22 @@ class ObservedBody:
                 f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
                 cold=True,
             )
-        return {name: told for name, told in did.items() if told}
+        return {name: value for name, value in did.items() if value}
 
     def _describe_interleaving(self) -> list[int] | bool:
         """What the record says of others that went on while it showed things."""
         if not self._groups or self._shown_at is None:
             return False
-        first, last, alone = self._groups[0], self._groups[-1], self._is_alone_since_shown()
+        first, last, is_alone = self._groups[0], self._groups[-1], self._is_alone_since_shown()
         if self is not self._outermost or not self._capture.places:
             return first != last
-        beside = bool(self._running.open)  # one may be about to show something: before the result
+        has_others = bool(
+            self._running.open
+        )  # one may be about to show something: before the result
         if (
             first == last
-            and alone
-            and (not last or (not beside and self._capture.give_place_back(self._shown_at[1])))
+            and is_alone
+            and (not last or (not has_others and self._capture.give_place_back(self._shown_at[1])))
         ):
             return False
         kept = Counter(
@@ -294,20 +296,20 @@ class ObservedBody:
 
     def raised(self, error: BaseException, did: dict[str, Any]) -> None:
         """Note in `did` which of an error and of those behind it are objects of the program's."""
-        found: dict[str, str] = {}
+        places: dict[str, str] = {}
         waiting: list[tuple[str, BaseException | None]] = [("", error)]
         for name, each in waiting:
             if each is None or name.count(".") > MAX_CHAIN:
                 continue
             if place := self._changes.place_of(each):
-                found[name] = place
+                places[name] = place
             else:
                 waiting += [
                     (f"{name}.cause", each.__cause__),
                     (f"{name}.context", each.__context__),
                 ]
-        if found:
-            did["raised"] = found
+        if places:
+            did["raised"] = places
 
 
 class RecordedEffects:
@@ -372,11 +374,11 @@ class RecordedEffects:
         self._report_problem("it is closed earlier than it was, and what it did at its end")
 
     def _note_doubts(self, files: Sequence[str]) -> None:
-        told = (
+        doubt = (
             f"{self._call.kind} {self._call.name} gave and wrote what it did when it was recorded"
         )
         self._cell.findings.doubts += [
-            f"{told}, but {name} is not as it was then" for name in files
+            f"{doubt}, but {name} is not as it was then" for name in files
         ]
 
     def _redo_changes(self, redo: Redo, did: Mapping[str, Any]) -> None:
@@ -409,16 +411,16 @@ class RecordedEffects:
         return error
 
     def _report_problem(self, what: str) -> None:
-        told = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
-        self._cell.findings.unheld.append(told)
-        self._cell.warn(told)
+        message = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
+        self._cell.findings.unheld.append(message)
+        self._cell.warn(message)
 
     def _show_events(self, did: Mapping[str, Any]) -> None:
         for event in did.get("shown", ())[self._replayed_outputs or 0 :]:
             self._show_event(event)
         if did.get("amid") and self._replayed_outputs is None:
-            told = f"{self._call.kind} {self._call.name}"
-            self._cell.warn(f"{told} showed things while others went on: here it shows all at once")
+            tool = f"{self._call.kind} {self._call.name}"
+            self._cell.warn(f"{tool} showed things while others went on: here it shows all at once")
 
     def _show_event(self, event: Mapping[str, Any]) -> None:
         try:
@@ -440,8 +442,8 @@ class RecordedEffects:
     @property
     def _workflow_context(self) -> Any:
         """The workflow's context, among the arguments."""
-        given = self._call.scope.arguments.values() if self._call.scope is not None else ()
-        return next(each for each in given if hasattr(each, "write_event_to_stream"))
+        arguments = self._call.scope.arguments.values() if self._call.scope is not None else ()
+        return next(each for each in arguments if hasattr(each, "write_event_to_stream"))
 
 
 def _emit_event(event: Mapping[str, Any]) -> None:
@@ -495,29 +497,29 @@ def _localize_filename(file: str) -> str:
     return _CELLS.sub(lambda _: f"{compiler.get_tmp_directory()}{os.sep}", file)
 
 
-def _emit_log_record(told: Mapping[str, Any]) -> None:
+def _emit_log_record(event: Mapping[str, Any]) -> None:
     others = ("extra", "handlers", "files")
-    fields = {name: value for name, value in told.items() if name not in others}
-    for name, value in told.get("extra", {}).items():
+    fields = {name: value for name, value in event.items() if name not in others}
+    for name, value in event.get("extra", {}).items():
         with contextlib.suppress(CassetteError):
             fields.setdefault(name, registry.thaw(value))
-    fields["pathname"] = _localize_filename(str(told.get("pathname", "")))
+    fields["pathname"] = _localize_filename(str(event.get("pathname", "")))
     record = logging.makeLogRecord(fields)
-    if not _has_same_handlers(told):
-        lacks = "".join(f", and {name} lacks this line" for name in told.get("files", ()))
-        raise CassetteError(f"the logger {told['name']} has other handlers here{lacks}")
-    logging.getLogger(str(told["name"])).callHandlers(record)
+    if not _has_same_handlers(event):
+        lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
+        raise CassetteError(f"the logger {event['name']} has other handlers here{lacks}")
+    logging.getLogger(str(event["name"])).callHandlers(record)
 
 
-def _has_same_handlers(told: Mapping[str, Any]) -> bool:
+def _has_same_handlers(event: Mapping[str, Any]) -> bool:
     """Whether a log record would reach as many handlers as the recorded one."""
-    now = handlers_of(logging.getLogger(str(told["name"])))
-    return bool(told.get("handlers", now) == now)
+    now = handlers_of(logging.getLogger(str(event["name"])))
+    return bool(event.get("handlers", now) == now)
 
 
 def _emit_warning(event: Mapping[str, Any]) -> None:
     warning = registry.thaw_error(event["warning"])
     if isinstance(warning, Warning):
         place = _localize_filename(str(event["file"])), int(event["line"])
-        told = warnings.WarningMessage(warning, type(warning), *place, line=event.get("text"))
-        warnings._showwarnmsg(told)  # type: ignore[attr-defined]  # noqa: SLF001
+        message = warnings.WarningMessage(warning, type(warning), *place, line=event.get("text"))
+        warnings._showwarnmsg(message)  # type: ignore[attr-defined]  # noqa: SLF001

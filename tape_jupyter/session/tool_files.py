@@ -63,15 +63,15 @@ class ToolFiles:
         ]
         modes = _find_changed(touched.modes, permissions)
         times = _find_changed(touched.times, file_times)
-        found = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
-        for path, change in found.items():
+        changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
+        for path, change in changes.items():
             if _OURS.search(path) or path in touched.links:
                 continue
             name = self._to_relative_name(path)
             if name is None:
                 if change.after is not None:
                     lost.append(f"it wrote {path}, which is not in the notebook's folder")
-                elif _is_removed(path, found, touched):
+                elif _is_removed(path, changes, touched):
                     lost.append(f"it removed {path}, which is not in the notebook's folder")
             elif not change.known:
                 lost.append(f"it wrote {name}, which is too large to be kept")
@@ -107,18 +107,18 @@ def _find_changed(
     return {path: each for path, each in now.items() if each is not None and each != before[path]}
 
 
-def _is_removed(path: str, found: Mapping[str, Change], touched: Touched) -> bool:
+def _is_removed(path: str, changes: Mapping[str, Change], touched: Touched) -> bool:
     """Whether the body removed what others had made there; of a folder and what was in it, of the
     folder. A process that it started may have made it.
     """
     above = str(Path(path).parent)
-    return not touched.processes and above not in found and os.path.isdir(above)  # noqa: PTH112
+    return not touched.processes and above not in changes and os.path.isdir(above)  # noqa: PTH112
 
 
 def _read_unchanged_files(paths: Iterable[str]) -> dict[str, Change]:
     """Files whose content nobody changed."""
-    found = {path: content_of(path) for path in paths}
-    return {path: Change(now, now, known=known) for path, (now, known) in found.items()}
+    contents = {path: content_of(path) for path in paths}
+    return {path: Change(now, now, known=known) for path, (now, known) in contents.items()}
 
 
 def file_digest(content: bytes | None) -> str:
@@ -179,8 +179,8 @@ def redo_files(
     appended is appended to that, and what was written over it is the recording's.
     """
     removed = [each for each in files if each.get("now") == ABSENT]
-    made = [each for each in files if each.get("now") != ABSENT]
-    for each in (*made, *reversed(removed)):  # a folder after what was in it
+    present = [each for each in files if each.get("now") != ABSENT]
+    for each in (*present, *reversed(removed)):  # a folder after what was in it
         name = str(each.get("file"))
         try:
             problem = _restore_file(each, name, folder, cassette, rerun=rerun)

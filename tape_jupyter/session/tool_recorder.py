@@ -60,14 +60,14 @@ def is_secret(prompt: str, answer: str) -> bool:
 
 def secret_name(call: FunctionCall) -> str:
     """What the secret is called: `ANTHROPIC_API_KEY` where "Anthropic API key: " was asked."""
-    words = re.sub(r"\W+", "_", _read_prompt(call)).strip("_").upper()
-    return words[:60].strip("_") or call.name.upper()
+    name = re.sub(r"\W+", "_", _read_prompt(call)).strip("_").upper()
+    return name[:60].strip("_") or call.name.upper()
 
 
 def written_secret(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
     """What is written of a secret answer, which is learned; None where the answer is none."""
-    telling = call.discreet == "maybe" and is_secret(_read_prompt(call), str(answer))
-    if not (telling or call.discreet == "yes") or not isinstance(answer, str):
+    looks_secret = call.discreet == "maybe" and is_secret(_read_prompt(call), str(answer))
+    if not (looks_secret or call.discreet == "yes") or not isinstance(answer, str):
         return None
     secrets.learn(secret_name(call), answer)
     known = _MARKER.fullmatch(
@@ -130,26 +130,26 @@ def freeze_call(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Mat
             by_state.append(f"{name} ({structure['<opaque>']})")
             by_type |= state.less
         arguments[name] = FrozenValue(structure)
-    own = _read_own_state(call, secrets)
-    if own is not None:
-        states.append(f"self={own[STATE]}")
+    own_state = _read_own_state(call, secrets)
+    if own_state is not None:
+        states.append(f"self={own_state[STATE]}")
     frozen = FunctionCall(
         call.name,
         arguments,
         call.kind,
         call.discreet,
-        None if own is None else FrozenValue(own),
+        None if own_state is None else FrozenValue(own_state),
         call.scope,
     )
-    told = asked_function(frozen, secrets, states)
-    told = told._replace(
+    matched = asked_function(frozen, secrets, states)
+    matched = matched._replace(
         by_type=tuple(by_type),
-        masked=(*masked.weak, *told.masked),
-        given=(*masked.given, *told.given),
-        by_value=(*by_state, *masked.keyed, *told.by_value),
-        plain=(*told.plain, *masked.weak.items(), *by_type.items()),
+        masked=(*masked.weak, *matched.masked),
+        given=(*masked.given, *matched.given),
+        by_value=(*by_state, *masked.keyed, *matched.by_value),
+        plain=(*matched.plain, *masked.weak.items(), *by_type.items()),
     )
-    return frozen, told
+    return frozen, matched
 
 
 def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
@@ -174,12 +174,12 @@ class FunctionCapture(RecorderBase, NullRecorder):
         self,
         cell: TapedCell,
         secrets: Secrets,
-        asked: MatchedRequest,
+        matched: MatchedRequest,
         where: Where,
         call: FunctionCall,
         arguments: Mapping[str, Any],
     ) -> None:
-        super().__init__(cell, secrets, asked, call.kind, where)
+        super().__init__(cell, secrets, matched, call.kind, where)
         self.call, self._arguments = call, arguments
         self._pending: asyncio.CancelledError | None = None
         self._steps: GeneratorSteps | None = None
@@ -258,15 +258,17 @@ class FunctionCapture(RecorderBase, NullRecorder):
             self._commit_steps()
 
     def _commit_error(self, error: BaseException) -> None:
-        told = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
         did = self.observed.end()
         if self._steps is not None:
             self._steps.end, self._steps.error = "error", with_frames(freeze_error(error), error)
-            self._end_steps(told)
+            self._end_steps(message)
         else:
             frozen = with_frames(freeze_error(error), error)
             self.observed.raised(error, did)
-            self._commit_value(Value(error=frozen, seconds=self._measure_elapsed(), did=did), told)
+            self._commit_value(
+                Value(error=frozen, seconds=self._measure_elapsed(), did=did), message
+            )
 
     def _end_steps(self, error: str = "") -> None:
         self.cell.running.pop(self, None)
@@ -295,14 +297,14 @@ class FunctionCapture(RecorderBase, NullRecorder):
 
     def _find_changed_types(self) -> tuple[str, ...]:
         """Types of arguments that cannot be written and that are not as they were asked."""
-        found: dict[str, None] = {}
-        for name, asked in self.call.arguments.items():
-            before = asked.structure if isinstance(asked, FrozenValue) else None
+        type_names: dict[str, None] = {}
+        for name, argument in self.call.arguments.items():
+            before = argument.structure if isinstance(argument, FrozenValue) else None
             if isinstance(before, dict) and "<opaque>" in before and before.get(FIELDS):
                 masked = MaskedValues(f"{self.call.kind} {self.call.name}", self.secrets)
                 if state_by_value(self._arguments[name], masked, name).digest != before.get(STATE):
-                    found[before["<opaque>"]] = None
-        return tuple(found)
+                    type_names[before["<opaque>"]] = None
+        return tuple(type_names)
 
     def _commit_value(self, value: Value, error: str = "") -> None:
         row = ReportRow(

@@ -36,38 +36,38 @@ from tape_jupyter.session.process_settings import ProcessSettings, set_settings
 
 
 class ToolSettings:
-    """What one body does to settings. `words` are all names that code within its reach looks up."""
+    """What one body does to settings. `names` are all names that code within its reach looks up."""
 
-    def __init__(self, folder: Path | None, words: AbstractSet[str]) -> None:
+    def __init__(self, folder: Path | None, names: AbstractSet[str]) -> None:
         self._folder, self._before = folder, _read_parts()
-        self._process = ProcessSettings(words)
+        self._process = ProcessSettings(names)
 
     def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
         """The changed parts as structure; and in words, what could not be written. `is_placed`: of
         an object, whether what became of it is told elsewhere.
         """
-        told: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         process, lost = self._process.changes()
         if process:
-            told["process"] = process
+            changes["process"] = process
         for name, change in ambient.changed_parts(self._before, _read_parts()).items():
             try:
                 if name == "cwd":
-                    told[name] = _to_relative_folder(change.after, self._folder)
+                    changes[name] = _to_relative_folder(change.after, self._folder)
                 elif written := _PARTS[name].write(change.before, change.after):
-                    told[name] = written
+                    changes[name] = written
             except (CannotFreeze, ValueError, AttributeError) as why:
                 lost.append(f"it changed {ambient.PARTS[name].label}: {why}")
             if name == "logging":
                 lost += _describe_changed_handlers(change.before, change.after, is_placed)
             elif name == "decimal" and repr(change.before[1]) != repr(change.after[1]):
                 lost.append("it changed `decimal.DefaultContext`, which new threads begin with")
-        return told, lost
+        return changes, lost
 
 
-def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
+def set_again(changes: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
     """Set them as the recorded body did. Gives what was not done, in words."""
-    for name, structure in told.items():
+    for name, structure in changes.items():
         try:
             if name == "cwd":
                 os.chdir(
@@ -79,8 +79,8 @@ def set_again(told: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
             else:
                 _PARTS[name].restore(structure)
         except Exception as why:  # of a library, or of a tape that somebody edited
-            said = ambient.PARTS[name].label if name in ambient.PARTS else name
-            yield f"it changed {said}: {why}"
+            description = ambient.PARTS[name].label if name in ambient.PARTS else name
+            yield f"it changed {description}: {why}"
 
 
 def _to_relative_folder(path: str, folder: Path | None) -> str:
@@ -91,15 +91,15 @@ def _to_relative_folder(path: str, folder: Path | None) -> str:
 
 
 def _read_parts() -> dict[str, Any]:
-    found = {}
+    parts = {}
     for name in _PARTS:
         part = ambient.PARTS[name]
         if not part.needs or part.needs in sys.modules:
             try:
-                found[name] = part.capture()
+                parts[name] = part.capture()
             except Exception:  # noqa: S112 - of a library that is not as we know it
                 continue
-    return found
+    return parts
 
 
 # ---- lists: what stands between their ends
@@ -113,8 +113,8 @@ def _find_splice(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any
     return [head, tail], now[head : len(now) - tail]
 
 
-def _apply_splice(now: list[Any], told: Mapping[str, Any], items: list[Any]) -> list[Any]:
-    head, tail = (need(each, int, None) for each in need(told["splice"], list, None))
+def _apply_splice(now: list[Any], change: Mapping[str, Any], items: list[Any]) -> list[Any]:
+    head, tail = (need(each, int, None) for each in need(change["splice"], list, None))
     return [*now[:head], *items, *now[len(now) - tail :]]
 
 
@@ -144,15 +144,15 @@ def _is_below(folder: str) -> bool:
     return Path(os.path.realpath(folder)).is_relative_to(here)
 
 
-def _put_path(told: Mapping[str, Any]) -> None:
-    items = [need(each, str, None) for each in told["put"]]
+def _put_path(change: Mapping[str, Any]) -> None:
+    items = [need(each, str, None) for each in change["put"]]
     items = [
         str(Path.cwd() / each.removeprefix(_HERE)) if each.startswith(_HERE) else each
         for each in items
     ]
     if not all(map(_is_below, items)):
         raise CassetteError("a recording adds no folder outside of the notebook's")
-    sys.path[:] = _apply_splice(sys.path, told, items)
+    sys.path[:] = _apply_splice(sys.path, change, items)
 
 
 def _write_warnings(before: list[Any], now: list[Any]) -> dict[str, Any]:
@@ -168,15 +168,15 @@ def _extract_pattern(value: Any) -> str | None:
     return getattr(value, "pattern", value) or None
 
 
-def _put_warnings(told: Mapping[str, Any]) -> None:
+def _put_warnings(change: Mapping[str, Any]) -> None:
     items = []
-    for action, message, category, module, line in told["put"]:
+    for action, message, category, module, line in change["put"]:
         kind = find_class(category, None)
         if not issubclass(kind, Warning) or action not in _ACTIONS:
             raise CassetteError(f"{category!r} is no warning")
         matched = re.compile(message, re.IGNORECASE) if message else None
         items.append((action, matched, kind, re.compile(module) if module else None, int(line)))
-    ambient.restore_part("warnings", _apply_splice(list(warnings.filters), told, items))
+    ambient.restore_part("warnings", _apply_splice(list(warnings.filters), change, items))
 
 
 _ACTIONS = ("error", "ignore", "always", "all", "default", "module", "once")
@@ -194,8 +194,8 @@ def _write_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[st
 
 
 def _put_options(name: str) -> Callable[[Any], None]:
-    def put_options(told: Any) -> None:
-        ambient.restore_part(name, need(registry.thaw(told), dict, None))
+    def put_options(value: Any) -> None:
+        ambient.restore_part(name, need(registry.thaw(value), dict, None))
 
     return put_options
 
@@ -204,10 +204,10 @@ def _write_numpy(before: Any, now: Any) -> list[Any]:
     return [_write_options(one, other) for one, other in zip(before, now, strict=True)]
 
 
-def _put_numpy(told: Any) -> None:
-    shown, errors = (need(registry.thaw(each), dict, None) for each in told)
+def _put_numpy(value: Any) -> None:
+    print_options, errors = (need(registry.thaw(each), dict, None) for each in value)
     numpy = sys.modules["numpy"]
-    numpy.set_printoptions(**shown)
+    numpy.set_printoptions(**print_options)
     numpy.seterr(**errors)
 
 
@@ -222,7 +222,7 @@ _UNCHANGED = (0, False, True, ())
 
 
 def _write_logging(before: Any, now: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {} if before[0] == now[0] else {"disable": now[0]}
+    change: dict[str, Any] = {} if before[0] == now[0] else {"disable": now[0]}
     one, other = _index_by_name(before), _index_by_name(now)
     loggers = {
         name: list(other.get(name, _UNCHANGED)[:3])
@@ -230,8 +230,8 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
         if one.get(name, _UNCHANGED)[:3] != other.get(name, _UNCHANGED)[:3]
     }
     levels = {name: level for name, level in now[2].items() if before[2].get(name) != level}
-    told |= {"loggers": loggers} if loggers else {}
-    return told | ({"levels": levels} if levels else {})
+    change |= {"loggers": loggers} if loggers else {}
+    return change | ({"levels": levels} if levels else {})
 
 
 def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
@@ -245,12 +245,12 @@ def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any],
     ]
 
 
-def _put_logging(told: Mapping[str, Any]) -> None:
-    if "disable" in told:
-        logging.disable(need(told["disable"], int, None))
-    for name, level in told.get("levels", {}).items():
+def _put_logging(change: Mapping[str, Any]) -> None:
+    if "disable" in change:
+        logging.disable(need(change["disable"], int, None))
+    for name, level in change.get("levels", {}).items():
         logging.addLevelName(need(level, int, None), name)
-    for name, (level, disabled, propagate) in told.get("loggers", {}).items():
+    for name, (level, disabled, propagate) in change.get("loggers", {}).items():
         logger = logging.getLogger(name if name != "root" else None)
         logger.setLevel(need(level, int, None))
         logger.disabled, logger.propagate = bool(disabled), bool(propagate)
@@ -264,24 +264,24 @@ def _write_decimal(before: Any, taken: Any) -> dict[str, Any]:
     now: decimal.Context = taken[0]
     if repr(now) == repr(before[0]):
         return {}
-    told: dict[str, Any] = {name: getattr(now, name) for name in ambient.DECIMAL_FIELDS}
+    fields: dict[str, Any] = {name: getattr(now, name) for name in ambient.DECIMAL_FIELDS}
     for name in ("flags", "traps"):
-        told[name] = [sort.__name__ for sort, on in getattr(now, name).items() if on]
-    return told
+        fields[name] = [signal.__name__ for signal, on in getattr(now, name).items() if on]
+    return fields
 
 
-def _put_decimal(told: Mapping[str, Any]) -> None:
-    given = {name: told[name] for name in ambient.DECIMAL_FIELDS}
+def _put_decimal(change: Mapping[str, Any]) -> None:
+    fields = {name: change[name] for name in ambient.DECIMAL_FIELDS}
     for name in ("flags", "traps"):
-        given[name] = [vars(decimal)[each] for each in told[name]]
-    decimal.setcontext(decimal.Context(**given))
+        fields[name] = [vars(decimal)[each] for each in change[name]]
+    decimal.setcontext(decimal.Context(**fields))
 
 
 def _write_zone_name(_before: Any, now: tuple[Any, ...]) -> str:
     return " ".join(now[0])
 
 
-def _put_zone(_told: Any) -> None:
+def _put_zone(_value: Any) -> None:
     """By the variable TZ, which is set by then."""
     if sys.platform != "win32":
         time.tzset()
@@ -305,8 +305,8 @@ _PARTS: Mapping[str, _Part] = {
     "numpy": _Part(_write_numpy, _put_numpy),
     "logging": _Part(_write_logging, _put_logging),
     "decimal": _Part(_write_decimal, _put_decimal),
-    "locale": _Part(_write_value, lambda told: ambient.restore_part("locale", told)),
-    "csv": _Part(_write_value, lambda told: ambient.restore_part("csv", told)),
-    "calendar": _Part(_write_value, lambda told: ambient.restore_part("calendar", told)),
+    "locale": _Part(_write_value, lambda value: ambient.restore_part("locale", value)),
+    "csv": _Part(_write_value, lambda value: ambient.restore_part("csv", value)),
+    "calendar": _Part(_write_value, lambda value: ambient.restore_part("calendar", value)),
     "time zone": _Part(_write_zone_name, _put_zone),
 }

@@ -52,16 +52,16 @@ class Tools:
         """Whether a taped function of that name was called after that moment."""
         return self._taped.get(name, -1) > since
 
-    def note_requests(self, told: Facts, moment: int) -> None:
+    def note_requests(self, facts: Facts, moment: int) -> None:
         """The reply to the request made at `moment` asks for these tools."""
-        self._requested.update({call.id or call.name: (call.name, moment) for call in told.calls})
+        self._requested.update({call.id or call.name: (call.name, moment) for call in facts.calls})
 
-    def untaped(self, told: Facts, namespace: Mapping[str, Any]) -> list[str]:
+    def untaped(self, facts: Facts, namespace: Mapping[str, Any]) -> list[str]:
         """The tools whose results this request is the first to hand back, and whose calls are not
         on the tape.
         """
         answered = [
-            self._requested.pop(result.id or result.name, ("", 0)) for result in told.results
+            self._requested.pop(result.id or result.name, ("", 0)) for result in facts.results
         ]
         return [
             name
@@ -105,12 +105,12 @@ class SeenTools:
         seen = list_search_ids(names, namespace)
         if seen is not None and self._seen.get(names) == seen and self._is_still_taped():
             return None
-        found, standing = find_functions(names, namespace), self.list_current_functions()
+        functions, current = find_functions(names, namespace), self.list_current_functions()
         self.sought.update(
-            {name: FOUND if name in found else self.sought.get(name, 0) for name in names}
+            {name: FOUND if name in functions else self.sought.get(name, 0) for name in names}
         )
         taped = tape_functions(
-            {name: [each for each in found[name] if each not in standing] for name in found}
+            {name: [each for each in functions[name] if each not in current] for name in functions}
         )
         if seen is not None:
             self._seen[names] = seen

@@ -24,17 +24,19 @@ def refuse_untaped(cell: TapedCell) -> None:
         return
     from tape_jupyter.instrumentation.tools.discovery import decorated_names, find_functions
 
-    found, standing = (
+    functions, current = (
         find_functions(left, cell.request.namespace),
         cell.seen_tools.list_current_functions(),
     )
     loose = {
-        name for name in left if any(function not in standing for function in found.get(name, ()))
+        name
+        for name in left
+        if any(function not in current for function in functions.get(name, ()))
     }
     missing = {
         name
         for name in left
-        if not found.get(name) and not decorated_names(name, cell.request.namespace)
+        if not functions.get(name) and not decorated_names(name, cell.request.namespace)
     }
     for name in _find_asked_tools(cell.served, loose | missing):
         count = (
@@ -42,11 +44,11 @@ def refuse_untaped(cell: TapedCell) -> None:
             if left[name] == 1
             else f"{left[name]} recorded calls of it were"
         )
-        told = f"tool {name}: a played reply asks for it, and {count} not played"
+        message = f"tool {name}: a played reply asks for it, and {count} not played"
         if name in loose:
-            cell.refuse(UnmatchedCall(f"{told}. {_LOOSE}"))
+            cell.refuse(UnmatchedCall(f"{message}. {_LOOSE}"))
         else:
-            cell.warn(f"{told}. {_MISSING}")
+            cell.warn(f"{message}. {_MISSING}")
 
 
 _LOOSE = (
@@ -78,8 +80,8 @@ def _find_asked_tools(served: Iterable[Entry], names: set[str]) -> Iterator[str]
     for entry in served:
         if not names:
             return
-        yield from (asked := names & _read_asked_tools(entry))
-        names = names - asked
+        yield from (requested := names & _read_asked_tools(entry))
+        names = names - requested
 
 
 def _read_asked_tools(entry: Entry) -> set[str]:

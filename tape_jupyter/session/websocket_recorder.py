@@ -86,18 +86,18 @@ class WebSocketCapture(HttpCapture):
     def _append_late_reply(self, late: Reply) -> None:
         """A later turn: its tokens are the call's, and the tools it asks for are asked for."""
         super()._append_late_reply(late)
-        told = registry.call_facts(self.request, late)
-        self._warn_of_untaped_tools(told)
-        self.cell.tools.note_requests(told, self.moment)
+        facts = registry.call_facts(self.request, late)
+        self._warn_of_untaped_tools(facts)
+        self.cell.tools.note_requests(facts, self.moment)
         with self.cell.lock:
             for place, row in enumerate(self.cell.findings.rows):
                 if row.id == self.id:
-                    usage = together(row.facts.usage, told.usage)
-                    whole = replace(
-                        row.facts, usage=usage, answered=row.facts.answered or told.answered
+                    usage = together(row.facts.usage, facts.usage)
+                    merged_facts = replace(
+                        row.facts, usage=usage, answered=row.facts.answered or facts.answered
                     )
                     self.cell.findings.rows[place] = replace(
-                        row, facts=whole, seconds=self._measure_elapsed()
+                        row, facts=merged_facts, seconds=self._measure_elapsed()
                     )
 
     def _report_if_late(self) -> None:
@@ -215,12 +215,12 @@ class PlayedDialogue(Script):
         value = counted_content(frame, self.desk.secrets, self.opened.ignore)
         if value is not None:
             return dict(scalar_leaves(value))
-        whole = (
+        text = (
             frame.data.decode("utf-8", "replace")
             if frame.kind == "text"
             else f"{len(frame.data)} bytes"
         )
-        return {"message": self.desk.secrets.scrub(whole)[0]}
+        return {"message": self.desk.secrets.scrub(text)[0]}
 
     def stuck(self) -> BaseException | None:
         if self.desk.active is None:

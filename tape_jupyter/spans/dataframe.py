@@ -50,24 +50,24 @@ def spans_frame(book: Book) -> pd.DataFrame:
 
 
 def _build_record(spans: Spans, node: Node) -> dict[str, Any]:
-    row, told = spans.row(node), node.header
+    row, header = spans.row(node), node.header
     count = node.record.get("count")
-    whole = {
+    record = {
         "span": node.id, "run": str(node.record.get("run", "")), "cell": row.cell, "depth": row.depth,
         "number": count if isinstance(count, int) else None,
         "kind": KINDS[row.kind], "name": row.name, "mark": MARKS[row.mark], "start": _to_datetime(node.begin),
         "seconds": round(max(0.0, node.end - node.begin), 4),
     }  # fmt: skip
-    if told is None:
-        return whole
-    usage = told.facts.usage
-    return whole | {
-        "call": told.id, "first": None if row.first is None else round(row.first - row.start, 4),
-        "provider": told.facts.provider or None, "model": told.facts.answered or told.facts.model or None,
+    if header is None:
+        return record
+    usage = header.facts.usage
+    return record | {
+        "call": header.id, "first": None if row.first is None else round(row.first - row.start, 4),
+        "provider": header.facts.provider or None, "model": header.facts.answered or header.facts.model or None,
         "tokens_in": usage.input if usage else None, "tokens_out": usage.output if usage else None,
         "tokens_cached": usage.cached if usage else None, "cost": row.cost,
-        "error": told.error or told.failed or None, "url": told.target if "://" in told.target else None,
-        "path": " / ".join(told.span) or None, "parent": told.parent or None,
+        "error": header.error or header.failed or None, "url": header.target if "://" in header.target else None,
+        "path": " / ".join(header.span) or None, "parent": header.parent or None,
     }  # fmt: skip
 
 

@@ -84,9 +84,15 @@ def find_span(spans: Spans, span: str) -> Node | None:
     entry = spans.book.call(run, call) if run else None
     if entry is None:
         return None
-    told = next(read_call_headers([entry]))
+    header = next(read_call_headers([entry]))
     return Node(
-        span, told.kind, 1, spans.book.by_run.get(run, {}), told.at, told.at + told.seconds, told
+        span,
+        header.kind,
+        1,
+        spans.book.by_run.get(run, {}),
+        header.at,
+        header.at + header.seconds,
+        header,
     )
 
 
@@ -104,20 +110,20 @@ def _describe_group(spans: Spans, node: Node) -> dict[str, Any]:
     record = node.record
     ended = spans.book.ended.get(str(record.get("run")), {}) if node.kind == CELL else {}
     source = spans.sources.find_source(record)
-    told = spans.row(node)
+    row = spans.row(node)
     kit = record.get("kit")
-    shown = {name: value for name, value in record.items() if name not in ("kit", "pins")}
+    run_fields = {name: value for name, value in record.items() if name not in ("kit", "pins")}
     outcome = {name: value for name, value in ended.items() if name != "end"} or {
         "calls": node.calls
     }
     return {
-        **_build_detail(spans, node, told.name),
+        **_build_detail(spans, node, row.name),
         "line": 0,
         "request": formatting.section_of(source or ""),
         "reply": formatting.value_section(formatting.safe_json(outcome)),
         "ending": str(ended.get("outcome", "" if node.kind == SPAN else "incomplete")),
         "error": formatting.sendable_text(ended["error"], 4_000) if "error" in ended else None,
-        "kit": formatting.name_text_pairs(shown)
+        "kit": formatting.name_text_pairs(run_fields)
         + (
             formatting.name_text_pairs(kit)
             if isinstance(kit, Mapping) and node.kind == CELL
@@ -153,28 +159,28 @@ _LATE = 32_503_680_000
 
 
 def _describe_call(
-    spans: Spans, node: Node, told: CallHeader, tags_of: TagsOf, call: ReadCall
+    spans: Spans, node: Node, header: CallHeader, tags_of: TagsOf, call: ReadCall
 ) -> dict[str, Any]:
-    seen = spans.happened(told)
-    error = _find_error(told, call)
-    whole = {
+    seen = spans.happened(header)
+    error = _find_error(header, call)
+    detail = {
         **_build_detail(spans, node, seen.name),
         "error": None if error is None else formatting.sendable_text(error, 4_000),
         "kit": _list_kit(node, call),
         "tags": formatting.name_text_pairs(
             tags_of(_to_mapping(node.record.get("kit")), _to_mapping(call.head.get("kit")))
         ),
-        "overridden": _describe_override(told.entry, call.head),
+        "overridden": _describe_override(header.entry, call.head),
         "source": spans.sources.find_source(node.record),
     }
-    if told.entry is not None:
-        whole |= {"path": str(told.entry.book.path), "line": _count_line(spans, told.entry)}
+    if header.entry is not None:
+        detail |= {"path": str(header.entry.book.path), "line": _count_line(spans, header.entry)}
     if isinstance(call.request, Request) and isinstance(call.reply, Reply):
-        whole |= _describe_request(told, call.request, call.reply)
+        detail |= _describe_request(header, call.request, call.reply)
     elif isinstance(call.request, FunctionCall) and isinstance(call.reply, Value):
-        whole |= _describe_function(call.request, call.reply)
-    whole["timing"] |= {"first": seen.first, **_measure_pace(told, call.reply)}
-    return whole
+        detail |= _describe_function(call.request, call.reply)
+    detail["timing"] |= {"first": seen.first, **_measure_pace(header, call.reply)}
+    return detail
 
 
 def _count_line(spans: Spans, entry: Entry) -> int:
@@ -194,72 +200,72 @@ def _count_line(spans: Spans, entry: Entry) -> int:
     return line
 
 
-def _find_error(told: CallHeader, call: ReadCall) -> str | None:
-    if call.failure or told.error:
-        return call.failure or told.error
+def _find_error(header: CallHeader, call: ReadCall) -> str | None:
+    if call.failure or header.error:
+        return call.failure or header.error
     if call.reply is not None and call.reply.error is not None:
         frozen = call.reply.error
-        return told.failed or str(
+        return header.failed or str(
             frozen.get("message") or frozen.get("type") or "an error was raised"
         )
-    return told.failed or None
+    return header.failed or None
 
 
 def _to_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _describe_request(told: CallHeader, asked: Request, said: Reply) -> dict[str, Any]:
+def _describe_request(header: CallHeader, request: Request, reply: Reply) -> dict[str, Any]:
     conversation = (
-        providers_conversation.conversation_turns(asked, said) if told.kind == MODEL else []
+        providers_conversation.conversation_turns(request, reply) if header.kind == MODEL else []
     )
-    usage = told.facts.usage
+    usage = header.facts.usage
     return {
         "turns": [_build_turn(turn) for turn in conversation[-_TURNS:]],
-        "request": formatting.body_section(asked.body, asked.headers),
-        "reply": _build_reply_section(said),
-        "headers": {"request": _list_headers(asked.headers), "reply": _list_headers(said.headers)},
-        "status": said.status,
-        "ending": said.end,
+        "request": formatting.body_section(request.body, request.headers),
+        "reply": _build_reply_section(reply),
+        "headers": {"request": _list_headers(request.headers), "reply": _list_headers(reply.headers)},
+        "status": reply.status,
+        "ending": reply.end,
         "usage": {
             "tokens_in": usage.input if usage else None, "tokens_out": usage.output if usage else None,
-            "cost": price(told.facts, told.at), "model": told.facts.answered or told.facts.model,
+            "cost": price(header.facts, header.at), "model": header.facts.answered or header.facts.model,
         },
-        "raw": {"request": len(asked.body), "reply": len(said.body)},
-        "editable": _choose_editing(told, said, conversation),
+        "raw": {"request": len(request.body), "reply": len(reply.body)},
+        "editable": _choose_editing(header, reply, conversation),
     }  # fmt: skip
 
 
 def _choose_editing(
-    told: CallHeader, said: Reply, conversation: list[providers_conversation.Turn]
+    header: CallHeader, reply: Reply, conversation: list[providers_conversation.Turn]
 ) -> str:
-    wire = registry.identify(Request("POST", told.target)).wire
+    wire = registry.identify(Request("POST", header.target)).wire
     answered = bool(conversation) and conversation[-1]["role"] in ("assistant", "thinking")
-    return "message" if answered and editing.format_of(wire) and said.status == 200 else "raw"
+    return "message" if answered and editing.format_of(wire) and reply.status == 200 else "raw"
 
 
-def _build_reply_section(said: Reply) -> dict[str, Any]:
-    if said.status is None:
-        return formatting.value_section(dict(said.error or {}))
-    return formatting.body_section(said.body, said.headers)
+def _build_reply_section(reply: Reply) -> dict[str, Any]:
+    if reply.status is None:
+        return formatting.value_section(dict(reply.error or {}))
+    return formatting.body_section(reply.body, reply.headers)
 
 
-def _build_value_section(asked: FunctionCall, said: Value, side: str) -> dict[str, Any]:
+def _build_value_section(call: FunctionCall, value: Value, side: str) -> dict[str, Any]:
     """What a function was given, or what it gave."""
     if side == "request":
-        return formatting.value_section(dict(asked.arguments))
-    return formatting.value_section(dict(said.error) if said.error is not None else said.value)
+        return formatting.value_section(dict(call.arguments))
+    return formatting.value_section(dict(value.error) if value.error is not None else value.value)
 
 
-def _describe_function(asked: FunctionCall, said: Value) -> dict[str, Any]:
+def _describe_function(call: FunctionCall, value: Value) -> dict[str, Any]:
     request, reply = (
-        _build_value_section(asked, said, "request"),
-        _build_value_section(asked, said, "reply"),
+        _build_value_section(call, value, "request"),
+        _build_value_section(call, value, "reply"),
     )
     sizes = {"request": len(_encode_section(request)), "reply": len(_encode_section(reply))}
     kept = {
-        "ending": "error" if said.error is not None else "complete",
-        "editable": "no" if said.unkept else "value",
+        "ending": "error" if value.error is not None else "complete",
+        "editable": "no" if value.unkept else "value",
     }
     return {"request": request, "reply": reply, "raw": sizes, **kept}
 
@@ -285,27 +291,27 @@ def _build_part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {**cut, "data": part["data"]} if "data" in part else cut
 
 
-def _measure_pace(told: CallHeader, said: Reply | Value | None) -> dict[str, Any]:
+def _measure_pace(header: CallHeader, reply: Reply | Value | None) -> dict[str, Any]:
     """Chunks, and tokens a second once the first had come."""
-    if not isinstance(said, Reply):
+    if not isinstance(reply, Reply):
         return {"chunks": 0, "rate": None}
-    first = said.waits[0] if said.waits else 0.0
-    usage, streaming = told.facts.usage, told.seconds - first
-    spread = len(said.chunks) > 1 and usage is not None and streaming > 0
+    first = reply.waits[0] if reply.waits else 0.0
+    usage, streaming = header.facts.usage, header.seconds - first
+    spread = len(reply.chunks) > 1 and usage is not None and streaming > 0
     return {
-        "chunks": len(said.chunks),
+        "chunks": len(reply.chunks),
         "rate": round(usage.output / streaming, 1) if spread and usage else None,
     }
 
 
 def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
     """What the call was made with, then what its run was."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if isinstance(call.request, Request):
         known = registry.call_facts(
             call.request, call.reply if isinstance(call.reply, Reply) else None
         )
-        told = {
+        fields = {
             "provider": known.provider, "api": known.api, "model": known.model, "answered": known.answered,
             **{f"sampling.{name}": value for name, value in known.sampling.items()},
             "tools": [f"{tool.name} ({tool.digest})" for tool in known.tools],
@@ -325,14 +331,14 @@ def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
         "usage",
         "by",
     )
-    told |= {name: call.head[name] for name in kept if name in call.head}
-    shown = {name: value for name, value in told.items() if value not in ("", None, [], {})}
+    fields |= {name: call.head[name] for name in kept if name in call.head}
+    filled = {name: value for name, value in fields.items() if value not in ("", None, [], {})}
     run = {
         name: value
         for name, value in _to_mapping(node.record.get("kit")).items()
         if name not in _LISTS
     }
-    return formatting.name_text_pairs(shown) + formatting.name_text_pairs(run, before="run.")
+    return formatting.name_text_pairs(filled) + formatting.name_text_pairs(run, before="run.")
 
 
 _LISTS = (
@@ -346,12 +352,12 @@ _LISTS = (
 def _describe_override(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(entry, Overridden):
         return None
-    said = [f"edited: {head['edit']}"] if "edit" in head else []
-    said += [f"answered by run {entry.by}"] if entry.by else []
-    said += ["its usage is that of the recorded reply"] if head.get("usage") == "stale" else []
-    said += ["for the tape only: its signatures were dropped"] if head.get("tape only") else []
+    notes = [f"edited: {head['edit']}"] if "edit" in head else []
+    notes += [f"answered by run {entry.by}"] if entry.by else []
+    notes += ["its usage is that of the recorded reply"] if head.get("usage") == "stale" else []
+    notes += ["for the tape only: its signatures were dropped"] if head.get("tape only") else []
     recorded = happened(next(read_call_headers([entry.recorded]))).name
-    note = "; ".join([*said, f"recorded: {recorded}"])
+    note = "; ".join([*notes, f"recorded: {recorded}"])
     stale = head.get("diverged") == "stale"
     return {
         "take": files.take_name(Path(entry.book.path)),
@@ -433,13 +439,13 @@ def comparable_calls(spans: Spans, node: Node) -> list[dict[str, str]]:
     """Calls that a call may be compared with: what it was in the recording, then its likes, the
     nearest first.
     """
-    told = node.header
-    if told is None or told.entry is None:
+    header = node.header
+    if header is None or header.entry is None:
         return []
-    base = [{"id": "base", "name": "as recorded"}] if isinstance(told.entry, Overridden) else []
+    base = [{"id": "base", "name": "as recorded"}] if isinstance(header.entry, Overridden) else []
     here = spans.place(node.id) or 0
     others = [
-        (_count_differences(told, other.header), abs(place - here), other)
+        (_count_differences(header, other.header), abs(place - here), other)
         for place, other in enumerate(spans.nodes)
         if other.header is not None
         and other.id != node.id
@@ -450,9 +456,9 @@ def comparable_calls(spans: Spans, node: Node) -> list[dict[str, str]]:
     return base + [{"id": other.id, "name": spans.row(other).name} for _, _, other in likes]
 
 
-def _count_differences(told: CallHeader, other: CallHeader) -> int:
+def _count_differences(header: CallHeader, other: CallHeader) -> int:
     """How much two calls differ in what they are: 0 the same function or address and model."""
-    asked = told.target != other.target and host_and_path(told.target) != host_and_path(
+    differ = header.target != other.target and host_and_path(header.target) != host_and_path(
         other.target
     )
-    return 2 * asked + (told.facts.model != other.facts.model)
+    return 2 * differ + (header.facts.model != other.facts.model)

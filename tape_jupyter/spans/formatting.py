@@ -32,12 +32,12 @@ def sendable_text(value: Any, size: int = CUT) -> str:
     return _LONE.sub("\ufffd", str(value)[:size])
 
 
-def section_of(value: str, *, is_json: bool = False, whole: bool = True) -> dict[str, Any]:
+def section_of(value: str, *, is_json: bool = False, complete: bool = True) -> dict[str, Any]:
     """protocol.ts' `Section`."""
     return {
         "text": sendable_text(value),
         "json": is_json and len(value) <= CUT,
-        "whole": whole and len(value) <= CUT,
+        "whole": complete and len(value) <= CUT,
     }
 
 
@@ -52,7 +52,7 @@ def body_section(data: bytes, headers: Headers) -> dict[str, Any]:
     """
     plain = decode_for_display(data, headers)
     if isinstance(plain, str):
-        return section_of(plain, whole=False)
+        return section_of(plain, complete=False)
     if not plain:
         return section_of("")
     kind = header_value(headers, "content-type")
@@ -158,22 +158,22 @@ def hex_dump(data: bytes, start: int) -> str:
     lines = []
     for at in range(0, len(data), _HEX_ROW):
         row = data[at : at + _HEX_ROW]
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{start + at:08x}  {row.hex(' '):<47}  {shown}")
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{start + at:08x}  {row.hex(' '):<47}  {text}")
     return "\n".join(lines)
 
 
 def name_text_pairs(
-    told: Mapping[str, Any], size: int = 300, deep: int = 2, before: str = ""
+    values: Mapping[str, Any], size: int = 300, deep: int = 2, before: str = ""
 ) -> list[list[str]]:
     """A map as name and text; maps in it by dotted names."""
-    found: list[list[str]] = []
-    for key, value in list(told.items())[:_WIDE]:
+    pairs: list[list[str]] = []
+    for key, value in list(values.items())[:_WIDE]:
         name = f"{before}{sendable_text(key, 100)}"
         if isinstance(value, Mapping) and value and deep:
-            found += name_text_pairs(value, size, deep - 1, f"{name}.")
+            pairs += name_text_pairs(value, size, deep - 1, f"{name}.")
         elif isinstance(value, list | tuple):
-            found.append(
+            pairs.append(
                 [
                     name,
                     sendable_text(
@@ -182,7 +182,7 @@ def name_text_pairs(
                 ]
             )
         else:
-            found.append(
+            pairs.append(
                 [name, sendable_text(value if isinstance(value, str) else indented(value), size)]
             )
-    return found
+    return pairs

@@ -88,9 +88,9 @@ class Heads:
             if (old := kept.get(entry.place)) is None or old.entry is not entry
         ]
         kept.update(
-            (told.entry.place, told)
-            for told in read_call_headers(missing)
-            if told.entry is not None
+            (header.entry.place, header)
+            for header in read_call_headers(missing)
+            if header.entry is not None
         )
         return [kept[entry.place] for entry in calls]
 
@@ -100,11 +100,11 @@ def read_call_headers(entries: Sequence[Entry]) -> Iterator[CallHeader]:
     files: dict[int, list[Entry]] = {}
     for entry in entries:
         files.setdefault(id(entry.book), []).append(entry)
-    for held in files.values():
-        held.sort(key=lambda entry: entry.offset)
-        book = held[0].book
+    for file_entries in files.values():
+        file_entries.sort(key=lambda entry: entry.offset)
+        book = file_entries[0].book
         if isinstance(book, Book):
-            yield from _read_file_headers(book, held)
+            yield from _read_file_headers(book, file_entries)
 
 
 def _read_file_headers(book: Book, entries: Sequence[Entry]) -> Iterator[CallHeader]:
@@ -118,21 +118,21 @@ def _read_file_headers(book: Book, entries: Sequence[Entry]) -> Iterator[CallHea
         if at < 0 or at + size > len(text):
             begin, at, data = entry.offset, 0, book.raw(entry.offset, max(_BLOCK, size))
             text, plain = data.decode("latin-1"), data.isascii()
-        found = None if type(entry) is Overridden else _HEAD.match(text, at)
+        match = None if type(entry) is Overridden else _HEAD.match(text, at)
         yield (
             _read_header(entry)
-            if found is None or not (plain or found[0].isascii())
-            else _parse_header(entry, found)
+            if match is None or not (plain or match[0].isascii())
+            else _parse_header(entry, match)
         )
 
 
-def _parse_header(entry: Entry, found: re.Match[str]) -> CallHeader:
-    kind, name, parent, span, when, length, failed, _, diverged, kit, method, asked = found.groups(
+def _parse_header(entry: Entry, match: re.Match[str]) -> CallHeader:
+    kind, name, parent, span, when, length, failed, _, diverged, kit, method, target = match.groups(
         ""
     )
     facts = _parse_facts(kit) if kit else _NOTHING
     return CallHeader(
-        entry, entry.id, entry.run, _find_kind(method, kind, facts), name, method, asked, parent,
+        entry, entry.id, entry.run, _find_kind(method, kind, facts), name, method, target, parent,
         tuple(span.split(" / ")) if span else (), seconds_of_moment(when), duration_seconds(length),
         failed, facts, diverged,
     )  # fmt: skip
@@ -175,19 +175,19 @@ _NOTHING = Facts()
 @lru_cache(maxsize=4096)
 def _parse_facts(kit: str) -> Facts:
     """What a call's kit tells of its model, as providers.recalled reads it."""
-    told = {name: quoted or word for name, quoted, word in _KIT.findall(kit)}
+    fields = {name: quoted or plain for name, quoted, plain in _KIT.findall(kit)}
     counts = _USAGE.search(kit)
     usage = {name: int(count) for name, count in _COUNT.findall(counts[1])} if counts else {}
-    return recalled({**told, "usage": usage})
+    return recalled({**fields, "usage": usage})
 
 
 def _build_header(
-    entry: Entry, head: Mapping[str, Any], facts: Facts, method: str, asked: str
+    entry: Entry, head: Mapping[str, Any], facts: Facts, method: str, target: str
 ) -> CallHeader:
     span = str(head.get("span") or "")
     return CallHeader(
         entry, entry.id, entry.run, _find_kind(method, str(head.get("kind")), facts),
-        str(head.get("name") or ""), method, asked, str(head.get("parent") or ""),
+        str(head.get("name") or ""), method, target, str(head.get("parent") or ""),
         tuple(span.split(" / ")) if span else (),
         seconds_of_moment(head.get("at")), duration_seconds(head.get("seconds")), str(head.get("failed") or ""), facts,
         str(head.get("diverged") or ""),
@@ -203,16 +203,16 @@ def _find_kind(method: str, kind: str, facts: Facts) -> int:
 def seconds_of_moment(at: Any) -> float:
     """Seconds of the epoch of a record's moment; 0.0 for what is none."""
     try:
-        told = datetime.fromisoformat(str(at))
-        return (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(str(at))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return 0.0
 
 
-def duration_seconds(told: Any) -> float:
+def duration_seconds(value: Any) -> float:
     """A duration; 0.0 for what is none: a record may have been written by hand."""
     try:
-        length = float(told)
+        length = float(value)
     except (TypeError, ValueError, OverflowError):
         return 0.0
     return length if 0 <= length < _FOR_EVER else 0.0
@@ -233,9 +233,9 @@ def host_and_path(url: str) -> tuple[str, str]:
     return parts.netloc.rpartition("@")[2], path
 
 
-def by_run(told: Iterable[CallHeader]) -> dict[str, list[CallHeader]]:
+def by_run(headers: Iterable[CallHeader]) -> dict[str, list[CallHeader]]:
     """The heads of each run."""
-    found: dict[str, list[CallHeader]] = {}
-    for each in told:
-        found.setdefault(each.run, []).append(each)
-    return found
+    groups: dict[str, list[CallHeader]] = {}
+    for each in headers:
+        groups.setdefault(each.run, []).append(each)
+    return groups

@@ -33,20 +33,22 @@ _MANY, _FEW = 100_000, 1_000  # tokens: providers begin to charge more from 128,
 _KINDS = (Usage(1, 0), Usage(0, 1), Usage(1, 0, 1, 0), Usage(1, 0, 0, 1))
 
 
-def price(told: Facts, at: float) -> float | None:
+def price(facts: Facts, at: float) -> float | None:
     """US dollars of a call made `at` (seconds of the epoch), at list price; None where it is not
     known.
     """
-    usage = told.usage
+    usage = facts.usage
     if usage is None:
         return None
     plain = usage.input - usage.cached - usage.written
     usual = plain >= 0 and usage.input <= _MANY
     rates = (
-        _find_rates(told.provider, told.model, told.answered, int(at // _HOUR)) if usual else None
+        _find_rates(facts.provider, facts.model, facts.answered, int(at // _HOUR))
+        if usual
+        else None
     )
     if rates is None:
-        return _to_float(call_cost(told, _to_datetime(at)))
+        return _to_float(call_cost(facts, _to_datetime(at)))
     counts = (plain, usage.output, usage.cached, usage.written)
     if any(count and rate is None for count, rate in zip(counts, rates, strict=True)):
         return None
@@ -66,15 +68,15 @@ def _find_rates(
     proportion.
     """
     at = _to_datetime(hour * _HOUR)
-    found: list[float | None] = []
+    rates: list[float | None] = []
     for kind in _KINDS:
         few, many = (
             _compute_cost(provider, model, answered, kind, times, at) for times in (_FEW, _MANY)
         )
         if few is not None and many is not None and few * (_MANY // _FEW) != many:
             return None
-        found.append(None if many is None else float(many / _MANY))
-    return tuple(found)
+        rates.append(None if many is None else float(many / _MANY))
+    return tuple(rates)
 
 
 def _compute_cost(
@@ -187,9 +189,9 @@ class Spans:
         """What a row that was sent must share with the row as it is; a cell that runs grows without
         being sent anew.
         """
-        told = node.header
-        if told is not None:
-            entry = told.entry
+        header = node.header
+        if header is not None:
+            entry = header.entry
             more = len(entry.more) if entry is not None else -1
             return (node.id, node.depth, entry, more, node.superseded)
         if node.kind == CELL:
@@ -252,25 +254,25 @@ class Spans:
                 break
         return rows
 
-    def happened(self, told: CallHeader) -> Happened:
+    def happened(self, header: CallHeader) -> Happened:
         """What happened in a call; read once."""
-        entry = told.entry
+        entry = header.entry
         if entry is None:
-            return happened(told)
+            return happened(header)
         known = self._by_place.get(entry.place)
-        if known is None or known[0] is not told or known[1] != len(entry.more):
-            known = (told, len(entry.more), happened(told))
+        if known is None or known[0] is not header or known[1] != len(entry.more):
+            known = (header, len(entry.more), happened(header))
             self._by_place[entry.place] = known
         return known[2]
 
     def row(self, node: Node) -> SpanRow:
         """A node as it is shown."""
-        told, cell = node.header, cell_of(node.record)
+        header, cell = node.header, cell_of(node.record)
         start, end = (
             node.begin - self.zero if node.begin else 0.0,
             node.end - self.zero if node.end else 0.0,
         )
-        if told is None:
+        if header is None:
             name, note = self._build_heading(node)
             mark = self._find_cell_mark(node)
             return SpanRow(
@@ -287,17 +289,17 @@ class Spans:
                 None,
                 cell,
             )
-        seen = self.happened(told)
-        if told.running:
+        seen = self.happened(header)
+        if header.running:
             end = max(start, self._pending.now - self.zero)
         first = None if seen.first is None else min(start + seen.first, end)
-        usage = told.facts.usage
+        usage = header.facts.usage
         return SpanRow(
-            node.id, node.depth, node.kind, SUPERSEDED if node.superseded else mark_of(told, seen),
+            node.id, node.depth, node.kind, SUPERSEDED if node.superseded else mark_of(header, seen),
             _round_seconds(start), None if first is None else _round_seconds(first), _round_seconds(end),
             seen.name, seen.note,
             usage.input + usage.output if usage else None,
-            _round_dollars(price(told.facts, node.begin)), cell,
+            _round_dollars(price(header.facts, node.begin)), cell,
         )  # fmt: skip
 
     def _build_heading(self, node: Node) -> tuple[str, str]:
@@ -324,13 +326,13 @@ class Spans:
         """protocol.ts' `Totals`: of all calls but superseded ones; seconds are those of the cells."""
         with self._lock:
             calls = [node.header for node in self.nodes if node.header and not node.superseded]
-            used = [told for told in calls if told.facts.usage is not None]
-            prices = [price(told.facts, told.at) for told in used]
+            used = [header for header in calls if header.facts.usage is not None]
+            prices = [price(header.facts, header.at) for header in used]
             known = [dollars for dollars in prices if dollars is not None]
             return {
                 "spans": len(self.nodes),
                 "calls": len(calls),
-                "errors": sum(1 for told in calls if told.failed or told.error),
+                "errors": sum(1 for header in calls if header.failed or header.error),
                 "seconds": _round_seconds(
                     sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
                 ),
@@ -347,20 +349,20 @@ class Spans:
 
 def columns(rows: Sequence[SpanRow], revision: int, start: int, total: int) -> dict[str, Any]:
     """Rows as protocol.ts' `Page`."""
-    told = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
-    lists = {name: list(column) for name, column in zip(COLUMNS, told, strict=True)}
+    values = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
+    lists = {name: list(column) for name, column in zip(COLUMNS, values, strict=True)}
     return {"revision": revision, "from": start, "total": total, **lists}
 
 
-def mark_of(told: CallHeader, seen: Happened) -> int:
+def mark_of(header: CallHeader, seen: Happened) -> int:
     """The one mark of a call: what a person must know first."""
-    if told.running:
+    if header.running:
         return RUNNING
-    if told.error:
+    if header.error:
         return ERROR
-    if told.diverged:
-        return STALE if told.diverged == "stale" else DIVERGED
-    if isinstance(told.entry, Overridden):
+    if header.diverged:
+        return STALE if header.diverged == "stale" else DIVERGED
+    if isinstance(header.entry, Overridden):
         return OVERRIDDEN
     return ERROR if seen.failed else NONE
 

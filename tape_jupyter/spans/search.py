@@ -22,24 +22,24 @@ _AT_LEAST = 50
 
 
 def search_spans(
-    spans: Spans, words: str, start: int, patience: float = PATIENCE
+    spans: Spans, query: str, start: int, patience: float = PATIENCE
 ) -> dict[str, Any]:
     """protocol.ts' `Found`: of rows from `start` on, those that hold all words; as many as the time
     allows.
     """
-    wanted = [_list_spellings(word) for word in words.lower().split()]
-    nodes, found, row = spans.nodes, [], start
+    spellings_by_word = [_list_spellings(word) for word in query.lower().split()]
+    nodes, matches, row = spans.nodes, [], start
     until = perf_counter() + patience
     for row in range(start, len(nodes)):
-        told = nodes[row].header
-        if told is not None and told.entry is not None:
-            text = _read_text(told.entry)
-            if all(any(word in text for word in spellings) for spellings in wanted):
-                found.append(nodes[row].id)
+        header = nodes[row].header
+        if header is not None and header.entry is not None:
+            text = _read_text(header.entry)
+            if all(any(word in text for word in spellings) for spellings in spellings_by_word):
+                matches.append(nodes[row].id)
         if row - start >= _AT_LEAST and perf_counter() > until:
             break
     done = row + 1 >= len(nodes)
-    return {"spans": found, "next": None if done else row + 1, "total": len(nodes)}
+    return {"spans": matches, "next": None if done else row + 1, "total": len(nodes)}
 
 
 def _list_spellings(word: str) -> set[str]:

@@ -30,8 +30,8 @@ class Takes:
 
     def _read_take(self, path: Path) -> dict[str, Any]:
         try:
-            found = path.stat()
-            seen = (found.st_mtime_ns, found.st_size)
+            status = path.stat()
+            seen = (status.st_mtime_ns, status.st_size)
             known = self._known.get(path)
             if known is None or known[0] != seen:
                 known = (seen, describe_take(path))
@@ -47,25 +47,25 @@ _EMPTY = {"overrides": 0, "calls": 0, "at": "", "stale": 0}
 def describe_take(path: Path) -> dict[str, Any]:
     """protocol.ts' `Take`: `calls` are those it made itself, `at` is when it was last written to."""
     book = Book.open(path, check="marks")
-    made = list(book.newest_overrides())
-    own = [entry for entry in book.calls if entry.book is book]
-    heads = list(read_call_headers(own))
+    overrides = list(book.newest_overrides())
+    own_calls = [entry for entry in book.calls if entry.book is book]
+    heads = list(read_call_headers(own_calls))
     base = book.base.path if book.base is not None else path
     above = (
         files.take_name(base)
         if book.base is not None and book.base.base is not None
         else paths.stem(base)
     )
-    moments = [str(entry.head().get("at", "")) for entry in made] + [
-        str(told.get("at", "")) for told in _list_own_runs(book)
+    moments = [str(entry.head().get("at", "")) for entry in overrides] + [
+        str(run.get("at", "")) for run in _list_own_runs(book)
     ]
     return {
         "name": files.take_name(path),
         "of": above,
-        "overrides": len(made),
-        "calls": sum(1 for entry in own if entry not in made),
+        "overrides": len(overrides),
+        "calls": sum(1 for entry in own_calls if entry not in overrides),
         "at": max(moments, key=seconds_of_moment, default=""),
-        "stale": sum(1 for told in heads if told.diverged == "stale"),
+        "stale": sum(1 for run in heads if run.diverged == "stale"),
     }
 
 

@@ -57,31 +57,31 @@ def one_line(text: str, size: int = LONG) -> str:
     return line if len(line) <= size else f"{line[: size - 1]}…"
 
 
-def happened(told: CallHeader) -> Happened:
+def happened(header: CallHeader) -> Happened:
     """Never raises: what cannot be read says so."""
-    note = one_line(_build_note(told), 80)
-    if told.error:
-        return Happened(one_line(told.error), note, None, failed=True)
-    if told.entry is None:
-        return Happened(one_line(_format_request_title(told, {})), note, None, failed=False)
+    note = one_line(_build_note(header), 80)
+    if header.error:
+        return Happened(one_line(header.error), note, None, failed=True)
+    if header.entry is None:
+        return Happened(one_line(_format_request_title(header, {})), note, None, failed=False)
     try:
-        section = _read_reply_section(told)
-        name = _build_title(told, section)
+        section = _read_reply_section(header)
+        name = _build_title(header, section)
         first = _find_first_wait(section)
     except _MALFORMED as error:
         return Happened(one_line(str(error)), note, None, failed=True)
-    failed = bool(told.failed) or _find_status(section) >= 400
+    failed = bool(header.failed) or _find_status(section) >= 400
     return Happened(one_line(name), note, first, failed)
 
 
-def _build_note(told: CallHeader) -> str:
-    if told.kind == MODEL:
-        return told.facts.answered or told.facts.model or host_and_path(told.target)[0]
-    return host_and_path(told.target)[0] if told.kind == HTTP else ""
+def _build_note(header: CallHeader) -> str:
+    if header.kind == MODEL:
+        return header.facts.answered or header.facts.model or host_and_path(header.target)[0]
+    return host_and_path(header.target)[0] if header.kind == HTTP else ""
 
 
-def _read_reply_section(told: CallHeader) -> Mapping[str, Any]:
-    entry = told.entry
+def _read_reply_section(header: CallHeader) -> Mapping[str, Any]:
+    entry = header.entry
     if entry is None or not isinstance(entry.book, Book):
         return {}
     if entry.more:  # bytes that came later belong to it: restored, and folded to nothing
@@ -93,8 +93,8 @@ def _read_reply_section(told: CallHeader) -> Mapping[str, Any]:
 def _find_first_wait(section: Mapping[str, Any]) -> float | None:
     reply = section.get("reply")
     waits = reply.waits if isinstance(reply, Reply) else section.get("waits")
-    found = next(iter(waits), None) if isinstance(waits, list | tuple) else None
-    return float(found) if isinstance(found, int | float) and found >= 0 else None
+    wait = next(iter(waits), None) if isinstance(waits, list | tuple) else None
+    return float(wait) if isinstance(wait, int | float) and wait >= 0 else None
 
 
 def _find_status(section: Mapping[str, Any]) -> int:
@@ -103,36 +103,34 @@ def _find_status(section: Mapping[str, Any]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _build_title(told: CallHeader, section: Mapping[str, Any]) -> str:
-    if told.kind in (TOOL, RETRIEVAL):
-        return _format_call(told)
+def _build_title(header: CallHeader, section: Mapping[str, Any]) -> str:
+    if header.kind in (TOOL, RETRIEVAL):
+        return _format_call(header)
     status = _find_status(section)
     if status >= 400:
         return f"{status} {_find_error_kind(section) or records.phrase(status)}".strip()
-    if told.failed:
-        return told.failed
-    if told.kind != MODEL or status == 101:
-        return _format_request_title(told, section)
-    return conversation.gist(_read_turns(section), LONG) or _format_request_title(told, section)
+    if header.failed:
+        return header.failed
+    if header.kind != MODEL or status == 101:
+        return _format_request_title(header, section)
+    return conversation.gist(_read_turns(section), LONG) or _format_request_title(header, section)
 
 
-def _format_request_title(told: CallHeader, _section: Mapping[str, Any]) -> str:
+def _format_request_title(header: CallHeader, _section: Mapping[str, Any]) -> str:
     """`GET orders/search?q=my order`; of a function, its name."""
-    if told.kind in (TOOL, RETRIEVAL):
-        return f"{told.target}(…)"
-    return f"{told.method.upper()} {host_and_path(told.target)[1]}"
+    if header.kind in (TOOL, RETRIEVAL):
+        return f"{header.target}(…)"
+    return f"{header.method.upper()} {host_and_path(header.target)[1]}"
 
 
-def _format_call(told: CallHeader) -> str:
+def _format_call(header: CallHeader) -> str:
     """`lookup_order(query="my order")`"""
-    entry = told.entry
+    entry = header.entry
     if entry is None or not isinstance(entry.book, Book):
-        return told.target
+        return header.target
     arguments = entry.book.request_section(entry).get("arguments")
     pairs = arguments.items() if isinstance(arguments, Mapping) else ()
-    return (
-        f"{told.target}({', '.join(f'{name}={_format_argument(value)}' for name, value in pairs)})"
-    )
+    return f"{header.target}({', '.join(f'{name}={_format_argument(value)}' for name, value in pairs)})"
 
 
 def _format_argument(value: Any) -> str:
@@ -164,14 +162,14 @@ def _read_events(section: Mapping[str, Any]) -> list[Any] | None:
     entries = section.get("events", section.get("lines"))
     if not isinstance(entries, list):
         return None
-    found = list(_merge_events(entries))
-    return None if None in found else found
+    events = list(_merge_events(entries))
+    return None if None in events else events
 
 
 def _merge_events(entries: Iterable[Any]) -> Iterator[Any]:
     for entry in entries:
-        told = event_folding.merged_json(entry)
-        yield from [None] if told is None else told
+        events = event_folding.merged_json(entry)
+        yield from [None] if events is None else events
 
 
 def _read_reply(section: Mapping[str, Any]) -> Reply | None:
@@ -192,12 +190,12 @@ def _find_error_kind(section: Mapping[str, Any]) -> str:
             else None
         )
     error = body.get("error") if isinstance(body, dict) else None
-    told = error if isinstance(error, dict) else body if isinstance(body, dict) else {}
+    details = error if isinstance(error, dict) else body if isinstance(body, dict) else {}
     kind = next(
         (
-            told[name]
+            details[name]
             for name in ("type", "status", "code", "__type")
-            if isinstance(told.get(name), str)
+            if isinstance(details.get(name), str)
         ),
         "",
     )

@@ -94,13 +94,13 @@ def count_superseded(book: Holder) -> int:
 def grow(book: Holder, heads: Iterable[CallHeader], pending: Pending = NOTHING_RUNS) -> list[Node]:
     """All spans in tree order."""
     groups = by_run(heads)
-    for told in pending.calls:
-        groups.setdefault(told.run, []).append(told)
-    shown = [*shown_runs(book), *({"run": run} for run in groups if run not in book.by_run)]
-    reruns = _reruns(shown, pending)
+    for header in pending.calls:
+        groups.setdefault(header.run, []).append(header)
+    shown_records = [*shown_runs(book), *({"run": run} for run in groups if run not in book.by_run)]
+    reruns = _reruns(shown_records, pending)
     within = {id(each) for records in reruns.values() for each in records}
     nodes: list[Node] = []
-    for record in shown:
+    for record in shown_records:
         name = str(record.get("run"))
         calls = groups.get(name, [])
         if id(record) in within:
@@ -112,14 +112,14 @@ def grow(book: Holder, heads: Iterable[CallHeader], pending: Pending = NOTHING_R
     return nodes
 
 
-def _reruns(shown: Iterable[Mapping[str, Any]], pending: Pending) -> dict[str, list[Any]]:
+def _reruns(shown_records: Iterable[Mapping[str, Any]], pending: Pending) -> dict[str, list[Any]]:
     """By the run of a cell: those that asked otherwise in its place and are over, oldest first."""
-    found: dict[str, list[Any]] = {str(record.get("run")): [] for record in shown}
-    for record in shown:
+    reruns: dict[str, list[Any]] = {str(record.get("run")): [] for record in shown_records}
+    for record in shown_records:
         run = run_of(record)
-        if run.added and run.id != pending.run and run.parent in found:
-            found[run.parent].append(record)
-    return {name: records for name, records in found.items() if records}
+        if run.added and run.id != pending.run and run.parent in reruns:
+            reruns[run.parent].append(record)
+    return {name: records for name, records in reruns.items() if records}
 
 
 def _rerun_cell(
@@ -130,17 +130,17 @@ def _rerun_cell(
 ) -> Iterator[Node]:
     """A cell as it stands in a take: its recorded run, and the runs that asked otherwise."""
     name, newest = str(record.get("run")), str(reruns[-1].get("run"))
-    added = [told for each in reruns for told in groups.get(str(each.get("run")), ())]
-    calls = {span_of(told.run, told.id): told for told in (*groups.get(name, ()), *added)}
+    added = [header for each in reruns for header in groups.get(str(each.get("run")), ())]
+    calls = {span_of(header.run, header.id): header for header in (*groups.get(name, ()), *added)}
     ended = book.ended.get(newest, {})
-    ran = dict.fromkeys(_what_ran(reruns[-1], ended, calls.values()) or calls)
-    asked = [calls[each] for each in ran if each in calls]
-    rest = [told._replace(span=()) for each, told in calls.items() if each not in ran]
+    executed = dict.fromkeys(_what_ran(reruns[-1], ended, calls.values()) or calls)
+    requested = [calls[each] for each in executed if each in calls]
+    rest = [header._replace(span=()) for each, header in calls.items() if each not in executed]
     head = next(cell(record, book.ended.get(name), groups.get(name, [])))  # its time is its own
-    head.ended, head.calls = ended, len(asked)
-    head.added = sum(1 for told in asked if told.run != name)
+    head.ended, head.calls = ended, len(requested)
+    head.added = sum(1 for header in requested if header.run != name)
     yield head
-    yield from list(cell(record, None, asked, ordered=True))[1:]
+    yield from list(cell(record, None, requested, ordered=True))[1:]
     for node in list(cell(record, None, rest))[1:]:
         node.superseded = True
         yield node
@@ -152,16 +152,16 @@ def _what_ran(
     """The calls that a re-run went through, by their names (runs.span_of). Nothing where that is not
     known: it did not come to its end, or a reply was changed since.
     """
-    ran, at = ended.get("ran"), seconds_of_moment(record.get("at"))
-    if not isinstance(ran, list):
+    executed, at = ended.get("ran"), seconds_of_moment(record.get("at"))
+    if not isinstance(executed, list):
         return []
-    entries = [told.entry for told in calls if isinstance(told.entry, Overridden)]
+    entries = [header.entry for header in calls if isinstance(header.entry, Overridden)]
     later = (
         seconds_of_moment(each.head().get("at")) > at
         for each in entries
         if each.by != record.get("run")
     )
-    return [] if any(later) else [str(name) for name in ran]
+    return [] if any(later) else [str(name) for name in executed]
 
 
 def cell(
@@ -177,19 +177,23 @@ def cell(
     """
     name = str(record.get("run"))
     at = seconds_of_moment(record.get("at"))
-    own = [told for told in calls if told.run in ("", name) and type(told.entry) is not Overridden]
-    starts = [told.at for told in own or calls if told.at]
+    own_calls = [
+        header
+        for header in calls
+        if header.run in ("", name) and type(header.entry) is not Overridden
+    ]
+    starts = [header.at for header in own_calls or calls if header.at]
     begin = min([at, *starts] if at else starts, default=0.0)
-    last = max((_compute_end(told, begin) for told in own or calls), default=begin)
+    last = max((_compute_end(header, begin) for header in own_calls or calls), default=begin)
     over = at + duration_seconds((ended or {}).get("seconds")) if at else begin
     end = max(last, over, pending.now if name == pending.run else begin)
     yield Node(name, CELL, 0, record, begin, end, calls=len(calls), ended=ended or {})
-    brothers = calls if ordered else sorted(calls, key=lambda told: told.at)
+    brothers = calls if ordered else sorted(calls, key=lambda call: call.at)
     yield from _build_nodes(_Run(name, record, begin), brothers)
 
 
-def _compute_end(told: CallHeader, begin: float) -> float:
-    return (told.at or begin) + told.seconds
+def _compute_end(header: CallHeader, begin: float) -> float:
+    return (header.at or begin) + header.seconds
 
 
 @dataclass(slots=True)
@@ -207,11 +211,11 @@ class _Run:
     def add_node(self, container: str, node: Node) -> None:
         self.below.setdefault(container, []).append(node)
 
-    def within(self, container: str, name: str, told: CallHeader) -> str:
+    def within(self, container: str, name: str, header: CallHeader) -> str:
         """The id of the user's span of that name in a container; made when first met."""
         key = (container, name)
         node = self.spans.get(key)
-        begin, end = told.at or self.begin, _compute_end(told, self.begin)
+        begin, end = header.at or self.begin, _compute_end(header, self.begin)
         if node is None:
             node = Node(
                 f"{self.name}/#{len(self.spans) + 1}", SPAN, 0, self.record, begin, end, name=name
@@ -224,26 +228,28 @@ class _Run:
 
 
 def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
-    known = {told.id: told for told in calls} if any(told.parent for told in calls) else {}
-    for told in calls:
-        parent = known.get(told.parent) if told.parent != told.id else None
-        container, path = "", told.span
+    known = (
+        {header.id: header for header in calls} if any(header.parent for header in calls) else {}
+    )
+    for header in calls:
+        parent = known.get(header.parent) if header.parent != header.id else None
+        container, path = "", header.span
         if parent is not None:
             container = parent.id
             path = path[len(parent.span) :] if path[: len(parent.span)] == parent.span else ()
         for name in path:
-            container = run.within(container, name, told)
-        begin = told.at or run.begin
+            container = run.within(container, name, header)
+        begin = header.at or run.begin
         run.add_node(
             container,
             Node(
-                f"{told.run or run.name}/{told.id}",
-                told.kind,
+                f"{header.run or run.name}/{header.id}",
+                header.kind,
                 0,
                 run.record,
                 begin,
-                begin + told.seconds,
-                told,
+                begin + header.seconds,
+                header,
             ),
         )
     yield from _walk_tree(run)

@@ -148,9 +148,9 @@ def spans(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Spa
         if take:
             files.require_take(path, take)
         cassette = Cassette.open(path)
-        found = Spans(cassette.take(take) if take else cassette)
-        found.refresh()
-        return tuple(_build_span(found, node) for node in found.nodes)
+        cassette_spans = Spans(cassette.take(take) if take else cassette)
+        cassette_spans.refresh()
+        return tuple(_build_span(cassette_spans, node) for node in cassette_spans.nodes)
 
 
 def calls(place: str | Path, *, name: str = "main", take: str = "") -> tuple[Span, ...]:
@@ -179,29 +179,31 @@ def _open_recording(place: Path, name: str) -> Iterator[Path]:
 
 def spans_of(cassette: Cassette, run: str, entries: Iterable[Entry]) -> tuple[Span, ...]:
     """The spans of one run that made, or was played, these calls."""
-    shown = saved_output.spans_of_run(cassette, run, entries)
-    return tuple(_build_span(shown, node) for node in shown.nodes)
+    run_spans = saved_output.spans_of_run(cassette, run, entries)
+    return tuple(_build_span(run_spans, node) for node in run_spans.nodes)
 
 
-def _build_span(shown: Spans, node: Node) -> Span:
-    told = node.header
-    if told is None:
-        error = str(shown.book.ended.get(node.id, {}).get("error", "")) if node.kind == CELL else ""
-        name = node.name if node.kind == SPAN else shown.row(node).name
+def _build_span(all_spans: Spans, node: Node) -> Span:
+    call = node.header
+    if call is None:
+        error = (
+            str(all_spans.book.ended.get(node.id, {}).get("error", "")) if node.kind == CELL else ""
+        )
+        name = node.name if node.kind == SPAN else all_spans.row(node).name
         run = str(node.record.get("run", ""))
         return Span(KINDS[node.kind], name, run=run, depth=node.depth, error=error)
-    name = told.name or told.facts.answered or told.facts.model or told.target
+    name = call.name or call.facts.answered or call.facts.model or call.target
     base = Span(
         KINDS[node.kind],
         name,
-        told.id,
-        told.run,
+        call.id,
+        call.run,
         node.depth,
-        told.span,
-        told.parent,
-        error=told.error or told.failed,
+        call.span,
+        call.parent,
+        error=call.error or call.failed,
     )
-    return _add_exchange(base, told.entry)
+    return _add_exchange(base, call.entry)
 
 
 def _add_exchange(span: Span, entry: Entry | None) -> Span:
@@ -212,22 +214,22 @@ def _add_exchange(span: Span, entry: Entry | None) -> Span:
     if isinstance(call.request, FunctionCall):
         answered = call.reply.value if isinstance(call.reply, Value) else None
         return replace(span, asked=dict(call.request.arguments), answered=answered)
-    asked = (
+    request_body = (
         listing.readable_body(call.request.body, call.request.headers)
         if call.request.body
         else None
     )
-    return _add_reply(replace(span, asked=asked), call.reply)
+    return _add_reply(replace(span, asked=request_body), call.reply)
 
 
-def _add_reply(span: Span, said: Reply | Value | None) -> Span:
-    if not isinstance(said, Reply) or said.status is None:
+def _add_reply(span: Span, reply: Reply | Value | None) -> Span:
+    if not isinstance(reply, Reply) or reply.status is None:
         return span
-    data = http.decoded_body(said.headers, said.body) or b""
-    spoken = (
+    data = http.decoded_body(reply.headers, reply.body) or b""
+    parts = (
         [
             part
-            for turn in conversation.reply_body_turns(said.headers, data)
+            for turn in conversation.reply_body_turns(reply.headers, data)
             for part in turn["parts"]
         ]
         if span.kind == "model"
@@ -235,12 +237,12 @@ def _add_reply(span: Span, said: Reply | Value | None) -> Span:
     )
     return replace(
         span,
-        answered=listing.readable_body(said.body, said.headers) if said.body else None,
-        text="".join(part["text"] for part in spoken if part["type"] == "text"),
+        answered=listing.readable_body(reply.body, reply.headers) if reply.body else None,
+        text="".join(part["text"] for part in parts if part["type"] == "text"),
         uses=tuple(
-            Use(part["name"], part["input"]) for part in spoken if part["type"] == "tool_use"
+            Use(part["name"], part["input"]) for part in parts if part["type"] == "tool_use"
         ),
-        status=said.status,
+        status=reply.status,
     )
 
 
@@ -267,30 +269,36 @@ def run_notebook(
     TapeUsageError for what is no notebook, or a kernel that cannot tape.
     """
     place = Path(path)
-    words = {"--take": take, "--pace": check_pace(pace)}
-    options = " ".join(f"{name} {value}" for name, value in words.items() if value)
-    whole = {**env, **({"TAPE_OPTIONS": options} if options else {})}
+    line_options = {"--take": take, "--pace": check_pace(pace)}
+    options = " ".join(f"{name} {value}" for name, value in line_options.items() if value)
+    full_env = {**env, **({"TAPE_OPTIONS": options} if options else {})}
     if mode == "record":
-        ran, written = headless_run.record_notebook(place, do_nothing, told, timeout, whole)
-        made = headless_run.read_notebook(written)
+        cell_runs, written = headless_run.record_notebook(
+            place, do_nothing, told, timeout, full_env
+        )
+        replayed = headless_run.read_notebook(written)
     else:
-        ran, made = headless_run.replay_with_outputs(place, do_nothing, told, timeout, whole)
-    shown = tuple(each.outputs for each in made.cells if headless_run.has_code(each))
-    return Run(tuple(ran), tuple(_find_played_spans(place, made)), shown)
+        cell_runs, replayed = headless_run.replay_with_outputs(
+            place, do_nothing, told, timeout, full_env
+        )
+    cell_outputs = tuple(each.outputs for each in replayed.cells if headless_run.has_code(each))
+    return Run(tuple(cell_runs), tuple(_find_played_spans(place, replayed)), cell_outputs)
 
 
-def _find_played_spans(notebook: Path, made: NotebookNode) -> Iterator[Span]:
+def _find_played_spans(notebook: Path, replayed: NotebookNode) -> Iterator[Span]:
     """The spans of the calls that the cells' summaries name."""
     books: dict[str, Cassette] = {}
-    for each in filter(headless_run.has_code, made.cells):
+    for each in filter(headless_run.has_code, replayed.cells):
         for output in each.outputs:
-            told = (output.get("data") or {}).get(saved_output.MIME)
-            if not isinstance(told, Mapping) or not outputs.is_summary(output):
+            summary = (output.get("data") or {}).get(saved_output.MIME)
+            if not isinstance(summary, Mapping) or not outputs.is_summary(output):
                 continue
-            book = books.get(str(told["path"]))
+            book = books.get(str(summary["path"]))
             if book is None:
-                book = books[str(told["path"])] = Cassette.open(notebook.parent / str(told["path"]))
-            if entries := saved_output.calls_named(book, told):
+                book = books[str(summary["path"])] = Cassette.open(
+                    notebook.parent / str(summary["path"])
+                )
+            if entries := saved_output.calls_named(book, summary):
                 yield from spans_of(book, entries[0].run, entries)
 
 

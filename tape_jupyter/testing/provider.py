@@ -128,9 +128,9 @@ class FakeProvider:
         self._thread.join()
         self._server.server_close()
         if self.unanswered and error is None:
-            told = ", ".join(f"{each.method} {each.path}" for each in self.unanswered)
+            requests = ", ".join(f"{each.method} {each.path}" for each in self.unanswered)
             raise AssertionError(
-                f"the script has no answer for {len(self.unanswered)} of the requests: {told}"
+                f"the script has no answer for {len(self.unanswered)} of the requests: {requests}"
             )
 
     def answer(self, asked: Asked) -> tuple[Answer, int]:
@@ -138,30 +138,30 @@ class FakeProvider:
         with self._lock:
             self.requests.append(asked)
             number = len(self.requests)
-            found = self._left.pop(0) if self._left and self._every is None else None
-            if found is None and self._every is None:
+            scripted = self._left.pop(0) if self._left and self._every is None else None
+            if scripted is None and self._every is None:
                 self.unanswered.append(asked)
                 return fails(
                     500, f"the script has no answer left for {asked.method} {asked.path}"
                 ), number
-        given = found if self._every is None else self._every(asked)
-        return (says(given) if isinstance(given, str) else given or says("")), number
+        reply = scripted if self._every is None else self._every(asked)
+        return (says(reply) if isinstance(reply, str) else reply or says("")), number
 
 
 # ---------------------------------------------------------------- the wire
 
 
-def _encode_answer(asked: Asked, answer: Answer, number: int) -> tuple[str, list[bytes]]:
+def _encode_answer(request: Asked, answer: Answer, number: int) -> tuple[str, list[bytes]]:
     """The content type and the chunks of an answer in the form of the path that was asked."""
-    body = asked.json
+    body = request.json
     make = (
         _build_completion
-        if asked.path.partition("?")[0].endswith("/chat/completions")
+        if request.path.partition("?")[0].endswith("/chat/completions")
         else _build_message
     )
-    whole, events = make(body, answer, number)
+    reply_body, events = make(body, answer, number)
     if not body.get("stream"):
-        return "application/json", [json.dumps(whole).encode()]
+        return "application/json", [json.dumps(reply_body).encode()]
     return "text/event-stream", list(events)
 
 
@@ -184,18 +184,18 @@ def _build_message(
         "role": "assistant",
         "model": body.get("model", ""),
     }
-    whole = {**head, "content": [block], **stop, "usage": usage}
+    message = {**head, "content": [block], **stop, "usage": usage}
     part = {"type": "input_json_delta", "partial_json": json.dumps(dict(answer.arguments))}
     delta = part if answer.tool else {"type": "text_delta", "text": answer.text}
     events = (
-        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}},
         {"type": "content_block_start", "index": 0, "content_block": shell},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": stop, "usage": usage},
         {"type": "message_stop"},
     )
-    return whole, (
+    return message, (
         f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events
     )
 
@@ -205,16 +205,16 @@ def _build_completion(
 ) -> tuple[dict[str, Any], Iterator[bytes]]:
     function = {"name": answer.tool, "arguments": json.dumps(dict(answer.arguments))}
     use = {"id": f"call_{number}", "type": "function", "function": function}
-    said = {"role": "assistant", "content": None if answer.tool else answer.text}
+    base_message = {"role": "assistant", "content": None if answer.tool else answer.text}
     stop = "tool_calls" if answer.tool else "stop"
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     head = {"id": f"chatcmpl-{number}", "created": 1_700_000_000, "model": body.get("model", "")}
-    message = {**said, "tool_calls": [use]} if answer.tool else said
-    whole = {
+    message = {**base_message, "tool_calls": [use]} if answer.tool else base_message
+    completion = {
         **head, "object": "chat.completion", "usage": usage,
         "choices": [{"index": 0, "message": message, "finish_reason": stop}],
     }  # fmt: skip
-    delta = {**said, "tool_calls": [{"index": 0, **use}]} if answer.tool else said
+    delta = {**base_message, "tool_calls": [{"index": 0, **use}]} if answer.tool else base_message
     pieces = ({"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": stop})
     chunks = [
         {**head, "object": "chat.completion.chunk", "choices": [{"index": 0, **piece}]}
@@ -222,8 +222,8 @@ def _build_completion(
     ]
     if (body.get("stream_options") or {}).get("include_usage"):
         chunks.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
-    told = [*map(json.dumps, chunks), "[DONE]"]
-    return whole, (f"data: {each}\n\n".encode() for each in told)
+    events = [*map(json.dumps, chunks), "[DONE]"]
+    return completion, (f"data: {each}\n\n".encode() for each in events)
 
 
 class _Server(ThreadingHTTPServer):
@@ -246,13 +246,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_reply(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(headers.get("content-length", 0)))
-        asked = Asked(self.command, self.path, headers, body)
-        answer, number = self.server.provider.answer(asked)
+        request = Asked(self.command, self.path, headers, body)
+        answer, number = self.server.provider.answer(request)
         if answer.body is not None:
             kind, chunks = "", [answer.body]
         else:
             try:
-                kind, chunks = _encode_answer(asked, answer, number)
+                kind, chunks = _encode_answer(request, answer, number)
             except (ValueError, AttributeError):
                 answer = fails(400, "the body is no JSON object; script this path with sends(...)")
                 kind, chunks = "", [answer.body or b""]

@@ -54,8 +54,8 @@ def is_ours(file: Path) -> bool:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return False
-    found = _MARK.search(text)
-    return found is not None and found[1] == _digest_text(text[: found.start()])
+    match = _MARK.search(text)
+    return match is not None and match[1] == _digest_text(text[: match.start()])
 
 
 def write_regression_test(notebook: Path, file: Path, run: Run | None = None) -> Path:
@@ -89,7 +89,7 @@ def regression_test_source(notebook: Path, file: Path, run: Run) -> str:
         return not leaks.scan({"test.py": text.encode("utf-8", "surrogatepass")}, secrets)
 
     parts = [part for part in _build_parts(run, notebook) if is_clean("\n".join(part))]
-    constants = [told for told, _ in parts if told]
+    constants = [constant for constant, _ in parts if constant]
     tests = [test for _, test in parts]
     where = Path(os.path.relpath(notebook.resolve(), file.resolve().parent)).as_posix()
     head = [
@@ -183,17 +183,17 @@ def _build_parts(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
 
 
 def _build_bounded_part(name: str, values: Sequence[Any], test: str) -> tuple[str, str]:
-    told = _format_constant(name, values)
-    if len(told) > LARGEST:
-        return "", f"# {name} would be {len(told):,} characters, and is left out."
-    return told, test
+    constant = _format_constant(name, values)
+    if len(constant) > LARGEST:
+        return "", f"# {name} would be {len(constant):,} characters, and is left out."
+    return constant, test
 
 
 def _find_same_keys(tools: Sequence[Span]) -> set[tuple[str, str]]:
     """Tool and key, where each answer says the same under that key as was asked for: whose order it
     is, for one.
     """
-    found: dict[str, set[str]] = {}
+    keys_by_tool: dict[str, set[str]] = {}
     for call in tools:
         answered = call.answered if isinstance(call.answered, dict) else {}
         same = {
@@ -201,14 +201,19 @@ def _find_same_keys(tools: Sequence[Span]) -> set[tuple[str, str]]:
             for key, value in call.asked.items()
             if isinstance(value, str | int) and value != "" and answered.get(key) == value
         }
-        found[call.name] = found.get(call.name, same) & same
-    return {(name, key) for name, keys in found.items() for key in keys if not key.startswith("<")}
+        keys_by_tool[call.name] = keys_by_tool.get(call.name, same) & same
+    return {
+        (name, key)
+        for name, keys in keys_by_tool.items()
+        for key in keys
+        if not key.startswith("<")
+    }
 
 
 def _format_same_key_test(name: str, key: str) -> str:
-    told, word = (_WORD.sub("_", each).strip("_") for each in (name, key))
+    tool_name, key_name = (_WORD.sub("_", each).strip("_") for each in (name, key))
     return (
-        f"def test_{told}_never_answers_about_another_{word}(run):\n"
+        f"def test_{tool_name}_never_answers_about_another_{key_name}(run):\n"
         "    for call in run.calls:\n"
         f"        if call.name == {quoted(name)}:\n"
         f"            assert call.answered[{quoted(key)}] == call.asked[{quoted(key)}]"
@@ -219,12 +224,14 @@ def _build_output_part(run: Run, notebook: Path) -> Iterator[tuple[str, str]]:
     """What the last cell that shows anything shows; not the tape's own lines, nor what speaks of
     this machine.
     """
-    own = [cell.number for cell in run.cells if not cell.title.startswith("%tape")]
-    told = [(number, lines) for number in own if (lines := run.shown(number).splitlines())]
+    numbers = [cell.number for cell in run.cells if not cell.title.startswith("%tape")]
+    cell_outputs = [
+        (number, lines) for number in numbers if (lines := run.shown(number).splitlines())
+    ]
     here = {str(notebook.resolve().parent), str(Path.home())} - {"/"}
-    if not told or any(place in line for place in here for line in told[-1][1]):
+    if not cell_outputs or any(place in line for place in here for line in cell_outputs[-1][1]):
         return
-    number, lines = told[-1]
+    number, lines = cell_outputs[-1]
     cut = f"[:{SHOWN}]" if len(lines) > SHOWN else ""
     yield (
         _format_constant("OUTPUT", lines[:SHOWN]),

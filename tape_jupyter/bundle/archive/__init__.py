@@ -31,7 +31,7 @@ def pack(
     out: BinaryIO,
     manifest: Manifest,
     content: Mapping[str, Path | bytes],
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> None:
     """Write the zip of a bundle to `out` (empty, seekable). The same manifest and content give the
     same bytes.
@@ -54,11 +54,11 @@ def pack(
 
             packer.add(each.path, yield_checked, each.size)
             done += each.size
-            tell("packing", done, manifest.size)
+            on_progress("packing", done, manifest.size)
 
 
 @contextlib.contextmanager
-def opened(place: str | Path, tell: Tell = ignore_progress) -> Iterator[Bundle]:
+def opened(place: str | Path, on_progress: Tell = ignore_progress) -> Iterator[Bundle]:
     """The bundle at a place (bundle/archive/locations.py: a zip, an unpacked folder, a URL),
     checked to its last byte.
 
@@ -69,7 +69,7 @@ def opened(place: str | Path, tell: Tell = ignore_progress) -> Iterator[Bundle]:
         _add_place(str(place)),
         contextlib.closing(_open_source(path)) as source,
     ):
-        yield Bundle(source, str(place), tell)
+        yield Bundle(source, str(place), on_progress)
 
 
 @contextlib.contextmanager
@@ -89,7 +89,9 @@ class Bundle:
     time they are read.
     """
 
-    def __init__(self, source: Zipped | Unpacked, place: str, tell: Tell = ignore_progress) -> None:
+    def __init__(
+        self, source: Zipped | Unpacked, place: str, on_progress: Tell = ignore_progress
+    ) -> None:
         self.place, self._source = place, source
         listed = list(source.sizes)
         if len(listed) > manifests.MOST_FILES:
@@ -108,9 +110,9 @@ class Bundle:
         self.manifest = manifests.parse_manifest(b"".join(source.pieces(NAME)))
         self.digest = self.manifest.digest
         self._files = {each.path: each for each in self.manifest.files}
-        self._check_files(tell)
+        self._check_files(on_progress)
 
-    def _check_files(self, tell: Tell) -> None:
+    def _check_files(self, on_progress: Tell) -> None:
         there = set(self._source.sizes) - {NAME}
         problems = [f"{name!a} is not in the manifest" for name in sorted(there - set(self._files))]
         problems += [f"{name!a} is missing" for name in sorted(set(self._files) - there)]
@@ -120,13 +122,13 @@ class Bundle:
             if each.path in there and self._source.sizes[each.path] != each.size
         ]
         if not problems:
-            problems = self._check_digests(tell)
+            problems = self._check_digests(on_progress)
         if problems:
             raise BundleError(
                 f"{problems[0]}{_format_more(problems)}; the bundle is refused", problems=problems
             )
 
-    def _check_digests(self, tell: Tell) -> list[str]:
+    def _check_digests(self, on_progress: Tell) -> list[str]:
         problems, done = [], 0
         for each in self.manifest.files:
             try:
@@ -135,7 +137,7 @@ class Bundle:
             except BundleError as error:
                 problems.append(error.reason)
             done += each.size
-            tell("checking", done, self.manifest.size)
+            on_progress("checking", done, self.manifest.size)
         return problems
 
     def names(self, role: str | None = None) -> list[str]:
@@ -159,7 +161,10 @@ class Bundle:
         return _check_pieces(each, self._source.pieces(each.path))
 
     def extract(
-        self, folder: Path, roles: Collection[str] | None = None, tell: Tell = ignore_progress
+        self,
+        folder: Path,
+        roles: Collection[str] | None = None,
+        on_progress: Tell = ignore_progress,
     ) -> Path:
         """Write the files (of these roles, or all) below a folder that is new or empty; gives it.
 
@@ -178,31 +183,33 @@ class Bundle:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(
                 prefix=".tape-", dir=folder.parent, ignore_cleanup_errors=True
-            ) as beside:
-                made = Path(beside, "bundle")
-                made.mkdir()
-                self._extract_files(made, roles, tell)
+            ) as temporary:
+                unpacked = Path(temporary, "bundle")
+                unpacked.mkdir()
+                self._extract_files(unpacked, roles, on_progress)
                 if folder.exists():
                     folder.rmdir()
-                made.rename(folder)
+                unpacked.rename(folder)
         except OSError as error:
             raise BundleError(
                 f"{folder} cannot be written: {error.strerror or error}", place=self.place
             ) from error
         return folder
 
-    def _extract_files(self, folder: Path, roles: Collection[str] | None, tell: Tell) -> None:
-        wanted = [each for each in self.manifest.files if roles is None or each.role in roles]
-        done, total = 0, sum(each.size for each in wanted)
+    def _extract_files(
+        self, folder: Path, roles: Collection[str] | None, on_progress: Tell
+    ) -> None:
+        files = [each for each in self.manifest.files if roles is None or each.role in roles]
+        done, total = 0, sum(each.size for each in files)
         if roles is None:
             (folder / NAME).write_bytes(self.manifest.to_bytes())
-        for each in wanted:
+        for each in files:
             goal = folder.joinpath(*each.path.split("/"))
             goal.parent.mkdir(parents=True, exist_ok=True)
             with goal.open("xb") as file:
                 file.writelines(self.pieces(each.path))
             done += each.size
-            tell("unpacking", done, total)
+            on_progress("unpacking", done, total)
 
 
 def _check_pieces(each: BundleFile, pieces: Iterator[bytes]) -> Iterator[bytes]:

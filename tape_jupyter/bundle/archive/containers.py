@@ -171,13 +171,13 @@ class Zipped:
         they are not so.
         """
         entry = self._entries[name]
-        made, crc = 0, 0
+        size, crc = 0, 0
         for piece in (
             self._yield_unpacked(entry) if entry.head.method else self._yield_packed(entry)
         ):
-            made, crc = made + len(piece), zlib.crc32(piece, crc)
+            size, crc = size + len(piece), zlib.crc32(piece, crc)
             yield piece
-        if made != entry.head.size or crc != entry.head.crc:
+        if size != entry.head.size or crc != entry.head.crc:
             _refuse_zip(f"{name!a} is damaged: its size or checksum is another")
 
     def _yield_packed(self, entry: _Entry) -> Iterator[bytes]:
@@ -190,9 +190,9 @@ class Zipped:
             for piece in self._yield_packed(entry):
                 waiting = piece
                 while waiting and left and not unpacker.eof:
-                    made = unpacker.decompress(waiting, min(left, _PIECE))
-                    left, waiting = left - len(made), unpacker.unconsumed_tail
-                    yield made
+                    chunk = unpacker.decompress(waiting, min(left, _PIECE))
+                    left, waiting = left - len(chunk), unpacker.unconsumed_tail
+                    yield chunk
                 if not left and not unpacker.eof and unpacker.decompress(waiting, 1):
                     _refuse_zip("a file in it is larger than the directory says")
         except zlib.error as error:
@@ -203,8 +203,8 @@ class Zipped:
 
 def begins(data: bytes, name: str) -> bool:
     """Whether a zip whose first file has this name could begin so."""
-    found = data[_LOCAL.size : _LOCAL.size + len(name)]
-    return data.startswith(b"PK\x03\x04") and found == name.encode()
+    stored_name = data[_LOCAL.size : _LOCAL.size + len(name)]
+    return data.startswith(b"PK\x03\x04") and stored_name == name.encode()
 
 
 def _parse_end(data: bytes, length: int) -> tuple[int, int, int]:
@@ -238,22 +238,24 @@ def _parse_central(data: bytes, at: int) -> tuple[_Central, bytes, int]:
 
 def _require_plain(head: _Central, name: bytes) -> None:
     """Refuse what a bundle has no need of."""
-    said, kind = ascii(name[:200])[1:], stat.S_IFMT(head.external >> 16)
+    shown_name, kind = ascii(name[:200])[1:], stat.S_IFMT(head.external >> 16)
     if head.flags & 0x2041:
-        _refuse_zip(f"{said} is encrypted")
+        _refuse_zip(f"{shown_name} is encrypted")
     if head.flags & ~_UTF8 or head.extra or head.comment or head.disk or head.needs > 45:
-        _refuse_zip(f"{said} has fields that a bundle's files do not have")
+        _refuse_zip(f"{shown_name} has fields that a bundle's files do not have")
     if head.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        _refuse_zip(f"{said} is packed in a way that a bundle's files are not ({head.method})")
+        _refuse_zip(
+            f"{shown_name} is packed in a way that a bundle's files are not ({head.method})"
+        )
     if kind not in (0, stat.S_IFREG) or head.external & 0x18 or name.endswith(b"/"):
-        _refuse_zip(f"{said} is no plain file: a link, a device or a folder")
+        _refuse_zip(f"{shown_name} is no plain file: a link, a device or a folder")
     if 0xFFFFFFFF in (head.size, head.packed, head.offset):
         _refuse_zip("it says that it is a large zip (ZIP64)")
     if head.method == zipfile.ZIP_STORED and head.size != head.packed:
-        _refuse_zip(f"the sizes of {said} do not go together")
+        _refuse_zip(f"the sizes of {shown_name} do not go together")
     if head.size > head.packed * MOST_RATIO:
         raise BundleError(
-            f"{said} unpacks to more than {MOST_RATIO} times its size; the bundle is refused"
+            f"{shown_name} unpacks to more than {MOST_RATIO} times its size; the bundle is refused"
         )
 
 

@@ -142,15 +142,15 @@ def _find_bundle(path: Path) -> Path:
     )
 
 
-def _require_one(found: list[str], place: str) -> str:
-    if len(found) != 1:
+def _require_one(candidates: list[str], place: str) -> str:
+    if len(candidates) != 1:
         there = (
-            f"it has {len(found)}: {', '.join(sorted(found)[:5])}. Name one"
-            if found
+            f"it has {len(candidates)}: {', '.join(sorted(candidates)[:5])}. Name one"
+            if candidates
             else "there is none in it"
         )
         raise BundleError(f"it is no bundle, and no folder of one: {there}", place=place)
-    return found[0]
+    return candidates[0]
 
 
 def is_bundle(path: Path) -> bool:
@@ -169,10 +169,10 @@ def _explain_errors(place: str | Path) -> Iterator[None]:
     except (TapeUsageError, KeyboardInterrupt):
         raise
     except Exception as error:  # stores have each their own
-        said = (
+        reason = (
             getattr(error, "strerror", None) or str(error) or type(error).__name__
         ).splitlines()[0][:300]
-        raise BundleError(f"it cannot be reached: {said}", place=shown_place(place)) from error
+        raise BundleError(f"it cannot be reached: {reason}", place=shown_place(place)) from error
 
 
 def _find_file_system(url: str) -> tuple[Any, str]:
@@ -207,12 +207,12 @@ def _fetch_bundle(url: str, folder: Path) -> Path:
 
 
 def _fetch_folder(files: Any, path: str, folder: Path) -> Path:
-    found = [each.removeprefix(path).lstrip("/") for each in files.find(path)]
-    if len(found) > MOST_FILES:
-        raise BundleError(f"it has {len(found):,} files, a bundle has at most {MOST_FILES:,}")
-    names.check_all(found)
+    file_names = [each.removeprefix(path).lstrip("/") for each in files.find(path)]
+    if len(file_names) > MOST_FILES:
+        raise BundleError(f"it has {len(file_names):,} files, a bundle has at most {MOST_FILES:,}")
+    names.check_all(file_names)
     left = MOST_BYTES
-    for name in found:
+    for name in file_names:
         target = folder.joinpath(*name.split("/"))
         target.parent.mkdir(parents=True, exist_ok=True)
         left -= _copy_file(files, f"{path}/{name}", target, left)
@@ -239,8 +239,8 @@ def _put_file(url: str, file: BinaryIO) -> None:
                 raise TapeUsageError(
                     f"{shown_place(url)} exists and is no bundle; nothing was written. Give another name"
                 )
-    told = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
-    if not told & _BUCKETS:
+    protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+    if not protocols & _BUCKETS:
         with contextlib.suppress(NotImplementedError):
             # - fsspec's own way to a parent
             files.makedirs(files._parent(path), exist_ok=True)  # noqa: SLF001

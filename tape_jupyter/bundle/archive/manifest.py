@@ -164,10 +164,10 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """The canonical form. Raises BundleError for text that is no Unicode."""
-        said = {**asdict(self), "kernel": dict(self.kernel), "kit": dict(self.kit)}
+        record = {**asdict(self), "kernel": dict(self.kernel), "kit": dict(self.kit)}
         try:
             text = json.dumps(
-                said, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+                record, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
             )
             return f"{text}\n".encode()
         except (ValueError, TypeError, RecursionError) as error:
@@ -194,31 +194,31 @@ def describe_file(path: str, data: bytes, role: str) -> BundleFile:
 
 def parse_manifest(data: bytes) -> Manifest:
     """The manifest in these bytes. Raises BundleError for all that a manifest of format 1 is not."""
-    said = _load_json(data)
-    if said.get("format") != FORMAT:
+    record = _load_json(data)
+    if record.get("format") != FORMAT:
         raise BundleError(
-            f"the manifest's format is {_shorten_value(said.get('format'))}, this tape-jupyter reads {FORMAT}: "
+            f"the manifest's format is {_shorten_value(record.get('format'))}, this tape-jupyter reads {FORMAT}: "
             "a newer version made it, or it is no bundle"
         )
     try:
-        made = Manifest(**_parse_fields(Manifest, said, "the manifest"))
+        manifest = Manifest(**_parse_fields(Manifest, record, "the manifest"))
     except RecursionError:
         raise BundleError("the manifest is nested too deeply") from None
-    check_manifest(made)
-    if made.to_bytes() != data:
+    check_manifest(manifest)
+    if manifest.to_bytes() != data:
         raise BundleError(
             "the manifest is not in its canonical form; it was changed after the export"
         )
-    return made
+    return manifest
 
 
-def check_manifest(made: Manifest) -> Manifest:
+def check_manifest(manifest: Manifest) -> Manifest:
     """The manifest, if all its parts go together: whoever packs one asks this as well as who reads
     one.
     """
-    paths = [each.path for each in made.files]
+    paths = [each.path for each in manifest.files]
     names.check_all([NAME, *paths])
-    for each in made.files:
+    for each in manifest.files:
         _require_size(each.size, each.path)
         _require_sha256(each.sha256, each.path)
         _require_one_of(each.role, ROLES, f"the role of {each.path!a}")
@@ -230,19 +230,21 @@ def check_manifest(made: Manifest) -> Manifest:
         _refuse_manifest("its files are not sorted by path")
     if len(paths) >= MOST_FILES:
         raise BundleError(f"it has {len(paths) + 1:,} files, a bundle has at most {MOST_FILES:,}")
-    if made.size > MOST_BYTES:
+    if manifest.size > MOST_BYTES:
         raise BundleError(
-            f"its files have {made.size:,} bytes, a bundle has at most {MOST_BYTES:,}"
+            f"its files have {manifest.size:,} bytes, a bundle has at most {MOST_BYTES:,}"
         )
-    if not any(each.role == "notebook" and each.path == made.notebook for each in made.files):
-        _refuse_manifest(f"the notebook {made.notebook!a} is not among its files")
-    _require_one_of(made.lock.index, INDEXES, "the lock's index")
-    if set(made.kernel) - {"name", "language"} or not all(
-        isinstance(each, str) for each in made.kernel.values()
+    if not any(
+        each.role == "notebook" and each.path == manifest.notebook for each in manifest.files
+    ):
+        _refuse_manifest(f"the notebook {manifest.notebook!a} is not among its files")
+    _require_one_of(manifest.lock.index, INDEXES, "the lock's index")
+    if set(manifest.kernel) - {"name", "language"} or not all(
+        isinstance(each, str) for each in manifest.kernel.values()
     ):
         _refuse_manifest("kernel has other keys than name and language, or values that are no text")
-    _check_kit(made.kit)
-    return made
+    _check_kit(manifest.kit)
+    return manifest
 
 
 def _check_kit(kit: Mapping[str, Any]) -> None:
@@ -260,22 +262,22 @@ def _load_json(data: bytes) -> dict[str, Any]:
             f"the manifest has {len(data):,} bytes, at most {MOST_MANIFEST:,} are read"
         )
     try:
-        said = json.loads(
+        record = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_require_unique_keys,
             parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as error:
         raise BundleError(f"the manifest is no JSON: {_shorten_value(str(error))}") from error
-    if not isinstance(said, dict):
+    if not isinstance(record, dict):
         _refuse_manifest("it is no JSON object")
-    _require_bounded(said)
-    return said
+    _require_bounded(record)
+    return record
 
 
-def _require_bounded(said: dict[str, Any]) -> None:
+def _require_bounded(record: dict[str, Any]) -> None:
     """Neither deep nor with numbers that take long to write: what comes after need not ask."""
-    level: list[Any] = [said]
+    level: list[Any] = [record]
     for _ in range(DEEPEST):
         inside: list[Any] = []
         for each in level:
@@ -290,10 +292,10 @@ def _require_bounded(said: dict[str, Any]) -> None:
 
 
 def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         _refuse_manifest("a key stands twice")
-    return found
+    return mapping
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -310,18 +312,18 @@ PARTS: dict[str, type] = {
 _TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
-def _parse_fields(kind: type, said: dict[str, Any], where: str) -> dict[str, Any]:
+def _parse_fields(kind: type, record: dict[str, Any], where: str) -> dict[str, Any]:
     """The constructor's arguments: every key known, none missing, each of its type."""
     known = {each.name: str(each.type) for each in fields(kind)}
-    for key in said:
+    for key in record:
         if key not in known:
             _refuse_manifest(
                 f"{where} has a key that format 1 does not know: {_shorten_value(key)}"
             )
     for key in known:
-        if key not in said:
+        if key not in record:
             _refuse_manifest(f"{where} lacks {key}")
-    return {key: _parse_value(key, kind_, said[key], where) for key, kind_ in known.items()}
+    return {key: _parse_value(key, kind_, record[key], where) for key, kind_ in known.items()}
 
 
 def _parse_value(key: str, kind: str, value: Any, where: str) -> Any:
@@ -366,9 +368,9 @@ def _require_sha256(value: str, where: str) -> None:
         _refuse_manifest(f"the sha256 of {where!a} is no sha256")
 
 
-def _require_one_of(value: str, words: tuple[str, ...], where: str) -> None:
-    if value not in words:
-        _refuse_manifest(f"{where} is {_shorten_value(value)}, not one of {' '.join(words)}")
+def _require_one_of(value: str, choices: tuple[str, ...], where: str) -> None:
+    if value not in choices:
+        _refuse_manifest(f"{where} is {_shorten_value(value)}, not one of {' '.join(choices)}")
 
 
 def _refuse_manifest(what: str) -> NoReturn:

@@ -48,7 +48,7 @@ def require_buildable(packages: Iterable[LockedPackage], *, allowed: bool) -> No
 
 
 def wheels(
-    packages: Iterable[LockedPackage], making: Maker, where: Path, said: Said
+    packages: Iterable[LockedPackage], making: Maker, where: Path, on_line: Said
 ) -> Iterator[Path]:
     """The wheel of each package, built in a folder of its own below `where`."""
     for package in packages:
@@ -56,14 +56,14 @@ def wheels(
         folder.mkdir()
         sources = _fetch_sources(package, folder)
         needs = _read_needs(package, sources)
-        python = making.make_environment(folder / "environment", said)
+        python = making.make_environment(folder / "environment", on_line)
         watched = startup_hooks.WatchedEnvironment.new(folder / "environment")
-        making.install(python, [["pip", *needs]], [], folder, said, needs=True)
+        making.install(python, [["pip", *needs]], [], folder, on_line, needs=True)
         watched.check()
         line = [str(python), "-I", "-m", "pip", "wheel", "--disable-pip-version-check"]
         line += ["--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
         line += ["--no-input", "--progress-bar=off", "-w", str(folder / "out"), str(sources)]
-        making.run_apart(line, folder, said, f"{package.name} cannot be built")
+        making.run_apart(line, folder, on_line, f"{package.name} cannot be built")
         yield _find_wheel(package, folder / "out")
 
 
@@ -85,8 +85,8 @@ def _read_needs(package: LockedPackage, sources: Path) -> list[str]:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        told = tomllib.loads(_read_project(sources).decode("utf-8"))
-        system = told.get("build-system", {})
+        project = tomllib.loads(_read_project(sources).decode("utf-8"))
+        system = project.get("build-system", {})
         listed = system.get("requires", _OLD)
         needs = [Requirement(each) for each in listed]
     except (ValueError, AttributeError, TypeError, InvalidRequirement, RecursionError) as error:
@@ -126,13 +126,13 @@ def _find_wheel(package: LockedPackage, out: Path) -> Path:
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
     from packaging.version import Version
 
-    made = list(out.glob("*.whl"))
+    built = list(out.glob("*.whl"))
     try:
-        (place,) = made
+        (place,) = built
         name, version, *_ = parse_wheel_filename(place.name)
         if (name, version) == (package.name, Version(package.version)) and place.is_file():
             return place
     except (ValueError, InvalidWheelFilename):
         pass
-    shown = ", ".join(each.name[:80] for each in made) or "nothing"
-    raise BundleError(f"the sources of {package.name} gave {shown}, not {package.version} of it")
+    names = ", ".join(each.name[:80] for each in built) or "nothing"
+    raise BundleError(f"the sources of {package.name} gave {names}, not {package.version} of it")

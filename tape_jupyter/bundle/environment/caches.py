@@ -64,20 +64,20 @@ def model_of(path: str) -> Model | None:
     """Which model the file at `path` (absolute) belongs to, None where it is none that we know."""
     path = path.replace("\\", "/")
     for where, layout in _LAYOUTS:
-        if found := layout.search(path):
-            return Model(_format_name(where, found.groupdict()), where)
+        if match := layout.search(path):
+            return Model(_format_name(where, match.groupdict()), where)
     return None
 
 
-def _format_name(where: str, found: dict[str, str | None]) -> str:
-    name = found["name"] or ""
+def _format_name(where: str, groups: dict[str, str | None]) -> str:
+    name = groups["name"] or ""
     if where == "huggingface":
         name = name.replace("--", "/")
-        if (kind := found["kind"]) != "models":
+        if (kind := groups["kind"]) != "models":
             name = f"{kind}/{name}"
     if where == "tiktoken":
         name = _TIKTOKEN.get(name, name)
-    return f"{name}@{found['rev']}" if found.get("rev") else name
+    return f"{name}@{groups['rev']}" if groups.get("rev") else name
 
 
 _PLACES = {
@@ -102,8 +102,8 @@ def cache_variables(
     such folders.
     """
     environ, home = os.environ if environ is None else environ, home or Path.home()
-    found = {name: environ[name] for name in _NAMED if environ.get(name)}
+    variables = {name: environ[name] for name in _NAMED if environ.get(name)}
     for name, place in _PLACES.items():
-        if name not in found and (home / place).is_dir():
-            found[name] = str(home / place)
-    return found
+        if name not in variables and (home / place).is_dir():
+            variables[name] = str(home / place)
+    return variables

@@ -72,18 +72,18 @@ def addresses(environ: Mapping[str, str] | None = None) -> list[str]:
         return []
     pip, uv = _read_pip_config(environ), _read_uv_config(environ)
     default = pip.get("index-url") or uv.get("index-url") or _find_public_index()[0]
-    found = [
+    urls = [
         default,
         *pip.get("extra-index-url", "").split(),
         *uv.get("extra-index-url", "").split(),
     ]
-    return list(dict.fromkeys(url for url in found if url))
+    return list(dict.fromkeys(url for url in urls if url))
 
 
 def forbidden(environ: Mapping[str, str] | None = None) -> bool:
     """Whether pip is configured to use no index at all."""
-    told = _read_pip_config(os.environ if environ is None else environ).get("no-index", "")
-    return told.lower() in ("1", "true", "yes", "on")
+    no_index = _read_pip_config(os.environ if environ is None else environ).get("no-index", "")
+    return no_index.lower() in ("1", "true", "yes", "on")
 
 
 def loose(environ: Mapping[str, str] | None = None) -> list[str]:
@@ -107,10 +107,10 @@ def _build_index(url: str) -> PackageIndex:
 
 def _read_netrc(host: str) -> str:
     try:
-        found = netrc.netrc().authenticators(host)
+        credentials = netrc.netrc().authenticators(host)
     except (OSError, netrc.NetrcParseError):
         return ""
-    return f"{found[0]}:{found[2]}" if found else ""
+    return f"{credentials[0]}:{credentials[2]}" if credentials else ""
 
 
 def is_public(url: str) -> bool:
@@ -130,11 +130,11 @@ def _find_public_index() -> tuple[str, str]:
     """Address of the index that pip asks when it is not told another, and the host of its files;
     from pip itself.
     """
-    found = re.search(
+    match = re.search(
         r'PackageIndex\(\s*"(https://[^"]+?)/?",\s*file_storage_domain="([^"]+)"',
         _read_pip_source(),
     )
-    return (f"{found[1]}/simple", found[2]) if found else ("", "")
+    return (f"{match[1]}/simple", match[2]) if match else ("", "")
 
 
 def _read_pip_source() -> str:
@@ -154,11 +154,11 @@ def _read_pip_source() -> str:
 
 def _read_pip_config(environ: Mapping[str, str]) -> dict[str, str]:
     """What pip is configured for, by option: its files, then the environment."""
-    found = dict(_read_pip_files(tuple(sorted(environ.items()))))
+    settings = dict(_read_pip_files(tuple(sorted(environ.items()))))
     for option in ("index-url", "extra-index-url", "no-index", "find-links"):
         if value := environ.get("PIP_" + option.upper().replace("-", "_")):
-            found[option] = value
-    return found
+            settings[option] = value
+    return settings
 
 
 @lru_cache(maxsize=4)
@@ -172,46 +172,46 @@ def _read_pip_files(environ: tuple[tuple[str, str], ...]) -> tuple[tuple[str, st
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    found = re.findall(r"^[\w:.-]+\.([\w-]+)='(.*)'$", done.stdout, re.MULTILINE)
-    return tuple((name, value.replace("\\n", " ")) for name, value in found)
+    pairs = re.findall(r"^[\w:.-]+\.([\w-]+)='(.*)'$", done.stdout, re.MULTILINE)
+    return tuple((name, value.replace("\\n", " ")) for name, value in pairs)
 
 
 def _read_uv_config(environ: Mapping[str, str]) -> dict[str, str]:
     """uv's, in pip's words: its files, then the environment."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     home = Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     for place in (Path("/etc/uv/uv.toml"), home / "uv" / "uv.toml"):
         try:
-            found.update(_parse_uv_config(tomllib.loads(place.read_text("utf-8"))))
+            settings.update(_parse_uv_config(tomllib.loads(place.read_text("utf-8"))))
         except (OSError, tomllib.TOMLDecodeError):
             continue
     default = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
     extra = " ".join(filter(None, (environ.get("UV_INDEX"), environ.get("UV_EXTRA_INDEX_URL"))))
     if default:
-        found["index-url"] = (
+        settings["index-url"] = (
             default.partition("=")[2] if re.match(r"\w[\w-]*=", default) else default
         )
     if extra:
-        found["extra-index-url"] = " ".join(
+        settings["extra-index-url"] = " ".join(
             re.sub(r"^\w[\w-]*=", "", each) for each in extra.split()
         )
-    return found
+    return settings
 
 
-def _parse_uv_config(told: Mapping[str, Any]) -> dict[str, str]:
+def _parse_uv_config(config: Mapping[str, Any]) -> dict[str, str]:
     entries = [
         each
-        for each in told.get("index", [])
+        for each in config.get("index", [])
         if isinstance(each, dict) and isinstance(each.get("url"), str)
     ]
     default = next(
-        (each["url"] for each in entries if each.get("default")), told.get("index-url", "")
+        (each["url"] for each in entries if each.get("default")), config.get("index-url", "")
     )
     extra = [each["url"] for each in entries if not each.get("default")] + list(
-        told.get("extra-index-url", [])
+        config.get("extra-index-url", [])
     )
-    found = {"index-url": str(default), "extra-index-url": " ".join(map(str, extra))}
-    return {name: value for name, value in found.items() if value}
+    settings = {"index-url": str(default), "extra-index-url": " ".join(map(str, extra))}
+    return {name: value for name, value in settings.items() if value}
 
 
 THREADS = 8
@@ -251,28 +251,32 @@ class IndexAnswer:
 
 
 def query_index(
-    wanted: Iterable[str], indexes: Sequence[PackageIndex], tell: Tell = ignore_progress
+    requirements: Iterable[str],
+    indexes: Sequence[PackageIndex],
+    on_progress: Tell = ignore_progress,
 ) -> dict[str, IndexAnswer]:
     """For each `name==version` the answer of the first index that has it; several at a time. Raises
     nothing.
     """
-    names = sorted(set(wanted))
+    names = sorted(set(requirements))
     down: dict[str, str] = {}
     answers: dict[str, IndexAnswer] = {}
     with ThreadPoolExecutor(THREADS, "index") as pool:
         waiting = {pool.submit(_ask_first, name, indexes, down): name for name in names}
         for done, future in enumerate(as_completed(waiting), 1):
             answers[waiting[future]] = future.result()
-            tell("asking the package index for digests", done, len(names))
+            on_progress("asking the package index for digests", done, len(names))
     return dict(sorted(answers.items()))
 
 
-def _ask_first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str]) -> IndexAnswer:
+def _ask_first(
+    requirement: str, indexes: Sequence[PackageIndex], down: dict[str, str]
+) -> IndexAnswer:
     """Of the first index that has it. One that did not answer once (`down`: why) is not asked
     again.
     """
-    name, _, version = wanted.partition("==")
-    why, asked = "no package index is configured", False
+    name, _, version = requirement.partition("==")
+    why, queried = "no package index is configured", False
     for each in indexes:
         if each.url in down:
             why = down[each.url]
@@ -280,14 +284,14 @@ def _ask_first(wanted: str, indexes: Sequence[PackageIndex], down: dict[str, str
         try:
             files = _find_files(each, name, version)
         except _Refused as refusal:
-            asked, why = True, str(refusal)
+            queried, why = True, str(refusal)
         except (OSError, ValueError) as error:
             down[each.url] = why = f"the package index cannot be reached ({type(error).__name__})"
         else:
-            asked, why = True, f"the index has no {wanted}"
+            queried, why = True, f"the index has no {requirement}"
             if files:
                 return IndexAnswer(files, each.public)
-    return IndexAnswer(why=why, answered=asked)
+    return IndexAnswer(why=why, answered=queried)
 
 
 class _Refused(Exception):
@@ -397,13 +401,13 @@ def _parse_json(data: bytes, where: str) -> Iterator[IndexFile]:
         sha = str(each.get("hashes", {}).get("sha256", "")).lower()
         if _SHA256.fullmatch(sha):
             yanked = each.get("yanked") or ""
-            told = "yes" if yanked is True else str(yanked)
+            reason = "yes" if yanked is True else str(yanked)
             yield IndexFile(
                 str(each["filename"]),
                 sha,
                 plain_address(urljoin(where, each["url"])),
                 int(each.get("size") or 0),
-                told,
+                reason,
             )
 
 
@@ -454,7 +458,7 @@ def _select_version(files: Iterable[IndexFile], name: str, version: str) -> Iter
 
 @lru_cache(maxsize=1)
 def _build_tls_context() -> ssl.SSLContext:
-    own = next(
+    ca_file = next(
         (
             os.environ[name]
             for name in ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
@@ -462,4 +466,4 @@ def _build_tls_context() -> ssl.SSLContext:
         ),
         None,
     )
-    return ssl.create_default_context(cafile=own)
+    return ssl.create_default_context(cafile=ca_file)

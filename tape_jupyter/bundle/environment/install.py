@@ -92,7 +92,7 @@ class Maker:
     uv: str = ""
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
-    def make_environment(self, folder: Path, said: Said) -> Path:
+    def make_environment(self, folder: Path, on_line: Said) -> Path:
         """An empty environment in `folder`; its python."""
         if self.uv:
             line = [
@@ -105,12 +105,12 @@ class Maker:
                 str(folder),
             ]
         else:
-            words = [
+            flags = [
                 *(["--without-pip"] if _find_own_pip() else []),
                 "--copies" if os.name == "nt" else "--symlinks",
             ]
-            line = [self.python, "-I", "-m", "venv", *words, str(folder)]
-        self._run_installer(line, folder.parent, said, "the virtual environment cannot be made")
+            line = [self.python, "-I", "-m", "venv", *flags, str(folder)]
+        self._run_installer(line, folder.parent, on_line, "the virtual environment cannot be made")
         return environment_python(folder)
 
     def install(
@@ -119,7 +119,7 @@ class Maker:
         groups: Sequence[Sequence[str]],
         wheels: Sequence[Path],
         where: Path,
-        said: Said,
+        on_line: Said,
         *,
         needs: bool = False,
     ) -> None:
@@ -135,13 +135,13 @@ class Maker:
             line = [self.uv, "pip", "install", "--no-config", "--python", str(python)]
             line += [] if needs else ["--no-deps"]
             line += ["--only-binary=:all:", "-r", str(_write_requirements(lines, where))]
-            self._run_installer(line, where, said, _NOT_INSTALLED, self._build_uv_environ())
+            self._run_installer(line, where, on_line, _NOT_INSTALLED, self._build_uv_environ())
             return
         fetched = where / "fetched"
         fetched.mkdir(exist_ok=True)
-        alone = [] if needs else ["--no-deps"]
+        no_deps = [] if needs else ["--no-deps"]
         for group in groups:
-            words = [
+            flags = [
                 "--only-binary=:all:",
                 "-d",
                 str(fetched),
@@ -149,56 +149,58 @@ class Maker:
                 str(_write_requirements(group, where)),
             ]
             hashed = ["--require-hashes"] if any("--hash=" in line for line in group) else []
-            self._run_pip(python, "download", [*alone, *hashed, *words], where, said)
+            self._run_pip(python, "download", [*no_deps, *hashed, *flags], where, on_line)
         files = sorted({*fetched.iterdir(), *wheels})
-        self._run_pip(python, "install", ["--no-deps", "--no-index", *map(str, files)], where, said)
+        self._run_pip(
+            python, "install", ["--no-deps", "--no-index", *map(str, files)], where, on_line
+        )
 
     def _run_pip(
-        self, python: Path, command: str, words: Sequence[str], where: Path, said: Said
+        self, python: Path, command: str, flags: Sequence[str], where: Path, on_line: Said
     ) -> None:
         """Run pip, which reads its own configuration."""
-        own = _find_own_pip()
-        pip = [*own, "--python", str(python)] if own else [str(python), "-I", "-m", "pip"]
+        own_pip = _find_own_pip()
+        pip = [*own_pip, "--python", str(python)] if own_pip else [str(python), "-I", "-m", "pip"]
         line = [*pip, command, "--disable-pip-version-check", "--no-input", "--progress-bar=off"]
         if command == "download":
-            self._run_installer([*line, *words], where, said, _NOT_INSTALLED)
+            self._run_installer([*line, *flags], where, on_line, _NOT_INSTALLED)
             return
-        line = [*line, "--no-compile", *words]
-        self.run_apart(line, where, said, _NOT_INSTALLED, python.parents[1])
+        line = [*line, "--no-compile", *flags]
+        self.run_apart(line, where, on_line, _NOT_INSTALLED, python.parents[1])
 
     def run_apart(
-        self, line: Sequence[str], where: Path, said: Said, goal: str, *kept: Path
+        self, line: Sequence[str], where: Path, on_line: Said, goal: str, *kept: Path
     ) -> None:
         """Run a command as a stranger's: without network, variables and home. It may change `where`
         and `kept`.
         """
         (where / "layers").mkdir(exist_ok=True)
-        held = sandbox.command(line, where / "layers", [where, *kept])
+        sandboxed = sandbox.command(line, where / "layers", [where, *kept])
         self._run_installer(
-            held, where, said, goal, bare=process.isolated_environment(where / "home")
+            sandboxed, where, on_line, goal, bare=process.isolated_environment(where / "home")
         )
 
     def _build_uv_environ(self) -> Mapping[str, str]:
         """The indexes that pip is configured for, for uv, which does not read pip's files."""
-        told = {
+        variables = {
             "UV_INDEX_STRATEGY": "unsafe-best-match"
         }  # the digest decides, not which index has it
         if links := index.loose(self.environ):
-            told["UV_FIND_LINKS"] = ",".join(links)
+            variables["UV_FIND_LINKS"] = ",".join(links)
         if index.forbidden(self.environ):
-            return {**told, "UV_NO_INDEX": "1"}
-        found = index.addresses(self.environ)
-        if found:
-            told["UV_DEFAULT_INDEX"] = found[0]
-        if found[1:]:
-            told["UV_INDEX"] = " ".join(found[1:])
-        return told
+            return {**variables, "UV_NO_INDEX": "1"}
+        urls = index.addresses(self.environ)
+        if urls:
+            variables["UV_DEFAULT_INDEX"] = urls[0]
+        if urls[1:]:
+            variables["UV_INDEX"] = " ".join(urls[1:])
+        return variables
 
     def _run_installer(
         self,
         line: list[str],
         where: Path,
-        said: Said,
+        on_line: Said,
         goal: str,
         added: Mapping[str, str] | None = None,
         bare: Mapping[str, str] | None = None,
@@ -225,7 +227,7 @@ class Maker:
                 try:
                     for each in started.stdout or ():
                         lines.append(each.rstrip())
-                        said(each.rstrip())
+                        on_line(each.rstrip())
                 except BaseException:
                     started.kill()  # in a session of its own it hears no Ctrl-C
                     raise
@@ -253,8 +255,8 @@ def _find_own_pip() -> list[str]:
         version = importlib.metadata.version("pip")
     except importlib.metadata.PackageNotFoundError:
         return []
-    found = re.match(r"(\d+)\.(\d+)", version)
-    new_enough = found is not None and (int(found[1]), int(found[2])) >= (22, 3)
+    match = re.match(r"(\d+)\.(\d+)", version)
+    new_enough = match is not None and (int(match[1]), int(match[2])) >= (22, 3)
     return [sys.executable, "-P", "-m", "pip"] if new_enough else []
 
 
@@ -269,12 +271,16 @@ def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
     """
     environ = dict(os.environ if environ is None else environ)
     uv = locate_uv(environ)
-    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    python = sys.executable if version in ("", own) else next(_find_pythons(version, environ), "")
+    own_version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    python = (
+        sys.executable
+        if version in ("", own_version)
+        else next(_find_pythons(version, environ), "")
+    )
     if not python and not uv:
         raise BundleError(
-            f"this bundle was made with Python {version}, and there is none on this machine (this is {own}). Install "
-            f"Python {version} so that `python{version}` is found, or install uv, which brings it"
+            f"this bundle was made with Python {version}, and there is none on this machine (this is {own_version}). "
+            f"Install Python {version} so that `python{version}` is found, or install uv, which brings it"
         )
     return Maker(python or version, uv, environ)
 
@@ -289,22 +295,22 @@ def _find_pythons(version: str, environ: Mapping[str, str]) -> Iterator[str]:
     does not).
     """
     for name in (f"python{version}", "python3", "python"):
-        found = shutil.which(name, path=environ.get("PATH"))
-        if found is None:
+        path = shutil.which(name, path=environ.get("PATH"))
+        if path is None:
             continue
-        ask = [found, "-I", "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
+        command = [path, "-I", "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
         try:
-            done = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603
         except (OSError, subprocess.TimeoutExpired):
             continue
         if done.stdout.strip() == version:
-            yield found
+            yield path
 
 
 def reason(lines: Sequence[str]) -> str:
     """Why an installer failed, from what it said: which package, and what to do."""
     text = "\n".join(lines)
-    name = next((found[1] for pattern in _NAMED if (found := pattern.search(text))), "")
+    name = next((match[1] for pattern in _NAMED if (match := pattern.search(text))), "")
     whose = f"{name}: " if name else ""
     if _DIFFERS.search(text):
         return f"{whose}what your package index gives has another digest than the session's file. It was not installed"
@@ -336,7 +342,7 @@ def make_bundle_environment(
     *,
     allow_index: bool = False,
     allow_build: bool = False,
-    tell: Tell = ignore_progress,
+    on_progress: Tell = ignore_progress,
 ) -> Path:
     """The python of an environment with all that the bundle's lock says. Made where there is none
     yet.
@@ -347,38 +353,42 @@ def make_bundle_environment(
     the package and what to do.
     """
     pylock = bundle.read(f"{_FOLDER}/pylock.toml")
-    wanted = lock.locked_packages(pylock)
-    _refuse_foreign(wanted, allow_index=allow_index)
-    building.require_buildable(wanted, allowed=allow_build)
+    packages = lock.locked_packages(pylock)
+    _refuse_foreign(packages, allow_index=allow_index)
+    building.require_buildable(packages, allowed=allow_build)
     making = maker(lock.locked_python(pylock))
-    wheels = dict(_collect_wheels(bundle, wanted))
+    wheels = dict(_collect_wheels(bundle, packages))
     if folder is not None:
         if folder.exists() and any(folder.iterdir()):
             raise BundleError(
                 f"{folder} is not empty; nothing was installed. Give a folder that is new"
             )
-        return _make_environment(folder, making, wanted, wheels, tell, allow_index=allow_index)
+        return _make_environment(
+            folder, making, packages, wheels, on_progress, allow_index=allow_index
+        )
     place = cache() / "environments" / _build_key(pylock, wheels, making, allow_index=allow_index)
-    with lock_environment(place, tell):
+    with lock_environment(place, on_progress):
         if (place / _DONE).is_file() and environment_python(place).exists():
             return environment_python(place)
         shutil.rmtree(place, ignore_errors=True)
-        return _make_environment(place, making, wanted, wheels, tell, allow_index=allow_index)
+        return _make_environment(
+            place, making, packages, wheels, on_progress, allow_index=allow_index
+        )
 
 
-def _refuse_foreign(wanted: Iterable[LockedPackage], *, allow_index: bool) -> None:
+def _refuse_foreign(packages: Iterable[LockedPackage], *, allow_index: bool) -> None:
     """A package to be had only from an address of the bundle's: not without being allowed, nor
     without digest.
     """
-    foreign = [each for each in wanted if each.foreign]
-    shown = "; ".join(f"{each.name}: {odd}" for each in foreign for odd in each.odd)
+    foreign = [each for each in packages if each.foreign]
+    summary = "; ".join(f"{each.name}: {odd}" for each in foreign for odd in each.odd)
     if foreign and not allow_index:
         raise BundleError(
-            f"nothing was installed: {shown}. Allow it (--allow-index) if you trust that place"
+            f"nothing was installed: {summary}. Allow it (--allow-index) if you trust that place"
         )
     if lost := [each.name for each in foreign if not list(_list_addresses([each]))]:
         raise BundleError(
-            f"nothing was installed: {lost[0]} has no https address of a wheel with a digest ({shown})"
+            f"nothing was installed: {lost[0]} has no https address of a wheel with a digest ({summary})"
         )
 
 
@@ -390,12 +400,12 @@ def _build_key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_
 
 
 @contextmanager
-def lock_environment(place: Path, tell: Tell) -> Iterator[None]:
+def lock_environment(place: Path, on_progress: Tell) -> Iterator[None]:
     """Nobody else makes this environment meanwhile."""
     import portalocker
 
     place.parent.mkdir(parents=True, exist_ok=True)
-    tell("the environment", 0, 0)
+    on_progress("the environment", 0, 0)
     try:
         with portalocker.Lock(
             place.with_name(f".{place.name}.lock"), "a", timeout=_PATIENCE, check_interval=0.2
@@ -410,19 +420,19 @@ def lock_environment(place: Path, tell: Tell) -> Iterator[None]:
 def _make_environment(
     place: Path,
     making: Maker,
-    wanted: Sequence[LockedPackage],
+    packages: Sequence[LockedPackage],
     wheels: dict[str, bytes],
-    tell: Tell,
+    on_progress: Tell,
     *,
     allow_index: bool,
 ) -> Path:
     """All or nothing: a folder without its mark at the end is never used."""
-    built = [each for each in wanted if each.built]
-    from_index = [each for each in wanted if not (each.path or each.foreign or each.built)]
+    built = [each for each in packages if each.built]
+    from_index = [each for each in packages if not (each.path or each.foreign or each.built)]
     lines = [_format_line(each) for each in from_index if each.digests]
     bare = [f"{each.name}=={each.version}" for each in from_index if not each.digests]
-    foreign = list(_list_addresses(wanted)) if allow_index else []
-    count = _Count(tell, len(lines) + len(bare) + len(wheels) + len(foreign) + len(built))
+    foreign = list(_list_addresses(packages)) if allow_index else []
+    count = _Count(on_progress, len(lines) + len(bare) + len(wheels) + len(foreign) + len(built))
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(prefix="tape-venv-") as scratch:
@@ -446,9 +456,9 @@ def _make_environment(
 class _Count:
     """Tells how many packages are under way, by the lines that an installer says."""
 
-    def __init__(self, tell: Tell, total: int) -> None:
-        self._on_progress, self._total, self._done = tell, total, 0
-        tell("making the environment", 0, total)
+    def __init__(self, on_progress: Tell, total: int) -> None:
+        self._on_progress, self._total, self._done = on_progress, total, 0
+        on_progress("making the environment", 0, total)
 
     def __call__(self, line: str) -> None:
         if line.startswith(("Collecting ", " + ", "Processing ")):
@@ -465,8 +475,8 @@ def _format_line(package: LockedPackage) -> str:
     return f"{package.name}=={package.version}{digests}"
 
 
-def _list_addresses(wanted: Iterable[LockedPackage]) -> Iterator[str]:
-    for each in wanted:
+def _list_addresses(packages: Iterable[LockedPackage]) -> Iterator[str]:
+    for each in packages:
         for url, digest in each.urls if each.foreign else ():
             if re.fullmatch(r"https://[^\s?#]+\.whl", url) and NOWHERE not in url:
                 yield f"{each.name} @ {url} --hash=sha256:{digest}"
@@ -475,9 +485,11 @@ def _list_addresses(wanted: Iterable[LockedPackage]) -> Iterator[str]:
 # ---- what the bundle brings
 
 
-def _collect_wheels(bundle: Bundle, wanted: Iterable[LockedPackage]) -> Iterator[tuple[str, bytes]]:
+def _collect_wheels(
+    bundle: Bundle, packages: Iterable[LockedPackage]
+) -> Iterator[tuple[str, bytes]]:
     """Of each package that the bundle carries a wheel, by its file's name."""
-    for each in wanted:
+    for each in packages:
         kind, _, name = each.path.partition("/")
         if kind == "wheels":
             data = bundle.read(f"{_FOLDER}/{each.path}")

@@ -80,11 +80,11 @@ _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
 def locked_python(pylock: bytes) -> str:
     """The Python that a lock is for, `3.11`; "" where it does not say."""
     try:
-        told = str(_load_tables(pylock).get("requires-python", ""))
+        requires_python = str(_load_tables(pylock).get("requires-python", ""))
     except BundleError:
         return ""
-    found = re.fullmatch(r"==(\d\.\d{1,3})\.\*", told)
-    return found[1] if found else ""
+    match = re.fullmatch(r"==(\d\.\d{1,3})\.\*", requires_python)
+    return match[1] if match else ""
 
 
 def oddities(pylock: bytes) -> list[str]:
@@ -113,13 +113,13 @@ def locked_packages(pylock: bytes) -> list[LockedPackage]:
     """The packages of a lock, checked; nothing in it is believed. Raises BundleError for what is no
     lock.
     """
-    told = _load_tables(pylock)
-    if not str(told.get("lock-version", "")).startswith("1."):
+    tables = _load_tables(pylock)
+    if not str(tables.get("lock-version", "")).startswith("1."):
         raise BundleError("environment/pylock.toml is no lock of version 1 (PEP 751)")
-    entries = told.get("packages", [])
+    entries = tables.get("packages", [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise BundleError("environment/pylock.toml: `packages` is no list of tables")
-    return [*(_parse_package(each) for each in entries), *_list_unhashed(told)]
+    return [*(_parse_package(each) for each in entries), *_list_unhashed(tables)]
 
 
 def _load_tables(pylock: bytes) -> dict[str, Any]:
@@ -140,9 +140,9 @@ def _load_tables(pylock: bytes) -> dict[str, Any]:
         raise BundleError(f"environment/pylock.toml is no TOML: {str(error)[:200]}") from error
 
 
-def _list_unhashed(told: Mapping[str, Any]) -> Iterator[LockedPackage]:
+def _list_unhashed(tables: Mapping[str, Any]) -> Iterator[LockedPackage]:
     """What the lock lists without digests, in our own table."""
-    tools = told.get("tool")
+    tools = tables.get("tool")
     ours = tools.get(TOOL) if isinstance(tools, dict) else None
     listed = ours.get("unhashed", []) if isinstance(ours, dict) else []
     for each in listed if isinstance(listed, list) else []:
@@ -270,7 +270,7 @@ class Lock:
 
 
 def lock_needs(
-    collected: Collected, *, ask_index: bool = True, tell: Tell = ignore_progress
+    collected: Collected, *, ask_index: bool = True, on_progress: Tell = ignore_progress
 ) -> Lock:
     """The lock of what a run needed. Asks the index that pip is configured for, unless told not to.
 
@@ -278,25 +278,25 @@ def lock_needs(
     """
     indexes = configured() if ask_index else []
     answers = (
-        query_index(collected.distributions, indexes, tell)
+        query_index(collected.distributions, indexes, on_progress)
         if indexes
         else _build_unasked(collected, ask_index=ask_index)
     )
     carried, unhashed = list(collected.local), dict[str, str]()
     for name, answer in answers.items():
         if not answer.files:
-            found = (
+            package = (
                 _find_carried(collected.infos.get(name, ""))
                 if answer.answered and indexes
                 else None
             )
-            if found is None:
+            if package is None:
                 unhashed[name] = answer.why
             else:
-                carried.append(found)
+                carried.append(package)
     files: dict[str, bytes | Path] = {}
-    own, data = own_wheel.own_wheel()
-    files[f"{_FOLDER}/wheels/{own}"] = data
+    wheel_name, data = own_wheel.own_wheel()
+    files[f"{_FOLDER}/wheels/{wheel_name}"] = data
     for each in sorted(carried, key=lambda local: local.name):
         files.update(_yield_sources(each, collected.python.get("tag", "")))
     hashed = {name: answer for name, answer in answers.items() if answer.files}
@@ -304,8 +304,8 @@ def lock_needs(
     why = "; ".join(
         sorted({f"{reason} ({_format_few(unhashed, reason)})" for reason in unhashed.values()})
     )
-    pylock = _build_pylock(collected, hashed, carried, (own, data), unhashed, index)
-    requirements = _build_requirements(hashed, unhashed, own, carried)
+    pylock = _build_pylock(collected, hashed, carried, (wheel_name, data), unhashed, index)
+    requirements = _build_requirements(hashed, unhashed, wheel_name, carried)
     files |= {f"{_FOLDER}/pylock.toml": pylock, f"{_FOLDER}/requirements.txt": requirements}
     return Lock(
         pylock,
@@ -345,12 +345,16 @@ def _find_carried(info: str) -> Local | None:
     """
     if not info or not Path(info).is_dir():
         return None
-    found = installed_as(read_distribution(info))
+    installed = installed_as(read_distribution(info))
     try:
-        size = sum(Path(path).stat().st_size for path in found.files.values())
+        size = sum(Path(path).stat().st_size for path in installed.files.values())
     except OSError:
         return None
-    return found if size <= CARRIED and f"{found.dist_info}/METADATA" in found.files else None
+    return (
+        installed
+        if size <= CARRIED and f"{installed.dist_info}/METADATA" in installed.files
+        else None
+    )
 
 
 def _yield_sources(local: Local, tag: str) -> Iterator[tuple[str, bytes | Path]]:
@@ -375,20 +379,20 @@ def _build_pylock(
     collected: Collected,
     hashed: Mapping[str, IndexAnswer],
     carried: Iterable[Local],
-    own: tuple[str, bytes],
+    wheel: tuple[str, bytes],
     unhashed: Mapping[str, str],
     index: str,
 ) -> bytes:
     import tomli_w
 
-    name, data = own
+    name, data = wheel
     ours = {
         "path": f"wheels/{name}",
         "size": len(data),
         "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
     }
     packages = [
-        *(_build_package(wanted, answer) for wanted, answer in hashed.items()),
+        *(_build_package(requirement, answer) for requirement, answer in hashed.items()),
         *(
             {"name": each.name, "version": each.version, "directory": _build_directory(each)}
             for each in carried
@@ -410,8 +414,8 @@ def _build_directory(local: Local) -> dict[str, Any]:
     return {"path": f"sources/{local.name}", "editable": False}
 
 
-def _build_package(wanted: str, answer: IndexAnswer) -> dict[str, Any]:
-    name, _, version = wanted.partition("==")
+def _build_package(requirement: str, answer: IndexAnswer) -> dict[str, Any]:
+    name, _, version = requirement.partition("==")
     package: dict[str, Any] = {"name": name, "version": version}
     sdists = sorted(
         (each for each in answer.files if not each.name.endswith(".whl")),
@@ -436,7 +440,7 @@ def _build_file(file: IndexFile, *, public: bool) -> dict[str, Any]:
 def _build_requirements(
     hashed: Mapping[str, IndexAnswer],
     unhashed: Mapping[str, str],
-    own: str,
+    wheel_name: str,
     carried: Iterable[Local],
 ) -> bytes:
     """For any pip. Its mode with digests takes no line without: such lines are comments where
@@ -446,7 +450,7 @@ def _build_requirements(
         "# The packages of this session. With our wheel and the sources beside this file it is the whole environment",
         "# (in this folder; pip, or uv pip):",
         "#   pip install --no-deps --require-hashes -r requirements.txt",
-        f"#   pip install --no-deps ./wheels/{own}"
+        f"#   pip install --no-deps ./wheels/{wheel_name}"
         + "".join(f" ./sources/{each.name}" for each in carried),
     ]
     if not hashed:

@@ -43,15 +43,15 @@ def _collect_package_files(name: str) -> dict[str, Path]:
     """Of a checkout: the package with its built viewer, and the labextension where JupyterLab looks
     for it.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(_PACKAGE.rglob("*")):
         inside = path.relative_to(_PACKAGE)
         if not path.is_file() or _LEFT.intersection(inside.parts) or path.suffix == ".pyc":
             continue
         if inside.parts[0] == "labextension":
-            found[f"{name}.data/data/{_SHARED}/{inside.relative_to('labextension').as_posix()}"] = (
+            files[f"{name}.data/data/{_SHARED}/{inside.relative_to('labextension').as_posix()}"] = (
                 path
             )
         else:
-            found[f"{_PACKAGE.name}/{inside.as_posix()}"] = path
-    return found
+            files[f"{_PACKAGE.name}/{inside.as_posix()}"] = path
+    return files

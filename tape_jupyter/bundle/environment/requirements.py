@@ -81,25 +81,28 @@ def current_needs() -> Needs:
         name: place for name, dist in shelf.items() if (place := _find_editable_folder(dist))
     }
     roots |= {name for name, place in editables.items() if _is_used(place)}
-    found = sorted(_find_closure(roots, shelf) - {OURS})
-    local = {name: _find_local(shelf[name]) for name in found if _find_kind(shelf[name])}
+    needed = sorted(_find_closure(roots, shelf) - {OURS})
+    local = {name: _find_local(shelf[name]) for name in needed if _find_kind(shelf[name])}
     plain = {
         f"{name}=={name_and_version(shelf[name])[1]}": str(_find_info(shelf[name]))
-        for name in found
+        for name in needed
         if name not in local
     }
-    own = tuple(local[name] for name in sorted(local))
+    local_packages = tuple(local[name] for name in sorted(local))
     return Needs(
-        tuple(sorted(plain)), plain, own, tuple(sorted(set(_find_elsewhere(found, shelf))))
+        tuple(sorted(plain)),
+        plain,
+        local_packages,
+        tuple(sorted(set(_find_elsewhere(needed, shelf)))),
     )
 
 
 def _list_installed() -> dict[str, importlib.metadata.Distribution]:
     """Installed distributions by normalised name; of two the first on the path, as imports have it."""
-    found: dict[str, importlib.metadata.Distribution] = {}
+    installed: dict[str, importlib.metadata.Distribution] = {}
     for dist in importlib.metadata.distributions():
-        found.setdefault(name_and_version(dist)[0], dist)
-    return found
+        installed.setdefault(name_and_version(dist)[0], dist)
+    return installed
 
 
 def name_and_version(dist: importlib.metadata.Distribution) -> tuple[str, str]:
@@ -130,14 +133,14 @@ def _find_closure(
         name, extras = waiting.pop()
         for line in shelf[name].requires or ():
             try:
-                wanted = Requirement(line)
+                requirement = Requirement(line)
             except InvalidRequirement:
                 continue
-            if wanted.marker and not any(
-                wanted.marker.evaluate({"extra": each}) for each in (extras or {""})
+            if requirement.marker and not any(
+                requirement.marker.evaluate({"extra": each}) for each in (extras or {""})
             ):
                 continue
-            entry = (canonicalize_name(wanted.name), frozenset(wanted.extras))
+            entry = (canonicalize_name(requirement.name), frozenset(requirement.extras))
             if entry[0] in shelf and entry not in done:
                 done.add(entry)
                 waiting.append(entry)
@@ -173,7 +176,7 @@ _PLATFORMS = (
 
 
 def _find_elsewhere(
-    found: Iterable[str], shelf: Mapping[str, importlib.metadata.Distribution]
+    needed: Iterable[str], shelf: Mapping[str, importlib.metadata.Distribution]
 ) -> Iterator[str]:
     """What packages of a session would require, without any extra, on a platform that is not this
     one.
@@ -181,12 +184,12 @@ def _find_elsewhere(
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.utils import canonicalize_name
 
-    for line in {line for name in found for line in shelf[name].requires or ()}:
+    for line in {line for name in needed for line in shelf[name].requires or ()}:
         try:
-            wanted = Requirement(line)
+            requirement = Requirement(line)
         except InvalidRequirement:
             continue
-        marker, name = wanted.marker, canonicalize_name(wanted.name)
+        marker, name = requirement.marker, canonicalize_name(requirement.name)
         if marker is None or name in shelf or marker.evaluate({"extra": ""}):
             continue
         if any(marker.evaluate({**platform, "extra": ""}) for platform in _PLATFORMS):
@@ -198,22 +201,22 @@ def _find_elsewhere(
 
 def _read_direct_url(dist: importlib.metadata.Distribution) -> Mapping[str, object]:
     try:
-        found = json.loads(dist.read_text("direct_url.json") or "{}")
+        record = json.loads(dist.read_text("direct_url.json") or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _find_kind(dist: importlib.metadata.Distribution) -> str:
     """How it was installed; "" from an index, or by a way that left no trace."""
-    told = _read_direct_url(dist)
+    record = _read_direct_url(dist)
     if (dist.read_text("INSTALLER") or "").strip() == "conda":
         return ""  # it tells of the folder that it was built in, on conda's own machine
-    if "vcs_info" in told:
+    if "vcs_info" in record:
         return "repository"
-    if "archive_info" in told:
+    if "archive_info" in record:
         return "archive"
-    folder = told.get("dir_info")
+    folder = record.get("dir_info")
     return (
         "" if not isinstance(folder, dict) else "editable" if folder.get("editable") else "folder"
     )
@@ -228,13 +231,13 @@ def _find_editable_folder(dist: importlib.metadata.Distribution) -> str:
 
 def _find_local(dist: importlib.metadata.Distribution) -> Local:
     """As it is installed; an editable one as it was imported."""
-    found = installed_as(dist)
-    if found.kind != "editable":
-        return found
+    installed = installed_as(dist)
+    if installed.kind != "editable":
+        return installed
     return replace(
-        found,
+        installed,
         files=dict(
-            sorted({**found.files, **_collect_imported(_find_editable_folder(dist))}.items())
+            sorted({**installed.files, **_collect_imported(_find_editable_folder(dist))}.items())
         ),
     )
 
@@ -329,13 +332,13 @@ def python_needs() -> dict[str, str]:
     """What an environment made elsewhere must be like."""
     from packaging.markers import default_environment
 
-    told = default_environment()
+    markers = default_environment()
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     return {
-        "version": told["python_full_version"],
-        "implementation": told["implementation_name"],
-        "platform": told["sys_platform"],
-        "machine": told["platform_machine"],
+        "version": markers["python_full_version"],
+        "implementation": markers["implementation_name"],
+        "platform": markers["sys_platform"],
+        "machine": markers["platform_machine"],
         "tag": f"{tag}-{tag}-{machine}",
     }

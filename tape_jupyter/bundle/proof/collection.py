@@ -94,20 +94,20 @@ def before(top: Path, folder: Path, *, copied: bool = True) -> str:
 def parse_collected(text: str) -> Collected:
     """What `AFTER` told. Raises BundleError for what is none of it."""
     try:
-        told = json.loads(text)
+        record = json.loads(text)
         return Collected(
-            root=told["root"],
-            distributions=tuple(told["distributions"]),
-            infos=told["infos"],
-            local=tuple(Local(**each) for each in told["local"]),
-            modules=tuple(InputFile(**each) for each in told["modules"]),
-            data=tuple(InputFile(**each) for each in told["data"]),
-            models=tuple(Model(**each) for each in told["models"]),
-            left_out=tuple(Left(**each) for each in told["left_out"]),
-            unseen=told["unseen"],
-            python=told["python"],
-            called=told["called"],
-            elsewhere=tuple(told.get("elsewhere", ())),
+            root=record["root"],
+            distributions=tuple(record["distributions"]),
+            infos=record["infos"],
+            local=tuple(Local(**each) for each in record["local"]),
+            modules=tuple(InputFile(**each) for each in record["modules"]),
+            data=tuple(InputFile(**each) for each in record["data"]),
+            models=tuple(Model(**each) for each in record["models"]),
+            left_out=tuple(Left(**each) for each in record["left_out"]),
+            unseen=record["unseen"],
+            python=record["python"],
+            called=record["called"],
+            elsewhere=tuple(record.get("elsewhere", ())),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise BundleError(
@@ -138,23 +138,23 @@ def told() -> str:
 def _collect_needs(reading: InputWatch, folder: str) -> Collected:
     from tape_jupyter.session import session
 
-    found, wanted = reading.list_files(), current_needs()
+    input_files, needs = reading.list_files(), current_needs()
     top = reading.top
-    carried = {file for package in wanted.local for file in package.files.values()}
-    own = [
+    carried = {file for package in needs.local for file in package.files.values()}
+    own_files = [
         InputFile(_to_relative(top, each.path), each.size, each.sha256)
-        for each in found
+        for each in input_files
         if _is_own_file(top, each.path)
     ]
-    hooks = [each for each in own if names.startup_hook(each.path)]
-    own = [each for each in own if each not in hooks]
+    hooks = [each for each in own_files if names.startup_hook(each.path)]
+    own_files = [each for each in own_files if each not in hooks]
     sources = {
         _to_relative(top, os.path.realpath(path))
         for _, path in imported_modules()
         if _is_own_file(top, os.path.realpath(path))
     }
-    modules = [each for each in own if each.path in sources or each.path.endswith(".py")]
-    data, left = _split_by_caps([each for each in own if each not in modules])
+    modules = [each for each in own_files if each.path in sources or each.path.endswith(".py")]
+    data, left = _split_by_caps([each for each in own_files if each not in modules])
     left += [
         Left(each.path, each.size, each.sha256, "a file of that name runs by merely lying there")
         for each in hooks
@@ -164,22 +164,22 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
     ]
     elsewhere = [
         each
-        for each in found
+        for each in input_files
         if not each.path.startswith(top + os.sep) and each.path not in carried
     ]
     models = {model for each in elsewhere if (model := model_of(each.path))}
     left += [
         _build_left(each)
         for each in elsewhere
-        if model_of(each.path) is None and not _is_package(each, wanted.local)
+        if model_of(each.path) is None and not _is_package(each, needs.local)
     ]
     return Collected(
         root=_find_common_folder(
             _to_relative(top, folder), [each.path for each in (*modules, *data)]
         ),
-        distributions=wanted.distributions,
-        infos=wanted.infos,
-        local=wanted.local,
+        distributions=needs.distributions,
+        infos=needs.infos,
+        local=needs.local,
         modules=tuple(sorted(modules)),
         data=tuple(sorted(data)),
         models=tuple(sorted(models)),
@@ -187,7 +187,7 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
         unseen=reading.unseen,
         python=python_needs(),
         called=session.get().secrets.carried(),
-        elsewhere=wanted.elsewhere,
+        elsewhere=needs.elsewhere,
     )
 
 
@@ -272,13 +272,13 @@ def _split_by_caps(files: Sequence[InputFile]) -> tuple[list[InputFile], list[Le
 
 def _build_left(file: InputFile) -> Left:
     home = str(Path.home())
-    shown = (
+    shown_path = (
         "~" + file.path.removeprefix(home)
         if file.path.startswith(home + os.sep)
         else "…/" + Path(file.path).name
     )
     why = "it lies outside of the notebook's folder and of its git work tree"
-    return Left(shown.replace(os.sep, "/"), file.size, file.sha256, why)
+    return Left(shown_path.replace(os.sep, "/"), file.size, file.sha256, why)
 
 
 def _is_package(file: InputFile, packages: Iterable[Local]) -> bool:

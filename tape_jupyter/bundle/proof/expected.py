@@ -23,14 +23,16 @@ from tape_jupyter.headless import run as headless_run
 NOWHERE: Mapping[str, str] = outputs.NOWHERE
 
 
-def outputs_digest(shown: Iterable[Mapping[str, Any]], where: Mapping[str, str] = NOWHERE) -> str:
+def outputs_digest(
+    cell_outputs: Iterable[Mapping[str, Any]], where: Mapping[str, str] = NOWHERE
+) -> str:
     """sha256 (hex) of a cell's outputs. `where`: what stands for the folder and home it ran in
     (forgiven.places).
     """
-    told = hashlib.sha256()
-    for line in outputs.output_lines(shown, where):
-        told.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return told.hexdigest()
+    digest = hashlib.sha256()
+    for line in outputs.output_lines(cell_outputs, where):
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
 
 
 def of_session(session: Session) -> tuple[Expected, ...]:
@@ -56,7 +58,7 @@ def _yield_cells(
 
 
 def compare_with_manifest(
-    wanted: Sequence[Expected], cells: Sequence[Mapping[str, Any]]
+    expected_cells: Sequence[Expected], cells: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[int]]:
     """How the cells of a notebook, as its file (nbformat 4) has them, are not those of a manifest,
     a line each; and the numbers of those whose outputs have another digest, which the folders that
@@ -64,10 +66,10 @@ def compare_with_manifest(
     """
     code = [{**each, "source": outputs.join_lines(each.get("source", ""))} for each in cells]
     code = [each for each in code if each.get("cell_type") == "code" and each["source"].strip()]
-    if len(code) != len(wanted):
-        return [f"the notebook has {len(code)} code cells, the manifest {len(wanted)}"], []
+    if len(code) != len(expected_cells):
+        return [f"the notebook has {len(code)} code cells, the manifest {len(expected_cells)}"], []
     problems, unsure = [], []
-    for number, (one, cell) in enumerate(zip(wanted, code, strict=True), 1):
+    for number, (one, cell) in enumerate(zip(expected_cells, code, strict=True), 1):
         out = headless_run.counted_outputs(cell["source"], cell.get("outputs", ()))
         differs = {
             "number": one.number != number,
@@ -93,7 +95,7 @@ def shown_outputs(cell: Any) -> Sequence[Any]:
 
 def _count_calls(cassettes: Iterable[Path]) -> dict[str, int]:
     """Calls that count, by the id of their cell and by the hash of its source."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path in cassettes:
         cassette = Cassette.open(path)
         by_run: dict[str, int] = {}
@@ -101,5 +103,5 @@ def _count_calls(cassettes: Iterable[Path]) -> dict[str, int]:
             by_run[entry.run] = by_run.get(entry.run, 0) + 1
         for run in current_runs(map(run_of, cassette.runs)):
             for key in filter(None, {run.cell.cell_id, run.cell.source}):
-                found[key] = found.get(key, 0) + by_run.get(run.id, 0)
-    return found
+                counts[key] = counts.get(key, 0) + by_run.get(run.id, 0)
+    return counts

@@ -113,9 +113,9 @@ class InputWatch:
         return sorted(self._read.values())
 
     def _filter_event(
-        self, event: str, args: tuple[Any, ...], heard: frozenset[str] = _HEARD
+        self, event: str, args: tuple[Any, ...], events: frozenset[str] = _HEARD
     ) -> None:
-        if event in heard:
+        if event in events:
             self._listener.handle_event(event, args)
 
     def _handle_event(self, event: str, args: tuple[Any, ...]) -> None:
@@ -181,12 +181,12 @@ class InputWatch:
     def _note_file(self, path: str) -> None:
         if path in self._read or path in self._created:
             return
-        own = path.startswith(self.top + os.sep)
+        is_inside = path.startswith(self.top + os.sep)
         if path.endswith(".pyc"):  # Python's own copy: whoever reads it reads the source
             path = _find_source(path)
-        if not (own or self._watched(path)) or not os.path.isfile(path):  # noqa: PTH113
+        if not (is_inside or self._watched(path)) or not os.path.isfile(path):  # noqa: PTH113
             return
-        if self._there and own and path not in self._there:
+        if self._there and is_inside and path not in self._there:
             self._created.add(path)  # by whomsoever: it was not there when the run began
             return
         try:
@@ -234,8 +234,8 @@ _GLOBBERS = (glob.__file__, pathlib.__file__.removesuffix("__init__.py"))
 def _find_matching(event: str, args: tuple[Any, ...]) -> list[str]:
     """The files that a glob gives: those it passes over change nothing."""
     if event == "glob.glob":
-        found = glob.glob(os.fsdecode(args[0]), recursive=bool(args[1]))  # noqa: PTH207
-        return [_to_absolute(path) for path in found]
+        matches = glob.glob(os.fsdecode(args[0]), recursive=bool(args[1]))  # noqa: PTH207
+        return [_to_absolute(path) for path in matches]
     within = getattr(args[0], "glob" if event.endswith(".glob") else "rglob")
     return [_to_absolute(path) for path in within(args[1])]
 

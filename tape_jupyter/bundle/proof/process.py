@@ -123,7 +123,7 @@ def isolated_environment(home: Path | str, python: str = sys.executable) -> dict
         python == sys.executable and "PYTHONPATH" in os.environ
     ):  # what makes this interpreter find tape_jupyter
         kept["PYTHONPATH"] = os.environ["PYTHONPATH"]
-    own = {
+    variables = {
         "HOME": at, "USERPROFILE": at, "XDG_CONFIG_HOME": at / ".config", "XDG_CACHE_HOME": at / ".cache",
         "XDG_DATA_HOME": at / ".local" / "share", "XDG_RUNTIME_DIR": at / "runtime", "IPYTHONDIR": at / ".ipython",
         "JUPYTER_CONFIG_DIR": at / ".jupyter", "JUPYTER_DATA_DIR": at / ".local" / "share" / "jupyter",
@@ -135,34 +135,44 @@ def isolated_environment(home: Path | str, python: str = sys.executable) -> dict
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    return {**kept, **{name: str(value) for name, value in own.items()}, **quiet, "PATH": path}
+    return {
+        **kept,
+        **{name: str(value) for name, value in variables.items()},
+        **quiet,
+        "PATH": path,
+    }
 
 
 def run_proof(
-    job: ProofJob, starting: Starting, ran: Ran, started: Callable[[int], None] = lambda _pid: None
+    job: ProofJob,
+    starting: Starting,
+    on_cell: Ran,
+    started: Callable[[int], None] = lambda _pid: None,
 ) -> ProcessOutcome:
-    """Run the job to its end; then `ran` hears of each cell. `started` hears the id of the process,
+    """Run the job to its end; then `on_cell` hears of each cell. `started` hears the id of the process,
     under which all others are. Raises BundleError where its kernel does not start or does not
     replay.
     """
     done: list[Out] = []
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
-        _start_process(job, errors, started) as told,
+        _start_process(job, errors, started) as messages,
     ):
-        for said in told:
-            event = said.pop("event")
+        for message in messages:
+            event = message.pop("event")
             if event == "starting":
-                starting(said["number"], said["count"], said["title"])
+                starting(message["number"], message["count"], message["title"])
             elif event == "failed":
-                raise BundleError(said["why"])
+                raise BundleError(message["why"])
             elif event == "ran":
-                lists = {name: tuple(said[name]) for name in ("outputs", "unheld")}
-                done.append(Out(**{**said, **lists}))
-                ran(done[-1])
+                lists = {name: tuple(message[name]) for name in ("outputs", "unheld")}
+                done.append(Out(**{**message, **lists}))
+                on_cell(done[-1])
             else:
-                answer = None if said["answer"] is None else KernelAnswer(**said["answer"])
-                return ProcessOutcome(tuple(done), said["after"], tuple(said["ports"]), answer)
+                answer = None if message["answer"] is None else KernelAnswer(**message["answer"])
+                return ProcessOutcome(
+                    tuple(done), message["after"], tuple(message["ports"]), answer
+                )
         errors.seek(0)
         raise BundleError(
             f"the process that ran the notebook ended before it was done: {errors.read().strip()[-2000:]}"
@@ -177,9 +187,9 @@ def _start_process(
     Path(job.home).mkdir(parents=True, exist_ok=True)
     (Path(job.home) / "runtime").mkdir(mode=0o700, exist_ok=True)
     reading, writing = os.pipe()
-    words = [sys.executable, "-P", "-m", "tape_jupyter.bundle.proof.process", str(writing)]
+    arguments = [sys.executable, "-P", "-m", "tape_jupyter.bundle.proof.process", str(writing)]
     with scratch("layers") as layers:
-        command = sandbox.command(words, layers, [Path(job.notebook).parent, Path(job.home)])
+        command = sandbox.command(arguments, layers, [Path(job.notebook).parent, Path(job.home)])
         child = subprocess.Popen(  # noqa: S603 - this interpreter
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
             pass_fds=(writing,), env=_build_driver_environment(job), start_new_session=True, cwd=job.home,
@@ -228,8 +238,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as pipe:
 
-        def send_event(event: str, **said: Any) -> None:
-            pipe.write(json.dumps({"event": event, **said}) + "\n")
+        def send_event(event: str, **fields: Any) -> None:
+            pipe.write(json.dumps({"event": event, **fields}) + "\n")
             pipe.flush()
 
         try:
@@ -244,8 +254,8 @@ def main() -> None:
             )
             for out in outs:
                 send_event("ran", **asdict(out))
-            told = None if answer is None else asdict(answer)
-            send_event("done", after=_read_after(job), ports=ports, answer=told)
+            answer_record = None if answer is None else asdict(answer)
+            send_event("done", after=_read_after(job), ports=ports, answer=answer_record)
         except (TapeError, RuntimeError, OSError) as error:
             send_event("failed", why=str(error))
         except KeyboardInterrupt:
@@ -254,8 +264,8 @@ def main() -> None:
 
 def kernel_options(take: str, pace: str) -> str:
     """What the kernel is told of a take and a pace (TAPE_OPTIONS)."""
-    told = {"--take": take, "--pace": pace}
-    return " ".join(f"{name} {value}" for name, value in told.items() if value)
+    options = {"--take": take, "--pace": pace}
+    return " ".join(f"{name} {value}" for name, value in options.items() if value)
 
 
 def _run_cells(
@@ -301,8 +311,8 @@ def _run_cells(
             )
         headless_run.merge_streams(notebook)
         if job.question is not None:
-            ran = [cell.outputs if index in ends else [] for index, cell in cells]
-            answer = ask_questions(client, job.question, [*map(shown_text, ran)])
+            cell_outputs = [cell.outputs if index in ends else [] for index, cell in cells]
+            answer = ask_questions(client, job.question, [*map(shown_text, cell_outputs)])
     return [
         _build_out(number, index, cell, ends.get(index))
         for number, (index, cell) in enumerate(cells, 1)
@@ -335,8 +345,10 @@ def hash_seed(notebook: Path) -> str:
         with suppress(TapeError):
             for run in reversed(Cassette.open(path).runs):
                 kit = run.get("kit")
-                told = kit.get("environment") if isinstance(kit, Mapping) else None
-                seed = told.get("PYTHONHASHSEED") if isinstance(told, Mapping) else None
+                environment = kit.get("environment") if isinstance(kit, Mapping) else None
+                seed = (
+                    environment.get("PYTHONHASHSEED") if isinstance(environment, Mapping) else None
+                )
                 if isinstance(seed, str) and seed.isdecimal():
                     return seed
     return "0"
@@ -348,10 +360,10 @@ def _run_silently(client: NotebookClient, source: str) -> None:
         return
     from tape_jupyter.headless.kernel import ask_kernel
 
-    said = ask_kernel(client, source)
-    if said.get("status") != "ok":
+    reply = ask_kernel(client, source)
+    if reply.get("status") != "ok":
         raise BundleError(
-            f"the kernel could not be asked: {said.get('ename')}: {said.get('evalue')}"
+            f"the kernel could not be asked: {reply.get('ename')}: {reply.get('evalue')}"
         )
 
 

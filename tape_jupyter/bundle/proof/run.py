@@ -66,7 +66,7 @@ class ProofRun:
 
 
 def prove_session(
-    session: Session, notebook: Path, home: Path, python: str, tell: Tell, *, pace: str = "",
+    session: Session, notebook: Path, home: Path, python: str, on_progress: Tell, *, pace: str = "",
     before: str = "", after: str = "",
 ) -> ProofRun:  # fmt: skip
     """Run the notebook where it lies (a copy) and compare each cell with the session's saved
@@ -86,7 +86,7 @@ def prove_session(
     where = session.where | places(notebook.parent, home)
 
     def tell_starting(number: int, count: int, title: str) -> None:
-        tell(f"replaying without network: {title}", number - 1, count)
+        on_progress(f"replaying without network: {title}", number - 1, count)
 
     done = process.run_proof(job, tell_starting, lambda _: None)
     saved = [cell for cell in session.notebook.cells if run.has_code(cell)]
@@ -98,8 +98,8 @@ def judge(saved: Any, out: process.Out, where: Mapping[str, str]) -> CellProof:
     """How a cell came out. A refused call is never as saved, even where the saved outputs show the
     same refusal.
     """
-    why, said = _judge_outputs(saved, out, where)
-    return CellProof(out.number, out.title, why, tuple(said), out.seconds, out.ran)
+    why, lines = _judge_outputs(saved, out, where)
+    return CellProof(out.number, out.title, why, tuple(lines), out.seconds, out.ran)
 
 
 def _judge_outputs(
@@ -115,31 +115,31 @@ def _judge_outputs(
         return UNHELD, out.unheld
     if outputs.same_outputs(before, after, where):
         return "", ()
-    said = outputs.diff_outputs(before, after, where)
+    lines = outputs.diff_outputs(before, after, where)
     if name and name != outputs.failure_of(before)[0]:
-        return RAISED, said
-    return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), said
+        return RAISED, lines
+    return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), lines
 
 
-def changed_cells(found: ProofRun, take: str = "") -> list[str]:
+def changed_cells(proof: ProofRun, take: str = "") -> list[str]:
     """Which cells are not as saved, and how, for a person whose session is not exported. `take`:
     the one that replays where none is named.
     """
-    count = f"{len(found.differences)} of {len(found.cells)} cells"
+    count = f"{len(proof.differences)} of {len(proof.cells)} cells"
     lines = [
         f"the session does not give again what its saved notebook shows ({count}), nothing was written:"
     ]
-    for cell in found.differences:
+    for cell in proof.differences:
         lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.said)]
     return [
         *lines,
-        f"Now: {_find_advice(found, take)}, or export it all the same, marked: tape export NB --allow-differences",
+        f"Now: {_find_advice(proof, take)}, or export it all the same, marked: tape export NB --allow-differences",
     ]
 
 
-def _find_advice(found: ProofRun, take: str) -> str:
+def _find_advice(proof: ProofRun, take: str) -> str:
     """What mends the first of them; what comes after it may only follow from it."""
-    match found.differences[0].why:
+    match proof.differences[0].why:
         case why if why == MISSED:
             return "record that cell again (%%tape record), run and save the notebook"
         case why if why == UNTAPED:

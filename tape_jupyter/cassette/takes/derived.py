@@ -32,7 +32,7 @@ class Derived(Book):
 
     @abstractmethod
     def append_override(
-        self, entry: Entry, reply: Reply | Value, told: Mapping[str, Any], secrets: Secrets
+        self, entry: Entry, reply: Reply | Value, metadata: Mapping[str, Any], secrets: Secrets
     ) -> Overridden:
         """Commit what answers a recorded call from now on."""
 
@@ -139,7 +139,7 @@ class Derived(Book):
         """
         self.refresh()
         entry = overrides.find_call(self, call)
-        said = {
+        arguments = {
             "text": text,
             "message": message,
             "fault": fault,
@@ -147,7 +147,7 @@ class Derived(Book):
             "value": value,
             "error": error,
         }
-        return self.commit_reply(entry, edits.given_edit(entry, **said), take)
+        return self.commit_reply(entry, edits.given_edit(entry, **arguments), take)
 
     def commit_reply(self, entry: Entry, answer: EditedReply, take: str = "") -> Self:
         """Commit an answer that was made of an edit (cassette/takes/edits.py) to a take; gives the
@@ -168,7 +168,9 @@ class Derived(Book):
         """The take that an override of the call goes to: never over one that a person made."""
         if name:
             goal = self.take(name)
-            if any(made.id == entry.id and made.run == entry.run for made in goal.overrides):
+            if any(
+                override.id == entry.id and override.run == entry.run for override in goal.overrides
+            ):
                 raise TapeUsageError(
                     f"take {name} overrides call {entry.id} already; override it from that take"
                 )

@@ -54,18 +54,18 @@ class EditedReply:
 # ---------------------------------------------------------------- from Python
 
 
-def given_edit(entry: Entry, **said: Any) -> EditedReply:
+def given_edit(entry: Entry, **arguments: Any) -> EditedReply:
     """Of text, message, fault, reply, value and error the one that is not UNSET. Raises
     TapeUsageError.
     """
-    named = [name for name, told in said.items() if told is not UNSET]
+    named = [name for name, argument in arguments.items() if argument is not UNSET]
     if len(named) == 1 and named[0] in _MAKERS:
-        return _MAKERS[named[0]](entry, said[named[0]])
+        return _MAKERS[named[0]](entry, arguments[named[0]])
     if any(name in _MAKERS for name in named):
         raise TapeUsageError(
             f"an override is one of {', '.join((*_MAKERS, 'reply', 'value', 'error'))}; not all at once"
         )
-    old = {name: told for name, told in said.items() if name not in _MAKERS}
+    old = {name: argument for name, argument in arguments.items() if name not in _MAKERS}
     kind = {"reply": "raw"}.get(named[0], named[0]) if named else ""
     return EditedReply(overrides.answer_override(entry, **old), {"edit": kind})
 
@@ -80,8 +80,11 @@ def _edit_text(entry: Entry, text: Any) -> EditedReply:
     taken, reply = _read_reply_as_message(entry)
     was = http.loads(_decode_body(reply)) if taken is None else None
     if was is not None and type(http.loads(text.encode())) is not type(was):
-        said = f"the reply of call {entry.id} is JSON that is no message of a model: there is no text to change in it"
-        raise TapeUsageError(f"{said}. Give all of its body: --reply JSON (reply=)")
+        problem = (
+            f"the reply of call {entry.id} is JSON that is no message of a model: "
+            "there is no text to change in it"
+        )
+        raise TapeUsageError(f"{problem}. Give all of its body: --reply JSON (reply=)")
     if taken is None:
         return EditedReply(_build_raw_reply(entry, text, None, None), {"edit": "text"})
     return _encode_message(
@@ -89,9 +92,9 @@ def _edit_text(entry: Entry, text: Any) -> EditedReply:
     )
 
 
-def _edit_message(entry: Entry, told: Any) -> EditedReply:
-    """`told` is the message, or the part of it that is to be another: a dict, or JSON of one."""
-    partial = _parse_json(told, "message=") if isinstance(told, str) else told
+def _edit_message(entry: Entry, raw_message: Any) -> EditedReply:
+    """`raw_message` is the message, or the part of it that is to be another: a dict, or JSON of one."""
+    partial = _parse_json(raw_message, "message=") if isinstance(raw_message, str) else raw_message
     if not isinstance(partial, Mapping):
         raise TapeUsageError(f"message= is a dict or JSON of one, not a {type(partial).__name__}")
     taken, reply, request = _require_message(entry)
@@ -101,9 +104,9 @@ def _edit_message(entry: Entry, told: Any) -> EditedReply:
     return _encode_message(request, reply, message, "message")
 
 
-def _edit_fault(entry: Entry, told: Any) -> EditedReply:
+def _edit_fault(entry: Entry, fault: Any) -> EditedReply:
     recorded = entry.recorded if isinstance(entry, Overridden) else entry
-    reply, again, kept = faults.injected(entry.request(), recorded.reply(), told)
+    reply, again, kept = faults.injected(entry.request(), recorded.reply(), fault)
     return EditedReply(reply, {"edit": "fault", "fault": kept}, again=tuple(again))
 
 
@@ -149,11 +152,11 @@ def apply_edit(entry: Entry, edit: Edit) -> EditedReply:
 
 
 def _require_text(edit: Edit, key: str) -> str:
-    told = edit.get(key)
-    if not isinstance(told, str):
+    text = edit.get(key)
+    if not isinstance(text, str):
         raise TapeUsageError(f"this edit has a text {key!r}")
-    _require_size(told)
-    return told
+    _require_size(text)
+    return text
 
 
 def _build_message(taken: Taken, edit: Edit) -> Any:
@@ -206,8 +209,8 @@ def _read_reply_as_message(entry: Entry) -> tuple[Taken | None, Reply]:
         what = "a function" if isinstance(request, FunctionCall) else "no reply"
         raise TapeUsageError(f"call {entry.id} is {what}: override it with value= or error=")
     for reply in replies:
-        if (found := editing.take_apart_reply(request, reply)) is not None:
-            return found, reply
+        if (taken := editing.take_apart_reply(request, reply)) is not None:
+            return taken, reply
     return None, replies[0]
 
 
@@ -224,13 +227,13 @@ def _require_message(entry: Entry) -> tuple[Taken, Reply, Request]:
 def _encode_message(
     request: Request, reply: Reply, message: Mapping[str, Any], edit: str
 ) -> EditedReply:
-    made, notes = editing.encoded(request, reply, message)
-    told: dict[str, Any] = {"edit": edit}
+    edited_reply, notes = editing.encoded(request, reply, message)
+    metadata: dict[str, Any] = {"edit": edit}
     if any(note.startswith("usage stale") for note in notes):
-        told["usage"] = "stale"
+        metadata["usage"] = "stale"
     if any(note.startswith(TAPE_ONLY) for note in notes):
-        told["tape only"] = True
-    return EditedReply(made, told, tuple(notes))
+        metadata["tape only"] = True
+    return EditedReply(edited_reply, metadata, tuple(notes))
 
 
 # ---------------------------------------------------------------- values and bodies
@@ -268,7 +271,7 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
         raise TapeUsageError(f"call {entry.id} is a function: override it with value= or error=")
     if status is not None and (type(status) is not int or not 100 <= status <= 999):
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
-    told = recorded.headers if headers is None else _parse_headers(headers)
+    new_headers = recorded.headers if headers is None else _parse_headers(headers)
     data = (
         _decode_body(recorded)
         if body == body_text(recorded)
@@ -279,7 +282,7 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
     cut, waits = rechunking.cut_in_proportion(recorded, data)
     number = status if status is not None else recorded.status or 200
     reason = recorded.reason if number == recorded.status else ""
-    head = editing.plain_headers(told, len(data))
+    head = editing.plain_headers(new_headers, len(data))
     return Reply(number, head, cut, waits, version=recorded.version, reason=reason)
 
 
@@ -305,18 +308,18 @@ def _encode_body(entry: Entry, recorded: Reply, body: str) -> bytes:
         _decode_body(recorded).decode(charset)
         return body.encode(charset)
     except UnicodeDecodeError:
-        said = (
+        message = (
             f"the recorded body of call {entry.id} is no text; give another one with reply= (bytes)"
         )
-        raise TapeUsageError(said) from None
+        raise TapeUsageError(message) from None
     except UnicodeEncodeError as error:
         raise TapeUsageError(
             f"this cannot be said in {charset}, the charset of the reply: {error}"
         ) from None
 
 
-def _parse_headers(told: Any) -> Headers:
-    pairs: list[Any] = list(told) if isinstance(told, list | tuple) else [None]
+def _parse_headers(headers: Any) -> Headers:
+    pairs: list[Any] = list(headers) if isinstance(headers, list | tuple) else [None]
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         raise TapeUsageError("headers are pairs of name and value")
     try:
@@ -327,9 +330,9 @@ def _parse_headers(told: Any) -> Headers:
 
 def charset_of(reply: Reply) -> str:
     """The charset that the content-type tells, UTF-8 without one."""
-    _, _, told = reply.header("content-type").lower().partition("charset=")
+    _, _, charset = reply.header("content-type").lower().partition("charset=")
     try:
-        return codecs.lookup(told.split(";")[0].strip(" \"'")).name
+        return codecs.lookup(charset.split(";")[0].strip(" \"'")).name
     except LookupError:
         return "utf-8"
 
@@ -386,18 +389,18 @@ def editable_of(entry: Entry) -> Editable:
     raw = _describe_raw(reply)
     taken = editing.take_apart_reply(request, reply)
     first = editing.take_apart_reply(request, recorded) if isinstance(recorded, Reply) else None
-    shown = taken or first
-    if shown is None:
+    current = taken or first
+    if current is None:
         was = body_text(recorded) if isinstance(recorded, Reply) else ""
         return Editable("raw", identify(request).wire, was, raw["body"], raw=raw, faults=listed)
     return Editable(
         "message",
-        shown.wire,
-        _format_json(first.message if first else shown.message),
-        _format_json(shown.message),
+        current.wire,
+        _format_json(first.message if first else current.message),
+        _format_json(current.message),
         validation.editable_fields(
-            shown.wire,
-            shown.message,
+            current.wire,
+            current.message,
             validation.schemas(http.decoded_body(request.headers, request.body) or b""),
         ),
         raw,
@@ -407,7 +410,7 @@ def editable_of(entry: Entry) -> Editable:
 
 def _describe_raw(reply: Reply) -> dict[str, Any]:
     kind = reply.header("content-type").lower()
-    headers = [[name, told] for name, told in reply.headers]
+    headers = [[name, value] for name, value in reply.headers]
     is_json = "json" in kind and "ndjson" not in kind
     return {"status": reply.status, "headers": headers, "body": body_text(reply), "json": is_json}
 
@@ -463,18 +466,18 @@ def warnings(entry: Entry, answer: EditedReply) -> list[dict[str, str]]:
         or answer.details["edit"] != "message"
     ):
         return []
-    taken, said = _read_reply_as_message(entry)[0], editing.reply_message(request, answer.reply)
-    return [] if taken is None else _find_problems(entry, taken, said)
+    taken, message = _read_reply_as_message(entry)[0], editing.reply_message(request, answer.reply)
+    return [] if taken is None else _find_problems(entry, taken, message)
 
 
 def _find_problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, str]]:
     request = entry.request()
     assert isinstance(request, Request)
     declared = validation.schemas(http.decoded_body(request.headers, request.body) or b"")
-    made = validation.call_ids(taken.wire, taken.message) - (
+    removed_calls = validation.call_ids(taken.wire, taken.message) - (
         validation.call_ids(taken.wire, message) if isinstance(message, dict) else set()
     )
-    answered = _find_answered_later(entry, made) if made else frozenset[str]()
+    answered = _find_answered_later(entry, removed_calls) if removed_calls else frozenset[str]()
     return validation.problems(taken.wire, taken.message, message, declared, answered)
 
 

@@ -41,11 +41,11 @@ class Fault:
 
     def record(self) -> dict[str, Any]:
         """In the shape of the view's protocol (Fault)."""
-        told = [
+        options = [
             {"name": name, "label": label, "value": value}
             for name, (label, value) in self.options.items()
         ]
-        return {"name": self.name, "label": self.label, "options": told}
+        return {"name": self.name, "label": self.label, "options": options}
 
 
 _TIMES: Final = ("times, then the recorded reply", 1)
@@ -80,35 +80,35 @@ def faults(request: Request | FunctionCall) -> tuple[Fault, ...]:
     )  # of a dialogue the lines are edited
 
 
-def parse_fault(told: Any) -> tuple[str, dict[str, Any]]:
+def parse_fault(fault: Any) -> tuple[str, dict[str, Any]]:
     """`reset:after=2`, {"name": "reset", "after": 2} or {"name": ..., "options": {...}}: the name
     and the options.
     """
-    if isinstance(told, str):
-        name, _, rest = told.partition(":")
+    if isinstance(fault, str):
+        name, _, rest = fault.partition(":")
         pairs = [pair.partition("=") for pair in rest.split(",") if pair]
         if bad := next((key for key, equals, _ in pairs if not equals), ""):
             raise TapeUsageError(
-                f"fault {told[:80]!r}: {bad!r} has no =; write NAME:OPTION=VALUE,OPTION=VALUE"
+                f"fault {fault[:80]!r}: {bad!r} has no =; write NAME:OPTION=VALUE,OPTION=VALUE"
             )
         return name, {key.strip(): value for key, _, value in pairs}
-    if isinstance(told, Mapping) and isinstance(told.get("name"), str):
-        inner = told.get("options")
-        return told["name"], dict(inner) if isinstance(inner, Mapping) else {
-            k: v for k, v in told.items() if k != "name"
+    if isinstance(fault, Mapping) and isinstance(fault.get("name"), str):
+        inner = fault.get("options")
+        return fault["name"], dict(inner) if isinstance(inner, Mapping) else {
+            k: v for k, v in fault.items() if k != "name"
         }
     raise TapeUsageError('fault= is a text like "reset:after=2" or {"name": "reset", "after": 2}')
 
 
 def injected(
-    request: Request | FunctionCall, recorded: Reply | Value, told: Any
+    request: Request | FunctionCall, recorded: Reply | Value, fault: Any
 ) -> tuple[Reply | Value, list[Reply], dict[str, Any]]:
     """The answer that the fault is, what answers after it when the call is tried again, and what to
     keep of it.
 
     Raises TapeUsageError for a fault or an option that there is not.
     """
-    name, given = parse_fault(told)
+    name, settings = parse_fault(fault)
     kind = next((each for each in faults(request) if each.name == name), None)
     if kind is None:
         have = (
@@ -116,7 +116,7 @@ def injected(
             or "none (it is a dialogue: edit its lines)"
         )
         raise TapeUsageError(f"there is no fault {name[:80]!r} for this call; there are: {have}")
-    options = _fill_options(kind, given)
+    options = _fill_options(kind, settings)
     kept = {"name": name, **options}
     if isinstance(request, FunctionCall):
         return _build_raised_value(str(options["class"]), str(options["message"])), [], kept
@@ -132,9 +132,9 @@ def injected(
     return answer, [*more, recorded] if again else [], kept
 
 
-def _fill_options(kind: Fault, given: Options) -> dict[str, Any]:
+def _fill_options(kind: Fault, settings: Options) -> dict[str, Any]:
     options: dict[str, Any] = {name: value for name, (_, value) in kind.options.items()}
-    for name, value in given.items():
+    for name, value in settings.items():
         if name not in options:
             have = ", ".join(options) or "none"
             raise TapeUsageError(
@@ -192,7 +192,7 @@ def _build_refusal(recorded: Reply, status: int, body: bytes, more: Headers = ()
     """A whole reply with that status, after the recorded wait; the request's id is that of the
     recorded reply.
     """
-    ids = tuple((name, told) for name, told in recorded.headers if name.lower() in REQUEST_IDS)
+    ids = tuple((name, value) for name, value in recorded.headers if name.lower() in REQUEST_IDS)
     headers = (
         ("content-type", "application/json"),
         ("content-length", str(len(body))),
@@ -242,7 +242,7 @@ def _break_reply(name: str, recorded: Reply, after: int) -> Reply:
     if name == "truncated":
         return replace(reply, headers=plain_headers(recorded.headers, len(body)))
     headers = tuple(
-        (key, told) for key, told in recorded.headers if key.lower() != "content-encoding"
+        (key, value) for key, value in recorded.headers if key.lower() != "content-encoding"
     )
     return replace(
         reply,

@@ -111,9 +111,9 @@ class TakeBase:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TakeBase:
         """Raises CassetteError for a header that does not say what the take is of."""
-        file, told = record.get("take of"), record.get("base")
+        file, base = record.get("take of"), record.get("base")
         size, sha256 = (
-            (told.get("bytes"), told.get("sha256")) if isinstance(told, dict) else (None, None)
+            (base.get("bytes"), base.get("sha256")) if isinstance(base, dict) else (None, None)
         )
         if (
             not isinstance(file, str)
@@ -179,22 +179,22 @@ class TakeBase:
 
 def digest_start(path: Path, size: int) -> tuple[int, str]:
     """Length and sha256 of the first `size` bytes of a file, its line ends read as LF."""
-    told, length = hashlib.sha256(), 0
+    digest, length = hashlib.sha256(), 0
     with path.open("rb") as file:
         crlf = _is_crlf(file)
         while size > 0 and (block := file.readline() if crlf else file.read(min(_BLOCK, size))):
             block = block[:size]
             size -= len(block)
             plain = block.replace(b"\r\n", b"\n") if crlf else block
-            told.update(plain)
+            digest.update(plain)
             length += len(plain)
-    return length, told.hexdigest()
+    return length, digest.hexdigest()
 
 
 def _is_crlf(file: BinaryIO) -> bool:
-    found = file.read(5) == b"---\r\n"
+    is_crlf = file.read(5) == b"---\r\n"
     file.seek(0)
-    return found
+    return is_crlf
 
 
 def _count_stored_bytes(path: Path, size: int) -> int:
@@ -445,5 +445,7 @@ def extent(cassette: Path) -> int:
                 f"does not say how much of {cassette.name} it is based on; mend or move it",
                 path=str(path),
             )
-    own = (base for base in bases.values() if base is not None and base.file.startswith(".."))
-    return max((base.fits(cassette) or base.size for base in own), default=0)
+    direct_bases = (
+        base for base in bases.values() if base is not None and base.file.startswith("..")
+    )
+    return max((base.fits(cassette) or base.size for base in direct_bases), default=0)

@@ -42,14 +42,14 @@ def answer_override(
     status and headers. `value`: what the function gives, of any type that is recorded. `error`: an
     exception, raised instead.
     """
-    given = {"reply": reply, "value": value, "error": error}
-    said = [name for name, told in given.items() if told is not UNSET]
-    if len(said) != 1:
+    arguments = {"reply": reply, "value": value, "error": error}
+    names = [name for name, argument in arguments.items() if argument is not UNSET]
+    if len(names) != 1:
         raise TapeUsageError(
-            f"an override is one of reply=, value= and error=, not {', '.join(said) or 'nothing'}"
+            f"an override is one of reply=, value= and error=, not {', '.join(names) or 'nothing'}"
         )
     is_function = isinstance(entry.request(), FunctionCall)
-    if said[0] == ("reply" if is_function else "value"):
+    if names[0] == ("reply" if is_function else "value"):
         what, instead = (
             ("a function", "value= or error=") if is_function else ("a request", "reply= or error=")
         )
@@ -128,13 +128,13 @@ def overridden_inside(book: Holder, entry: Entry) -> list[Entry]:
     """
     if _is_by_hand(entry):
         return []
-    made = {
+    keys = {
         (each.run, each.id)
         for holder in base_chain(book)
         for each in holder.overrides
         if each.run == entry.run
     }
-    current = [book.by_name[name] for name in sorted(made)]
+    current = [book.by_name[name] for name in sorted(keys)]
     return [each for each in current if _is_by_hand(each) and entry.id in callers(book, each)]
 
 
@@ -144,13 +144,13 @@ def _is_by_hand(entry: Entry) -> bool:
 
 def callers(book: Holder, entry: Entry) -> Mapping[str, Entry]:
     """The taped functions in whose bodies a call was made, innermost first, by call id."""
-    found: dict[str, Entry] = {}
-    while (name := str(entry.head().get("parent", ""))) and name not in found:
+    entries: dict[str, Entry] = {}
+    while (name := str(entry.head().get("parent", ""))) and name not in entries:
         caller = book.by_name.get((entry.run, name))
         if caller is None:
             break
-        found[name] = entry = caller
-    return found
+        entries[name] = entry = caller
+    return entries
 
 
 def require_newest(entry: Entry, above: Holder) -> None:

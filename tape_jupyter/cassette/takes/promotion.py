@@ -26,13 +26,15 @@ def promote(take: Cassette) -> list[Entry]:
         for run in take.runs
         if run.get("mode") == RESENT and run.get(RESENT_CALL)
     }
-    made = {
+    answers = {
         run: entry
         for entry in take.calls
         if (run := entry.run) in newest.values() and entry.book is take
     }
     pairs = [
-        (overrides.find_call(take, of), made[run]) for of, run in newest.items() if run in made
+        (overrides.find_call(take, of), answers[run])
+        for of, run in newest.items()
+        if run in answers
     ]
     done = {each.name: each.head().get("at", "") for each in take.overrides}
     pairs = [

@@ -27,7 +27,7 @@ def undo(cassette: Path, name: str) -> str:
         files.restore_take(cassette, name)
         return f"take {name} is back"
     take = Cassette.open(cassette, check="marks").take(name)
-    by_hand = [made for made in take.overrides if not made.by]
+    by_hand = [override for override in take.overrides if not override.by]
     if not by_hand:
         raise TapeUsageError(
             f"nobody changed a reply in take {name}: `tape takes ... discard {name}` puts it aside"

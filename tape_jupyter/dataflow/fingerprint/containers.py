@@ -22,10 +22,10 @@ _SORTED = ({str}, {int}, {bytes})
 
 def items_of(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     """In its order, which of an OrderedDict is not that of the dict inside of it."""
-    held = dict.items(value)
+    items = dict.items(value)
     if not isinstance(value, collections.OrderedDict):
-        return held if len(held) > PIECE else list(held)
-    places = {identity(pair[0]): pair for pair in held}
+        return items if len(items) > PIECE else list(items)
+    places = {identity(pair[0]): pair for pair in items}
     return [places[identity(key)] for key in collections.OrderedDict.__iter__(value)]
 
 
@@ -56,8 +56,8 @@ def _split_box(value: Any, kind: type) -> Iterator[Any]:
         yield from (value[start : start + PIECE] for start in range(0, len(value), PIECE))
     else:
         items = iter(value.items() if kind is dict else value)
-        made = dict if kind is dict else list
-        while piece := made(itertools.islice(items, PIECE)):
+        piece_type = dict if kind is dict else list
+        while piece := piece_type(itertools.islice(items, PIECE)):
             yield piece
 
 

@@ -141,8 +141,8 @@ def _visit_objects(walk: Walk, objects: arrays.Objects, depth: int) -> None:
                 walk.visit_value(each, depth, foreign=False)
 
 
-def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> None:
-    """A class, with all that stands in it where it is the user's. `whole`: it is the value, not
+def of_class(walk: Walk, value: type, depth: int, *, is_value: bool = False) -> None:
+    """A class, with all that stands in it where it is the user's. `is_value`: it is the value, not
     somebody's class.
     """
     module = value.__module__ if isinstance(value.__module__, str) else ""
@@ -150,7 +150,7 @@ def of_class(walk: Walk, value: type, depth: int, *, whole: bool = False) -> Non
         walk.kinds.add(module.partition(".")[0])
         walk.hash_text(f"class {module}.{value.__qualname__}")
         return
-    if identity(value) in walk.seen and not whole:
+    if identity(value) in walk.seen and not is_value:
         walk.hash_text(f"@{walk.seen[identity(value)]}")
         return
     walk.seen.setdefault(identity(value), len(walk.seen))
@@ -186,8 +186,8 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if not users:
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
-        if said := _describe_plumbing(kind):
-            walk.hash_text(said)
+        if plumbing := _describe_plumbing(kind):
+            walk.hash_text(plumbing)
             return
         if walk.foreigners > FOREIGN_NODES:
             walk.hash_text(f"more {kind.__qualname__}")
@@ -196,8 +196,8 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     beneath = not (foreign and issubclass(kind, FUTURES)) and _visit_beneath(walk, value, depth)
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
-    own = users or root_module(kind) in _CARRIERS
-    if attributes(walk, value, kind, depth, foreign=foreign or not own) or beneath:
+    native = users or root_module(kind) in _CARRIERS
+    if attributes(walk, value, kind, depth, foreign=foreign or not native) or beneath:
         return
     name = f"{kind.__module__}.{kind.__qualname__}"
     locked = not foreign and kind is LOCK and value.locked()
@@ -243,13 +243,13 @@ def _visit_beneath(walk: Walk, value: Any, depth: int) -> bool:
 
 def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
     """Its attributes, past __getattribute__ and properties. Whether it may have any."""
-    found = False
+    has_attributes = False
     try:
         inside = object.__getattribute__(value, "__dict__")
     except AttributeError:
         inside = None
     if type(inside) is dict:
-        found = True
+        has_attributes = True
         lasting = list(inside.items())
         if not is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
             names = _find_passing_names(walk, kind)
@@ -264,14 +264,14 @@ def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool)
             continue
         for name, slot in inside.items():
             if type(slot) is types.MemberDescriptorType:
-                found = True
+                has_attributes = True
                 try:
                     each = slot.__get__(value, kind)
                 except AttributeError:
                     continue
                 walk.hash_text(name)
                 walk.visit_value(each, depth, foreign=foreign)
-    return found
+    return has_attributes
 
 
 def visit_referents(walk: Walk, value: Any, depth: int) -> None:

@@ -65,7 +65,7 @@ def visit_object(walk: Walk, value: Any, kind: type, depth: int, *, foreign: boo
     elif (way := _LOOKS.get(kind)) is not None:
         way(walk, value, depth)
     elif isinstance(value, type):
-        of_class(walk, value, depth, whole=True)
+        of_class(walk, value, depth, is_value=True)
     elif (module := root_module(kind)) and (table := arrays.table_of(module, value)) is not None:
         of_table(walk, value, table, module, depth)
     elif isinstance(value, io.StringIO | io.BytesIO) and kind in (io.StringIO, io.BytesIO):
@@ -118,20 +118,20 @@ def _visit_function(walk: Walk, value: types.FunctionType, depth: int) -> None:
         walk.ids.add(identity(value))
         walk.visit_value(body, depth, foreign=False)
         return
-    code, held = unwrapped.code_of(value), unwrapped.attributes_of(value)
+    code, instance_dict = unwrapped.code_of(value), unwrapped.attributes_of(value)
     place = _find_place(walk, value)
     if place is None:
         walk.kinds.add(root_module(value))
         walk.hash_text(f"function {value.__module__}.{value.__qualname__}")
         if str(value.__globals__.get("__name__")).partition(".")[0] in MACHINERY:
             return
-        if not value.__closure__ and not held:
+        if not value.__closure__ and not instance_dict:
             return
     walk.ids.add(identity(value))
     walk.classes.add(identity(value))
     walk.hash_text(f"function {value.__qualname__}")
     about = (value.__doc__, _find_annotations(value)) if place is not None else ()
-    for each in (code, value.__defaults__, value.__kwdefaults__, held or None, *about):
+    for each in (code, value.__defaults__, value.__kwdefaults__, instance_dict or None, *about):
         walk.visit_value(each, depth, foreign=False)
     _visit_closure(walk, value, depth, foreign=place is None)
     if place == "?":

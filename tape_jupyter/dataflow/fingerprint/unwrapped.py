@@ -28,18 +28,18 @@ def code_of(function: types.FunctionType) -> types.CodeType:
 
 def attributes_of(function: types.FunctionType) -> dict[str, Any]:
     """The attributes that are not ours."""
-    held = function.__dict__
+    attributes = function.__dict__
     return (
-        {name: each for name, each in held.items() if name != _SWAPPED}
-        if _SWAPPED in held
-        else held
+        {name: each for name, each in attributes.items() if name != _SWAPPED}
+        if _SWAPPED in attributes
+        else attributes
     )
 
 
 def put_attributes(function: types.FunctionType, attributes: dict[str, Any]) -> None:
     """Let it have these attributes of the user's, and ours as they are now."""
-    held = function.__dict__
-    ours = {name: held[name] for name in (_SWAPPED,) if name in held}
-    if held != {**attributes, **ours}:
-        held.clear()
-        held.update(attributes, **ours)
+    current = function.__dict__
+    ours = {name: current[name] for name in (_SWAPPED,) if name in current}
+    if current != {**attributes, **ours}:
+        current.clear()
+        current.update(attributes, **ours)

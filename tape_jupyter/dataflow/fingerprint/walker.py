@@ -81,14 +81,14 @@ class ObjectLook(Protocol):
 
 
 class Walk:
-    """Goes through one value; `deadline` is by `time.thread_time()`, `look` is asked of each object
+    """Goes through one value; `deadline` is by `time.thread_time()`, `visit_object` is asked of each object
     once. Raises Vast.
 
     `namespace` is the notebook's. `foreign` things lie in an object of a library.
     """
 
     def __init__(
-        self, namespace: Mapping[str, Any] | None, deadline: float, look: ObjectLook
+        self, namespace: Mapping[str, Any] | None, deadline: float, visit_object: ObjectLook
     ) -> None:
         self.hash = hasher()
         self.ids: set[int] = set()
@@ -97,7 +97,7 @@ class Walk:
         self.kinds: set[str] = set()
         self.opaque = False
         self.weight = 0
-        self.namespace, self._deadline, self._inspector = namespace, deadline, look
+        self.namespace, self._deadline, self._inspector = namespace, deadline, visit_object
         self.seen: dict[int, int] = {}
         self.held: list[Any] = []
         """What lives as long as the walk, so that no two things have one address."""
@@ -167,10 +167,10 @@ class Walk:
         """Through a set: each item has a hash of its own, and their order does not matter."""
         base: Any = frozenset if isinstance(value, frozenset) else set
         parts = []
-        whole = self.hash
+        outer_hash = self.hash
         for each in base.__iter__(value):
             self.hash = hasher()
             self.visit_value(each, depth, foreign=foreign)
             parts.append(self.hash.hexdigest())
-        self.hash = whole
+        self.hash = outer_hash
         self.hash_text(",".join(sorted(parts)))

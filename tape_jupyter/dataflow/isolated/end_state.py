@@ -45,13 +45,15 @@ class End:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        names = {name: [held.digest, held.dark, held.short] for name, held in self.names.items()}
+        names = {
+            name: [value.digest, value.dark, value.short] for name, value in self.names.items()
+        }
         return {"names": names, "files": dict(self.files)}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> End:
         return cls(
-            {name: EndValue(*told) for name, told in record["names"].items()}, record["files"]
+            {name: EndValue(*fields) for name, fields in record["names"].items()}, record["files"]
         )
 
 
@@ -71,10 +73,10 @@ def _read_value(namespace: Mapping[str, Any], resource: str) -> EndValue:
     value = home.get(name, _ABSENT)
     if value is _ABSENT:
         return EndValue()
-    told = fingerprint(value, namespace, seconds=SECONDS)
+    print_ = fingerprint(value, namespace, seconds=SECONDS)
     kind = type(value).__name__
-    dark = f"{kind}, too large to look at" if told.vast else kind if told.opaque else ""
-    return EndValue(told.digest, dark, _format_short(value))
+    dark = f"{kind}, too large to look at" if print_.vast else kind if print_.opaque else ""
+    return EndValue(print_.digest, dark, _format_short(value))
 
 
 def _format_short(value: Any) -> str:
@@ -107,9 +109,9 @@ def digest_content(content: bytes | None) -> str:
     """
     if content is None:
         return ""
-    found = hasher()
-    found.update(_dump_database(content) if content.startswith(_DATABASE) else content)
-    return found.hexdigest()
+    digest = hasher()
+    digest.update(_dump_database(content) if content.startswith(_DATABASE) else content)
+    return digest.hexdigest()
 
 
 def _dump_database(content: bytes) -> bytes:

@@ -236,7 +236,7 @@ def impossible(history: Iterable[Execution]) -> str | None:
 
 def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
     """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
-    told = hearer or ReplayListener()
+    listener = hearer or ReplayListener()
     layered = _can_use_layers()
     with scratch("proof") as folder:
         if layered:
@@ -249,7 +249,7 @@ def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed
                 ]
             )
             return _run_worker(
-                job, _build_layered_command(job, str(folder), roots), roots, told, "layers"
+                job, _build_layered_command(job, str(folder), roots), roots, listener, "layers"
             )
         copy = folder / Path(job.cwd).name
         if _measure_folder(job.cwd) > COPIED:
@@ -260,12 +260,12 @@ def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed
             )
         shutil.copytree(job.cwd, copy, symlinks=True)
         moved = _move_job(job, str(copy))
-        return _run_worker(moved, _keep_command, [str(folder)], told, "copy")
+        return _run_worker(moved, _keep_command, [str(folder)], listener, "copy")
 
 
 def _build_layers_command(*, network: bool = False) -> list[str]:
-    alone = () if network else ("--net",)
-    return [program("unshare"), *_UNSHARE, *alone, program("sh"), "-c", _SCRIPT, "sh"]
+    network_option = () if network else ("--net",)
+    return [program("unshare"), *_UNSHARE, *network_option, program("sh"), "-c", _SCRIPT, "sh"]
 
 
 @functools.cache
@@ -277,7 +277,7 @@ def _can_use_layers() -> bool:
         low, layers = folder / "low", folder / "layers"
         low.mkdir()
         layers.mkdir()
-        asked = [
+        command_line = [
             *_build_layers_command(),
             str(layers),
             "1m",
@@ -288,7 +288,7 @@ def _can_use_layers() -> bool:
             program("true"),
         ]
         # ours
-        return subprocess.run(asked, check=False, capture_output=True).returncode == 0  # noqa: S603
+        return subprocess.run(command_line, check=False, capture_output=True).returncode == 0  # noqa: S603
 
 
 def _find_roots(paths: Iterable[str]) -> list[str]:
@@ -350,12 +350,14 @@ def _measure_folder(folder: str) -> int:
 
 
 def _run_worker(
-    job: ReplayJob, command: Command, roots: list[str], told: ReplayListener, away: str
+    job: ReplayJob, command: Command, roots: list[str], listener: ReplayListener, away: str
 ) -> Replayed:
     reading, writing = os.pipe()
-    asked = command([sys.executable, "-m", "tape_jupyter.dataflow.isolated.worker", str(writing)])
+    command_line = command(
+        [sys.executable, "-m", "tape_jupyter.dataflow.isolated.worker", str(writing)]
+    )
     child = subprocess.Popen(  # noqa: S603 - this interpreter, and the history of this kernel
-        asked,
+        command_line,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -382,19 +384,19 @@ def _run_worker(
     timer.name = "tape proof"
     timer.daemon = True
     timer.start()
-    said: list[str] = []
+    stderr_lines: list[str] = []
     drain = threading.Thread(
-        target=lambda: said.extend(child.stderr or ()), name="tape proof", daemon=True
+        target=lambda: stderr_lines.extend(child.stderr or ()), name="tape proof", daemon=True
     )
     drain.start()
-    told.leash.tie(lambda: _kill_child(child))
+    listener.leash.tie(lambda: _kill_child(child))
     try:
         _send_job(child, job, roots)
         with os.fdopen(reading, encoding="utf-8") as lines:
-            heard = _read_outcomes(lines, told)
+            progress = _read_outcomes(lines, listener)
     finally:
         timer.cancel()
-        told.leash.tie(None)
+        listener.leash.tie(None)
         _kill_child(child)
         child.wait()
         drain.join(1)
@@ -402,13 +404,15 @@ def _run_worker(
             child.stdin.close()
         if child.stderr is not None:
             child.stderr.close()
-    ended = heard.ended or told.leash.pulled
-    failed = _explain_failure(job, heard.ran, heard.started, said, late=late.is_set(), ended=ended)
-    return Replayed(tuple(heard.ran), failed, away, heard.end)
+    ended = progress.ended or listener.leash.pulled
+    failed = _explain_failure(
+        job, progress.ran, progress.started, stderr_lines, late=late.is_set(), ended=ended
+    )
+    return Replayed(tuple(progress.ran), failed, away, progress.end)
 
 
 def _send_job(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) -> None:
-    given = {
+    message = {
         "sources": job.sources,
         "cwd": job.cwd,
         "setup": job.setup,
@@ -423,7 +427,7 @@ def _send_job(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) ->
     }
     if child.stdin is not None:
         with suppress(BrokenPipeError):  # it says on standard error why it ended
-            child.stdin.write(json.dumps(given) + "\n")
+            child.stdin.write(json.dumps(message) + "\n")
             child.stdin.flush()
 
 
@@ -436,46 +440,46 @@ class _Heard:
     end: End | None = None
 
 
-def _read_outcomes(lines: Iterable[str], told: ReplayListener) -> _Heard:
-    heard = _Heard()
+def _read_outcomes(lines: Iterable[str], listener: ReplayListener) -> _Heard:
+    progress = _Heard()
     for line in lines:
-        said: dict[str, Any] = json.loads(line)
-        if "end" in said:
-            heard.end = End.from_record(said["end"])
+        message: dict[str, Any] = json.loads(line)
+        if "end" in message:
+            progress.end = End.from_record(message["end"])
             continue
-        if "starting" in said:
-            heard.started = said["starting"]
-            told.starts(heard.started)
+        if "starting" in message:
+            progress.started = message["starting"]
+            listener.starts(progress.started)
             continue
         for key in ("images", "refused", "outputs"):
-            said[key] = tuple(said[key])
+            message[key] = tuple(message[key])
         for key in ("changed", "opaque"):
-            said[key] = frozenset(said[key])
-        heard.ran.append(EntryOutcome(**said))
-        if told.ends(heard.ran[-1]):
-            heard.ended = True
+            message[key] = frozenset(message[key])
+        progress.ran.append(EntryOutcome(**message))
+        if listener.ends(progress.ran[-1]):
+            progress.ended = True
             break
-    return heard
+    return progress
 
 
 def _explain_failure(
     job: ReplayJob,
-    ran: list[EntryOutcome],
+    outcomes: list[EntryOutcome],
     started: int,
-    said: list[str],
+    stderr_lines: list[str],
     *,
     late: bool,
     ended: bool,
 ) -> str | None:
-    for each in ran:
+    for each in outcomes:
         if each.refused:
             return f"not provable: cell {each.index + 1} {each.refused[0]}"
-    if ended or len(ran) == len(job.sources):
+    if ended or len(outcomes) == len(job.sources):
         return None
     cell = f"cell {started + 1}" if started >= 0 else "starting"
     if late:
         return f"not provable: {cell} took longer than {job.seconds:g} s"
-    last = next((f" ({line.strip()})" for line in reversed(said) if "Error" in line), "")
+    last = next((f" ({line.strip()})" for line in reversed(stderr_lines) if "Error" in line), "")
     return f"not provable: {cell} ended the process{last}"
 
 

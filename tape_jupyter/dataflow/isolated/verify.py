@@ -58,16 +58,16 @@ def verify_rerun(
             f"a fresh replay of all cells came out the same{_format_unseen(history, replayed, live)}",
         )
     unsteady = baseline() & wrong.keys()
-    found = {index: why for index, why in wrong.items() if index not in unsteady}
-    if not found:
+    differing = {index: why for index, why in wrong.items() if index not in unsteady}
+    if not differing:
         index = min(unsteady)
-        said = f"{history[index].title} does not come out the same even as it was recorded: {wrong[index]}"
-        return RerunVerdict("not provable", said)
-    index = min(found)
+        message = f"{history[index].title} does not come out the same even as it was recorded: {wrong[index]}"
+        return RerunVerdict("not provable", message)
+    index = min(differing)
     return RerunVerdict(
         "differs",
-        f"{history[index].title} also depends on this: {found[index]}",
-        tuple(sorted(found)),
+        f"{history[index].title} also depends on this: {differing[index]}",
+        tuple(sorted(differing)),
     )
 
 
@@ -78,32 +78,34 @@ def differing_entries(
     last.
     """
     last = _find_last_makers(history)
-    found: dict[int, str] = {}
-    for ran in replayed.ran:
-        entry = history[ran.index]
-        if ran.index in texts and _strip_volatile_text(texts[ran.index]) != _strip_volatile_text(
-            ran.text
-        ):
-            found[ran.index] = (
-                f"it shows something else{_format_first_difference(texts[ran.index], ran.text)}"
+    reasons: dict[int, str] = {}
+    for outcome in replayed.ran:
+        entry = history[outcome.index]
+        if outcome.index in texts and _strip_volatile_text(
+            texts[outcome.index]
+        ) != _strip_volatile_text(outcome.text):
+            reasons[outcome.index] = (
+                f"it shows something else{_format_first_difference(texts[outcome.index], outcome.text)}"
             )
         else:
-            why = _compare_states(entry, ran, last)
+            why = _compare_states(entry, outcome, last)
             if why is not None:
-                found[ran.index] = why
+                reasons[outcome.index] = why
     if live is not None and replayed.end is not None:
         for index, why in _compare_ends(history, replayed, live, replayed.end, last):
-            found.setdefault(index, why)
-    return found
+            reasons.setdefault(index, why)
+    return reasons
 
 
 def _compare_ends(
-    history: History, replayed: Replayed, live: End, whole: End, last: Mapping[str, int]
+    history: History, replayed: Replayed, live: End, replayed_end: End, last: Mapping[str, int]
 ) -> Iterator[tuple[int, str]]:
     """What is live against what is there after all cells ran: who left it, and how it differs."""
-    makers = {name: ran.index for ran in replayed.ran for name in ran.changed} | dict(last)
+    makers = {name: outcome.index for outcome in replayed.ran for name in outcome.changed} | dict(
+        last
+    )
     for name, index in sorted(makers.items()):
-        here, there = live.names.get(name, EndValue()), whole.names.get(name, EndValue())
+        here, there = live.names.get(name, EndValue()), replayed_end.names.get(name, EndValue())
         if here.digest != there.digest and not (here.dark or there.dark):
             yield (
                 index,
@@ -111,30 +113,30 @@ def _compare_ends(
             )
     writers = {path: entry.index for entry in history for path in entry.files}
     if replayed.away == "layers":
-        for path in sorted(writers.keys() & live.files.keys() & whole.files.keys()):
-            if live.files[path] != whole.files[path]:
+        for path in sorted(writers.keys() & live.files.keys() & replayed_end.files.keys()):
+            if live.files[path] != replayed_end.files[path]:
                 yield writers[path], f"{path} holds something else"
 
 
-def _format_value(held: EndValue) -> str:
-    return "nothing" if not held.digest else held.short or "something else"
+def _format_value(value: EndValue) -> str:
+    return "nothing" if not value.digest else value.short or "something else"
 
 
 def _format_unseen(history: History, replayed: Replayed, live: End | None) -> str:
     """Names that nobody can look into and that may be otherwise, as an addition to a sentence."""
     if live is None or replayed.end is None:
         return ""
-    found = []
+    unseen = []
     for name in sorted({name for entry in history for name in entry.changed}):
         here, there = live.names.get(name, EndValue()), replayed.end.names.get(name, EndValue())
         if (here.dark or there.dark) and (
             here.digest != there.digest or "too large" in here.dark + there.dark
         ):
-            found.append(f"`{name}` ({here.dark or there.dark})")
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+            unseen.append(f"`{name}` ({here.dark or there.dark})")
+    more = f" and {len(unseen) - _MOST} more" if len(unseen) > _MOST else ""
     return (
-        f"; what cannot be looked into may have changed: {', '.join(found[:_MOST])}{more}"
-        if found
+        f"; what cannot be looked into may have changed: {', '.join(unseen[:_MOST])}{more}"
+        if unseen
         else ""
     )
 
@@ -156,7 +158,7 @@ def _strip_volatile_text(text: str) -> str:
     """Without what no two processes have in common: addresses, and times that magics tell. Of a
     refusal only which call it was: a take is another file, and other calls may be the nearest in it.
     """
-    text = _REFUSED.sub(lambda found: _TAPE_FILE.sub("", found[1]), text)
+    text = _REFUSED.sub(lambda match: _TAPE_FILE.sub("", match[1]), text)
     return forgive(_ADDRESS.sub("0x", text), "stream")
 
 
@@ -168,30 +170,33 @@ def variables_differing(history: History, replayed: Replayed) -> list[str]:
     """The names that hold something else after the replay, by fingerprint; those that nobody can
     look into left out.
     """
-    last, found = _find_last_makers(history), set()
-    for ran in replayed.ran:
-        entry = history[ran.index]
-        for name in (entry.changed | ran.changed) - entry.opaque - ran.opaque:
+    last, names = _find_last_makers(history), set()
+    for outcome in replayed.ran:
+        entry = history[outcome.index]
+        for name in (entry.changed | outcome.changed) - entry.opaque - outcome.opaque:
             if last.get(name, entry.index) == entry.index and entry.after.get(
                 name, ""
-            ) != ran.after.get(name, ""):
-                found.add(name)
-    return sorted(found)
+            ) != outcome.after.get(name, ""):
+                names.add(name)
+    return sorted(names)
 
 
-def _compare_states(entry: Execution, ran: EntryOutcome, last: Mapping[str, int]) -> str | None:
+def _compare_states(entry: Execution, outcome: EntryOutcome, last: Mapping[str, int]) -> str | None:
     """How what it left for good differs. Opaque values and what was overwritten since are not
     compared.
     """
-    opaque = entry.opaque | ran.opaque
-    for name in sorted((entry.changed | ran.changed) - opaque):
+    opaque = entry.opaque | outcome.opaque
+    for name in sorted((entry.changed | outcome.changed) - opaque):
         if ":" in name and name.replace(":", ".") in sys.modules:
             continue  # a module stands in its package, whoever imported it first
         if last.get(name, entry.index) == entry.index and entry.after.get(
             name, ""
-        ) != ran.after.get(name, ""):
+        ) != outcome.after.get(name, ""):
             return f"`{name}` holds something else"
-    for path in entry.files.keys() & ran.files.keys():
-        if entry.files[path].known and digest_content(entry.files[path].after) != ran.files[path]:
+    for path in entry.files.keys() & outcome.files.keys():
+        if (
+            entry.files[path].known
+            and digest_content(entry.files[path].after) != outcome.files[path]
+        ):
             return f"{path} holds something else"
     return None

@@ -83,12 +83,12 @@ def shell(*, in_kernel: bool = False) -> FreshShell:
         config.IPKernelApp = Config()
         kind = type(ZMQInteractiveShell.__name__, (FreshShell, ZMQInteractiveShell), {})
     FreshShell.clear_instance()
-    made: FreshShell = kind.instance(config=config)
+    fresh_shell: FreshShell = kind.instance(config=config)
     if in_kernel:
-        made.run_line_magic("load_ext", "storemagic")  # as IPython's applications do
-    formatter: Any = made.display_formatter
+        fresh_shell.run_line_magic("load_ext", "storemagic")  # as IPython's applications do
+    formatter: Any = fresh_shell.display_formatter
     formatter.active_types = formatter.format_types
-    return made
+    return fresh_shell
 
 
 def execute_in_shell(
@@ -99,16 +99,16 @@ def execute_in_shell(
     """
     with capture_output():
         sys.stdout, sys.stderr = streams = _Printed(), _Printed()
-        shown = _Shown(dict(zip(("stdout", "stderr"), streams, strict=True)))
-        shell.display_pub, sys.displayhook = _Publisher(shown), _Results(shell, shown)
+        collector = _Shown(dict(zip(("stdout", "stderr"), streams, strict=True)))
+        shell.display_pub, sys.displayhook = _Publisher(collector), _Results(shell, collector)
         if isinstance(shell, FreshShell):
-            shell.outputs = shown
+            shell.outputs = collector
         result: Any = shell.run_cell(source, store_history=True, cell_id=cell_id)  # type: ignore[no-untyped-call]
-        shown.printed()
+        collector.printed()
     error = result.error_in_exec or result.error_before_exec
-    told = [each for each in shown.outputs if not _is_summary(each)]
-    printed = "".join(each["text"] for each in told if each.get("name") == "stdout")
-    bundles: list[dict[str, Any]] = [each["data"] for each in told if "data" in each]
+    outputs = [each for each in collector.outputs if not _is_summary(each)]
+    printed = "".join(each["text"] for each in outputs if each.get("name") == "stdout")
+    bundles: list[dict[str, Any]] = [each["data"] for each in outputs if "data" in each]
     return {
         "text": output_text(printed, bundles, error),
         "images": [
@@ -117,9 +117,9 @@ def execute_in_shell(
             for kind, data in sorted(bundle.items())
             if kind.startswith("image/")
         ],
-        "outputs": shown.outputs,
+        "outputs": collector.outputs,
         "error": None if error is None else type(error).__name__,
-        "stderr": "".join(each["text"] for each in told if each.get("name") == "stderr"),
+        "stderr": "".join(each["text"] for each in outputs if each.get("name") == "stderr"),
     }
 
 
@@ -185,9 +185,9 @@ class _Shown:
 class _Publisher(DisplayPublisher):
     """Where IPython hands on what is displayed."""
 
-    def __init__(self, shown: _Shown) -> None:
+    def __init__(self, collector: _Shown) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._outputs = shown
+        self._outputs = collector
 
     def publish(
         self,
@@ -212,9 +212,9 @@ class _Publisher(DisplayPublisher):
 class _Results(CapturingDisplayHook):
     """Where IPython hands on the value of a cell's last expression."""
 
-    def __init__(self, shell: InteractiveShell, shown: _Shown) -> None:
+    def __init__(self, shell: InteractiveShell, collector: _Shown) -> None:
         super().__init__(shell)  # type: ignore[no-untyped-call]
-        self._outputs = shown
+        self._outputs = collector
 
     def __call__(self, result: Any = None) -> None:
         if result is not None:
@@ -225,11 +225,11 @@ class _Results(CapturingDisplayHook):
 
 def _to_json_types(data: Mapping[str, Any]) -> dict[str, Any]:
     """As JSON has it."""
-    told = {
+    encoded = {
         kind: base64.b64encode(each).decode() if isinstance(each, bytes) else each
         for kind, each in data.items()
     }
-    plain: dict[str, Any] = _DECODE(_ENCODE(told))
+    plain: dict[str, Any] = _DECODE(_ENCODE(encoded))
     return plain
 
 
@@ -294,7 +294,7 @@ class _Guard:
 
 def main() -> None:
     """`python -m tape_jupyter.dataflow.isolated.worker FD`."""
-    told = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    pipe = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     job = json.loads(sys.stdin.readline())
     sys.stdin = io.StringIO()
     _put_files(job["files"])
@@ -311,40 +311,40 @@ def main() -> None:
     tracker = Tracker(live)
     tracker.install()
     for number, source in enumerate(job["sources"]):
-        _send_message(told, {"starting": number})
+        _send_message(pipe, {"starting": number})
         guard.refused.clear()
         guard.on = True
-        ran = execute_in_shell(live, source)
+        outcome = execute_in_shell(live, source)
         guard.on = False
         entry = tracker.history[number]
-        ran |= {
+        outcome |= {
             "after": entry.after,
             "changed": sorted(entry.changed),
             "opaque": sorted(entry.opaque),
         }
-        ran |= {
+        outcome |= {
             "files": {
                 path: end_state.digest_content(change.after) for path, change in entry.files.items()
             }
         }
-        ran |= {
+        outcome |= {
             "index": number,
             "refused": list(guard.refused),
             "told": dict(live.collect_extras()),
         }
-        _send_message(told, ran)
+        _send_message(pipe, outcome)
     names = {name for entry in tracker.history for name in entry.changed} | set(
         job.get("names", ())
     )
     files = {path for entry in tracker.history for path in entry.files} | set(job["files"])
-    _send_message(told, {"end": end_state.look_at_end(live.user_ns, names, files).record()})
-    told.flush()
+    _send_message(pipe, {"end": end_state.look_at_end(live.user_ns, names, files).record()})
+    pipe.flush()
     os._exit(0)  # threads that a cell left running do not hold us
 
 
-def _send_message(told: TextIO, what: Mapping[str, Any]) -> None:
-    told.write(_ENCODE(what) + "\n")
-    told.flush()
+def _send_message(pipe: TextIO, what: Mapping[str, Any]) -> None:
+    pipe.write(_ENCODE(what) + "\n")
+    pipe.flush()
 
 
 def _put_files(files: Mapping[str, str | None]) -> None:

@@ -116,7 +116,7 @@ class Rerun:
         """Entries that run whatever their inputs: they hold the changed reply, or make something
         anew.
         """
-        made = set()
+        makers = set()
         for cell in self.plan.cells:
             entry = self.history[cell.entry]
             if cell.role == "changed" or (
@@ -126,8 +126,8 @@ class Rerun:
                     for t in self._versions.list_changes(entry.index)
                 )
             ):
-                made.add(cell.entry)
-        return made
+                makers.add(cell.entry)
+        return makers
 
     def _is_rerun_needed(self, entry: Execution) -> bool:
         index = entry.index
@@ -142,8 +142,8 @@ class Rerun:
         if due and index in self.ticked:
             return True
         if due and index not in self._roles:
-            said = "; ".join(reasons) or self._maker_reasons.get(index, "")
-            self.found[index] = said or f"changes `{touches[0]}`, which is made anew"
+            reason = "; ".join(reasons) or self._maker_reasons.get(index, "")
+            self.found[index] = reason or f"changes `{touches[0]}`, which is made anew"
             return True
         if index in self._roles:
             self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
@@ -190,7 +190,7 @@ class Rerun:
             return
         if version == self._versions.last(thing) and version not in self.ran:
             self._world.put_first(
-                thing, whole=True
+                thing, complete_only=True
             )  # what it was may be more than the history keeps of it
         else:
             self._world.restore_version(thing, version, self._versions)
@@ -234,8 +234,8 @@ class Rerun:
         if parted(thing)[0] or version == BEGINNING or not self._versions.lost(thing, version):
             return []
         chain = [each for each in self._versions.changers(thing) if each <= version]
-        made = [each for each in chain if self._versions.is_new_value(thing, each)][-1:]
-        return [each for each in chain if made and each >= made[0]]
+        makers = [each for each in chain if self._versions.is_new_value(thing, each)][-1:]
+        return [each for each in chain if makers and each >= makers[0]]
 
     # ------------------------------------------------------------- after a cell
 
@@ -315,10 +315,10 @@ class Rerun:
         if outcome.imported:  # what the module defines is another object now, however equal
             equal = {thing for thing in equal if parted(thing)[0]}
         while True:  # a name that shares an object with an unequal one is unequal
-            apart = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
-            if not apart:
+            unequal = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
+            if not unequal:
                 break
-            equal -= apart
+            equal -= unequal
         for name in sorted(equal):
             if name in entry.kept:
                 outcome.kept[name] = entry.kept[name]

@@ -217,8 +217,8 @@ class World:
         else:
             put_file(rest, value)
 
-    def put_first(self, thing: str, *, whole: bool = False) -> None:
-        """As it was when the re-run began. `whole`: what a value held only where all of it can be
+    def put_first(self, thing: str, *, complete_only: bool = False) -> None:
+        """As it was when the re-run began. `complete_only`: what a value held only where all of it can be
         put back: halves of a client's connections do harm to a cell that uses them next.
         """
         kind, rest = parted(thing)
@@ -232,15 +232,15 @@ class World:
             self.bind(thing, self.names[thing])
         else:
             self.unbind(thing)
-        if thing in self.mementos and (self.mementos[thing].is_complete or not whole):
+        if thing in self.mementos and (self.mementos[thing].is_complete or not complete_only):
             self.mementos[thing].restore()
 
-    def put_all_first(self, made: Iterable[str]) -> None:
-        """Everything as it was when the re-run began; `made` are the things that it changed
+    def put_all_first(self, changed: Iterable[str]) -> None:
+        """Everything as it was when the re-run began; `changed` are the things that it changed
         besides.
         """
         sys.modules.update(self.modules)
-        for thing in {*self.names, *self.mementos, *self.others, *made}:
+        for thing in {*self.names, *self.mementos, *self.others, *changed}:
             if (
                 thing in self.mementos
                 or thing in self.others
@@ -301,14 +301,14 @@ class World:
 
 def _collect_attributes(part: str, version: int, versions: Versions) -> dict[str, Any]:
     """The attributes of a module that any entry changed, as they were after entry `version`."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for index in versions.changers(f"ambient:{part}"):
         change = versions.history[index].ambient.get(part)
         if change is not None and index <= version:
-            found |= change.after
+            attributes |= change.after
         elif change is not None:
-            found = {**change.before, **found}
-    return found
+            attributes = {**change.before, **attributes}
+    return attributes
 
 
 def namespace(values: dict[str, Any]) -> Shell:

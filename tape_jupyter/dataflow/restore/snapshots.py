@@ -142,13 +142,13 @@ def _remember_annotations(function: types.FunctionType) -> Put:
                 function.__annotate__ = annotate
 
         return put_code
-    held = function.__annotations__
-    items = dict(held)
+    mapping = function.__annotations__
+    items = dict(mapping)
 
     def put_items() -> None:
-        function.__annotations__ = held
-        held.clear()
-        held.update(items)
+        function.__annotations__ = mapping
+        mapping.clear()
+        mapping.update(items)
 
     return put_items
 
@@ -178,10 +178,10 @@ class _Walk:
                     self.memento.opaque.append("something vast")
                     return self.memento
                 try:
-                    held = self._remember_object(each)
+                    children = self._remember_object(each)
                 except Exception:  # a property or a proxy of somebody's
-                    held = self._note_opaque(each)
-                todo.append(iter(held))
+                    children = self._note_opaque(each)
+                todo.append(iter(children))
                 break
             else:
                 todo.pop()
@@ -223,77 +223,77 @@ class _Walk:
             )
         return self._final[kind]
 
-    def _count_copy(self, held: Any, each: int = 0) -> None:
+    def _count_copy(self, copied: Any, each: int = 0) -> None:
         """A copy of what a box holds was made; `each`: bytes that were made for each item besides."""
-        self.memento.size += sys.getsizeof(held) + each * len(held)
-        self.memento.weight += _ITEM * len(held)
+        self.memento.size += sys.getsizeof(copied) + each * len(copied)
+        self.memento.weight += _ITEM * len(copied)
 
     def _do_nothing(self, _what: Any) -> Iterable[Any]:
         return ()
 
     def _remember_list(self, what: list[Any]) -> Iterable[Any]:
-        held = list(what)
-        self._count_copy(held)
-        self.memento.puts.append(lambda: list.__setitem__(what, slice(None), held))
-        if type(what) is list and _ATOMS.issuperset(map(type, held)):
+        items = list(what)
+        self._count_copy(items)
+        self.memento.puts.append(lambda: list.__setitem__(what, slice(None), items))
+        if type(what) is list and _ATOMS.issuperset(map(type, items)):
             return ()
-        return [*held, *self._remember_attributes(what)]
+        return [*items, *self._remember_attributes(what)]
 
     def _remember_dict(self, what: dict[Any, Any]) -> Iterable[Any]:
         kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
-        held = list(items_of(what))
-        self._count_copy(held, _ITEM)
-        pairs = list(map(_identify_pair, held))
+        items = list(items_of(what))
+        self._count_copy(items, _ITEM)
+        pairs = list(map(_identify_pair, items))
         plain = type(what) is dict and _ATOMS.issuperset(
-            map(type, itertools.chain.from_iterable(held))
+            map(type, itertools.chain.from_iterable(items))
         )
 
         def put_items() -> None:
             if list(map(_identify_pair, items_of(what))) != pairs:
                 kind.clear(what)
-                for key, value in held:
+                for key, value in items:
                     kind.__setitem__(what, key, value)
 
         self.memento.puts.append(put_items)
         if plain:
             return ()
         factory = getattr(what, "default_factory", None)
-        inside = [v for k, v in held if not (type(k) is str and k == "__builtins__")]
-        return [*inside, *(k for k, _ in held), factory, *self._remember_attributes(what)]
+        inside = [v for k, v in items if not (type(k) is str and k == "__builtins__")]
+        return [*inside, *(k for k, _ in items), factory, *self._remember_attributes(what)]
 
     def _remember_set(self, what: set[Any]) -> Iterable[Any]:
-        held = set(what)
-        self._count_copy(held)
+        items = set(what)
+        self._count_copy(items)
 
         def put_items() -> None:
-            if what != held:
+            if what != items:
                 set.clear(what)
-                set.update(what, held)
+                set.update(what, items)
 
         self.memento.puts.append(put_items)
-        return [*held, *self._remember_attributes(what)]
+        return [*items, *self._remember_attributes(what)]
 
     def _remember_frozen(self, what: tuple[Any, ...] | frozenset[Any]) -> Iterable[Any]:
         self.memento.weight += _ITEM * len(what)
         return [*what, *self._remember_attributes(what)]
 
     def _remember_deque(self, what: collections.deque[Any]) -> Iterable[Any]:
-        held = list(what)
-        self._count_copy(held)
+        items = list(what)
+        self._count_copy(items)
 
         def put_items() -> None:
             what.clear()
-            what.extend(held)
+            what.extend(items)
 
         self.memento.puts.append(put_items)
-        return [*held, *self._remember_attributes(what)]
+        return [*items, *self._remember_attributes(what)]
 
     def _remember_buffer(self, what: bytearray | array.array[Any]) -> Iterable[Any]:
-        held = what[:]
-        self.memento.size += memoryview(held).nbytes
+        content = what[:]
+        self.memento.size += memoryview(content).nbytes
 
         def put_content() -> None:
-            what[:] = held  # type: ignore[assignment]
+            what[:] = content  # type: ignore[assignment]
 
         self.memento.puts.append(put_content)
         return ()
@@ -302,13 +302,13 @@ class _Walk:
         if what.closed:
             self.memento.puts.append(what.close)
             return ()
-        held, place = what.getvalue(), what.tell()
-        self.memento.size += len(held)
+        content, place = what.getvalue(), what.tell()
+        self.memento.size += len(content)
 
         def put_content() -> None:
             what.seek(0)
             what.truncate()
-            what.write(held)  # type: ignore[arg-type]
+            what.write(content)  # type: ignore[arg-type]
             what.seek(place)
 
         self.memento.puts.append(put_content)
@@ -318,8 +318,8 @@ class _Walk:
     def _remember_random(self, what: random.Random) -> Iterable[Any]:
         if isinstance(what, random.SystemRandom):
             return ()
-        held = what.getstate()
-        self.memento.puts.append(lambda: what.setstate(held))
+        state = what.getstate()
+        self.memento.puts.append(lambda: what.setstate(state))
         return ()
 
     def _remember_function(self, what: types.FunctionType) -> Iterable[Any]:
@@ -353,19 +353,19 @@ class _Walk:
 
     def _remember_closure_cell(self, what: types.CellType) -> Iterable[Any]:
         try:
-            held = what.cell_contents
+            content = what.cell_contents
         except ValueError:
-            held = _ABSENT
+            content = _ABSENT
 
         def put_contents() -> None:
-            if held is not _ABSENT:
-                what.cell_contents = held
+            if content is not _ABSENT:
+                what.cell_contents = content
             else:
                 with contextlib.suppress(ValueError):
                     del what.cell_contents
 
         self.memento.puts.append(put_contents)
-        return () if held is _ABSENT else (held,)
+        return () if content is _ABSENT else (content,)
 
     def _remember_module(self, what: types.ModuleType) -> Iterable[Any]:
         return () if is_registered(what) else (vars(what),)
@@ -388,17 +388,17 @@ class _Walk:
     def _remember_class(self, what: type) -> Iterable[Any]:
         if not is_users(what.__module__):
             return ()
-        held = {
+        attributes = {
             k: v
             for k, v in vars(what).items()
             if k not in _CLASS_OWN and not isinstance(v, _PLACES)
         }
 
         def put_attributes() -> None:
-            for name in [k for k in vars(what) if k not in held and k not in _CLASS_OWN]:
+            for name in [k for k in vars(what) if k not in attributes and k not in _CLASS_OWN]:
                 if not isinstance(vars(what)[name], _PLACES):
                     type.__delattr__(what, name)
-            for name, value in held.items():
+            for name, value in attributes.items():
                 if vars(what).get(name, _ABSENT) is not value:
                     type.__setattr__(what, name, value)
 
@@ -408,15 +408,15 @@ class _Walk:
             self.memento.puts.append(lambda: _put_registered(what, known))
         bases = what.__bases__
         self.memento.puts.append(lambda: _put_bases(what, bases))
-        return [*held.values(), *bases]
+        return [*attributes.values(), *bases]
 
     def _remember_iterator(self, what: Any) -> Iterable[Any]:
         return self._note_opaque(what)
 
     def _remember_lock(self, what: Any) -> Iterable[Any]:
         """Others may wait for it: it is not taken or released for anybody."""
-        held = what.locked()
-        self.memento.checks.append(lambda: what.locked() == held)
+        locked = what.locked()
+        self.memento.checks.append(lambda: what.locked() == locked)
         return ()
 
     def _remember_open_file(self, what: Any) -> Iterable[Any]:
@@ -443,8 +443,8 @@ class _Walk:
             )
         if not self._reserve_bytes(what.nbytes):
             return self._note_opaque(what)
-        held = what.copy()
-        self.memento.size += held.nbytes
+        copied = what.copy()
+        self.memento.size += copied.nbytes
 
         writeable = what.flags.writeable
         nomask = sys.modules["numpy"].ma.nomask
@@ -452,20 +452,20 @@ class _Walk:
 
         def put_array() -> None:
             what.flags.writeable = True
-            what[...] = held
+            what[...] = copied
             what.flags.writeable = writeable
             if bare:
                 what._mask = nomask  # noqa: SLF001 - there is no other way back to it
 
         self.memento.puts.append(put_array)
-        self.memento.checks.append(lambda: what.shape == held.shape and _may_write(what))
-        return held.ravel().tolist() if held.dtype == object else ()
+        self.memento.checks.append(lambda: what.shape == copied.shape and _may_write(what))
+        return copied.ravel().tolist() if copied.dtype == object else ()
 
     def _remember_numpy_generator(self, what: Any) -> Iterable[Any]:
         # RandomState has no other word
         bits = getattr(what, "bit_generator", None) or what._bit_generator  # noqa: SLF001
-        held = bits.state
-        self.memento.puts.append(lambda: setattr(bits, "state", held))
+        state = bits.state
+        self.memento.puts.append(lambda: setattr(bits, "state", state))
         return ()
 
     def _remember_pandas(self, what: Any) -> Iterable[Any]:
@@ -485,9 +485,9 @@ class _Walk:
             int(pd.__version__.partition(".")[0]) >= 3
         )  # copies there are made when either is written to
         self.memento.size += 0 if lazy else used
-        held = what.copy(deep=not lazy)
-        put: Any = what.__setstate__
-        self.memento.puts.append(lambda: put(held.copy(deep=not lazy).__getstate__()))
+        copied = what.copy(deep=not lazy)
+        set_state: Any = what.__setstate__
+        self.memento.puts.append(lambda: set_state(copied.copy(deep=not lazy).__getstate__()))
         return ()
 
     def _reserve_bytes(self, size: int) -> bool:
@@ -507,24 +507,24 @@ class _Walk:
             return () if name.endswith(("EventLoop", "Shell")) else self._note_opaque(what)
         if is_memory(type(what)):
             return self._remember_memory(what)
-        held = self._remember_attributes(what)
-        if not held and type(what).__flags__ & _HEAP == 0:
+        children = self._remember_attributes(what)
+        if not children and type(what).__flags__ & _HEAP == 0:
             return self._note_opaque(what)
         if is_users(module):
             self.memento.puts.append(functools.partial(_put_class, what, type(what)))
-        if not held and not any("__slots__" in vars(base) for base in type(what).__mro__):
+        if not children and not any("__slots__" in vars(base) for base in type(what).__mro__):
             self.memento.dark.append(_format_type(what))
-        return [*held, *((type(what),) if is_users(module) else ())]
+        return [*children, *((type(what),) if is_users(module) else ())]
 
     def _remember_memory(self, what: Any) -> Iterable[Any]:
         """A value of ctypes: the bytes at its place."""
         ctypes = sys.modules["ctypes"]
-        held, place = bytes(what), ctypes.addressof(what)
-        self.memento.size += len(held)
+        content, place = bytes(what), ctypes.addressof(what)
+        self.memento.size += len(content)
 
         def put_bytes() -> None:
-            if bytes(what) != held:
-                ctypes.memmove(place, held, len(held))
+            if bytes(what) != content:
+                ctypes.memmove(place, content, len(content))
 
         self.memento.puts.append(put_bytes)
         return ()
@@ -533,14 +533,14 @@ class _Walk:
         """Its `__dict__` and slots; of a plain container, nothing."""
         if type(what).__flags__ & _HEAP == 0 and not hasattr(what, "__dict__"):
             return []
-        own = getattr(what, "__dict__", None)
-        found: list[Any] = [] if not isinstance(own, dict) else [own]
+        instance_dict = getattr(what, "__dict__", None)
+        children: list[Any] = [] if not isinstance(instance_dict, dict) else [instance_dict]
         for slot in _find_slots(type(what)):
             value = getattr(what, slot, _ABSENT)
             self.memento.puts.append(functools.partial(_put_slot, what, slot, value))
             if value is not _ABSENT:
-                found.append(value)
-        return found
+                children.append(value)
+        return children
 
     _BY_KIND: ClassVar[tuple[tuple[Any, Callable[[Any, Any], Iterable[Any]]], ...]] = (
         (_PLAIN, _do_nothing),

@@ -29,12 +29,12 @@ def is_plain_display(value: Any, hook: Any) -> bool:
     formatter = getattr(getattr(hook, "shell", None), "display_formatter", None)
     if formatter is None:
         return False
-    asked = (
+    formatters = (
         *formatter.formatters.values(),
         formatter.ipython_display_formatter,
         formatter.mimebundle_formatter,
     )
-    return all(_is_shells_formatter(each, {*kinds, object}) for each in asked)
+    return all(_is_shells_formatter(each, {*kinds, object}) for each in formatters)
 
 
 def _find_types(value: Any) -> set[type] | None:

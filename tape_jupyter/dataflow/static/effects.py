@@ -151,9 +151,9 @@ def _find_method_codes(kind: type, name: str) -> Iterator[types.CodeType]:
             continue
         done.add(each)
         for base in kind.__mro__:
-            found = base.__dict__.get(each)
-            found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
-            if isinstance(found, types.FunctionType):
-                yield from _find_codes(found, set())
-                todo.extend(code_of(found).co_names)
+            method = base.__dict__.get(each)
+            method = getattr(method, "__func__", None) or getattr(method, "fget", None) or method
+            if isinstance(method, types.FunctionType):
+                yield from _find_codes(method, set())
+                todo.extend(code_of(method).co_names)
                 break

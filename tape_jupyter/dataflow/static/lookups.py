@@ -19,12 +19,12 @@ def asks_for(name: str, differing: Collection[str], variables: Variables) -> set
     One that they only add to, `todo.append(item)`, is not read.
     """
     bare = name.rpartition(".")[2]
-    found: set[str] = set()
+    resources: set[str] = set()
     for holder, print_ in list(variables.prints.items()):
         for place, code in print_.codes:
             if code.co_name == bare:
-                found |= _find_asked_variables(place, code, holder, differing, variables)
-    return found
+                resources |= _find_asked_variables(place, code, holder, differing, variables)
+    return resources
 
 
 def _find_asked_variables(
@@ -36,14 +36,14 @@ def _find_asked_variables(
         for n in used.reads | used.later_reads
         if (r := variables.resource(place, n)) is not None
     }
-    found = {r for r, n in named.items() if r in differing and _is_name_read(code, n)}
+    resources = {r for r, n in named.items() if r in differing and _is_name_read(code, n)}
     helpers = [
         r for r in named if r not in differing and (p := variables.prints.get(r)) and p.codes
     ]
-    found |= variables.closure(helpers) & set(differing)
+    resources |= variables.closure(helpers) & set(differing)
     if holder in differing and any(_is_name_read(code, n) for n in code.co_freevars):
-        found.add(holder)
-    return found
+        resources.add(holder)
+    return resources
 
 
 def _is_name_read(code: types.CodeType, name: str) -> bool:

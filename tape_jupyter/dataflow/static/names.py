@@ -117,7 +117,7 @@ def code_names(code: CodeType) -> Code:
             _KNOWN.clear()
         known = _KNOWN[identity(code)] = (
             code,
-            _collect_names(code, own=bool(code.co_flags & _NEW_LOCALS)),
+            _collect_names(code, top_level=bool(code.co_flags & _NEW_LOCALS)),
         )
     return known[1]
 
@@ -148,12 +148,12 @@ def used_names(code: CodeType) -> Iterator[tuple[str, str]]:
             yield kind, names[index]
 
 
-def _collect_names(code: CodeType, *, own: bool) -> Code:
+def _collect_names(code: CodeType, *, top_level: bool) -> Code:
     reads: set[str] = set()
     stores: set[str] = set()
     deletes: set[str] = set()
     imports = star = False
-    in_class = not own and code.co_name != "<module>" and not code.co_flags & _NEW_LOCALS
+    in_class = not top_level and code.co_name != "<module>" and not code.co_flags & _NEW_LOCALS
     for kind, name in used_names(code):
         if kind == "read":
             reads.add(name)
@@ -165,25 +165,25 @@ def _collect_names(code: CodeType, *, own: bool) -> Code:
             imports = True
         elif kind == "star":
             star = True
-    words = set(code.co_names)
-    if not words.isdisjoint(_ASKED_BY_TEXT):
+    identifiers = set(code.co_names)
+    if not identifiers.isdisjoint(_ASKED_BY_TEXT):
         reads.update(*(_AT_NAME.findall(text) for text in code_texts(code)))
     later_reads: set[str] = set()
     later_stores: set[str] = set()
     for inner in _find_nested_codes(code):
-        found = _collect_names(inner, own=False)
-        words |= found.identifiers
-        imports, star = imports or found.imports, star or found.star
+        nested_names = _collect_names(inner, top_level=False)
+        identifiers |= nested_names.identifiers
+        imports, star = imports or nested_names.imports, star or nested_names.star
         at_once = inner.co_name in _AT_ONCE or not inner.co_flags & _NEW_LOCALS
-        (reads if at_once else later_reads).update(found.reads)
+        (reads if at_once else later_reads).update(nested_names.reads)
         (stores if at_once else later_stores).update(
-            found.stores | (frozenset() if at_once else found.deletes)
+            nested_names.stores | (frozenset() if at_once else nested_names.deletes)
         )
-        later_reads |= found.later_reads
-        later_stores |= found.later_stores
+        later_reads |= nested_names.later_reads
+        later_stores |= nested_names.later_stores
     return Code(
         frozenset(reads), frozenset(stores), frozenset(deletes), frozenset(later_reads), frozenset(later_stores),
-        frozenset(words), imports, star,
+        frozenset(identifiers), imports, star,
     )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def _parse_statements(tree: ast.Module) -> Iterator[Statement]:
 def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
     module = ast.Module([node], [])
     code = compile(module, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    found, used = code_names(code), statement_uses(node)
+    names, used = code_names(code), statement_uses(node)
     line, end = node.lineno, node.end_lineno or node.lineno
     bodies = [inner for inner in used.python if inner.strip()]
     if (
@@ -260,7 +260,7 @@ def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
         for text in bodies:
             inner_cell = cell_names(transform(text))
             for each in inner_cell.statements:
-                code_ = _merge_codes(found, each.code)
+                code_ = _merge_codes(names, each.code)
                 yield replace(
                     each, line=line, end=end, code=code_, uses=used.joined(each.uses), always=frozenset(),
                     nested=frozenset(), defines=frozenset(), displayed=shown, sets="", calm=False, calm_call=False,
@@ -276,10 +276,10 @@ def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
         for c in _find_nested_codes(code)
         if defined and c.co_name == getattr(node, "name", "")
     )
-    always = frozenset(_find_bound_always(node)) & (found.stores | found.deletes)
+    always = frozenset(_find_bound_always(node)) & (names.stores | names.deletes)
     calls = _count_unsure_calls(node, nodes)
     yield Statement(
-        line, end, found, used, always, inside - defines, defines, frozenset(_find_texts(nodes)),
+        line, end, names, used, always, inside - defines, defines, frozenset(_find_texts(nodes)),
         frozenset(_find_bound_first(node)), frozenset(_find_caught_names(nodes) if ast.ExceptHandler in kinds else ()),
         _find_set_attribute(node), calls == 0, calls is not None and calls <= 1,
         not kinds.isdisjoint(_REPEATING), _may_write_files(nodes), shown, node,

@@ -90,14 +90,14 @@ class Uses:
 
 def statement_uses(node: ast.stmt) -> Uses:
     """Of one top-level statement."""
-    found = _Visitor()
-    found.visit(node)
-    parts = tuple(sorted((root, path) for root, path in found.parts if root not in found.bare))
+    visitor = _Visitor()
+    visitor.visit(node)
+    parts = tuple(sorted((root, path) for root, path in visitor.parts if root not in visitor.bare))
     return Uses(
-        tuple(found.touches), parts, frozenset(found.bare), tuple(found.magics), frozenset(found.dynamic),
-        tuple(found.python), frozenset(found.exists), tuple(sorted(found.counted)), frozenset(found.binds),
-        frozenset(found.spaced), found.awaits,
-        frozenset(found.called),
+        tuple(visitor.touches), parts, frozenset(visitor.bare), tuple(visitor.magics), frozenset(visitor.dynamic),
+        tuple(visitor.python), frozenset(visitor.exists), tuple(sorted(visitor.counted)), frozenset(visitor.binds),
+        frozenset(visitor.spaced), visitor.awaits,
+        frozenset(visitor.called),
     )  # fmt: skip
 
 
@@ -195,11 +195,11 @@ class _Visitor(ast.NodeVisitor):
         self._visit_chain(node)
 
     def _visit_chain(self, node: ast.Attribute | ast.Subscript) -> None:
-        found = attribute_chain(node)
-        if found is not None and isinstance(node.ctx, ast.Load):
-            self.parts.add(found[:2])
+        chain = attribute_chain(node)
+        if chain is not None and isinstance(node.ctx, ast.Load):
+            self.parts.add(chain[:2])
             return
-        if found is not None and (
+        if chain is not None and (
             inner := attribute_chain(node.value)
         ):  # a store: what is above the stored part is looked up
             if inner[0] != inner[1]:
@@ -225,8 +225,8 @@ class _Visitor(ast.NodeVisitor):
                     str(target.slice.value) if isinstance(target.slice, ast.Constant) else "*"
                 )
             if root := root_name(target):
-                found = attribute_chain(target)
-                path, dotted = (found[1], found[2]) if found else ("", _format_dotted_name(target))
+                chain = attribute_chain(target)
+                path, dotted = (chain[1], chain[2]) if chain else ("", _format_dotted_name(target))
                 self.touches.append(Touch(root, how or kind, "", path, dotted, kept=False))
         elif isinstance(target, ast.Name) and how == "aug":
             self.touches.append(Touch(target.id, "aug"))
@@ -243,9 +243,9 @@ class _Visitor(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._add_stores(node.target, "aug")
-        found = attribute_chain(node.target)
-        if found and found[0] != found[1]:
-            self.parts.add(found[:2])
+        chain = attribute_chain(node.target)
+        if chain and chain[0] != chain[1]:
+            self.parts.add(chain[:2])
         self.generic_visit(node)
 
     def visit_Delete(self, node: ast.Delete) -> None:
@@ -292,11 +292,11 @@ class _Visitor(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
-        asked = isinstance(node.ops[0], ast.In | ast.NotIn) and _is_call_of(
+        is_lookup = isinstance(node.ops[0], ast.In | ast.NotIn) and _is_call_of(
             node.comparators[0], "globals"
         )
         if (
-            asked
+            is_lookup
             and len(node.ops) == 1
             and isinstance(node.left, ast.Constant)
             and isinstance(node.left.value, str)
@@ -335,8 +335,8 @@ class _Visitor(ast.NodeVisitor):
                 "*" if func.attr in ("update", "setdefault", "pop", "__setitem__") else ""
             )
         if isinstance(func, ast.Attribute) and (root := root_name(func)):
-            found = attribute_chain(func.value)
-            path = found[1] if found else ""
+            chain = attribute_chain(func.value)
+            path = chain[1] if chain else ""
             self.touches.append(
                 Touch(root, "method", func.attr, path, dotted, kept=not dropped, inplace=inplace)
             )
@@ -350,9 +350,9 @@ class _Visitor(ast.NodeVisitor):
                     Touch(root, "argument", dotted or name, kept=not dropped, inplace=inplace)
                 )
         if isinstance(func, ast.Attribute):
-            found = attribute_chain(func.value)
-            if found is not None and found[0] != found[1]:
-                self.parts.add((found[0], found[1]))
+            chain = attribute_chain(func.value)
+            if chain is not None and chain[0] != chain[1]:
+                self.parts.add((chain[0], chain[1]))
             elif isinstance(func.value, ast.Name):
                 self.parts.add((func.value.id, f"{func.value.id}.{func.attr}()"))
             else:
@@ -387,9 +387,9 @@ class _Visitor(ast.NodeVisitor):
             inner, kind = func.value, "keys"
         else:
             return False
-        if (found := attribute_chain(inner)) is None:
+        if (chain := attribute_chain(inner)) is None:
             return False
-        self.counted.add((found[0], f"{found[1]}.{kind}()"))
+        self.counted.add((chain[0], f"{chain[1]}.{kind}()"))
         if isinstance(func, ast.Name):
             self.visit(func)
         return True
@@ -497,9 +497,9 @@ def _find_dotted_parts(node: ast.expr) -> Iterator[str]:
 
 
 def _strip_options(line: str) -> str:
-    words = line.split(" ")
-    while words and (words[0].startswith("-") or not words[0]):
-        option = words.pop(0)
-        if option in ("-n", "-r", "-p", "-l", "-s", "-T", "-D") and words:
-            words.pop(0)
-    return " ".join(words)
+    parts = line.split(" ")
+    while parts and (parts[0].startswith("-") or not parts[0]):
+        option = parts.pop(0)
+        if option in ("-n", "-r", "-p", "-l", "-s", "-T", "-D") and parts:
+            parts.pop(0)
+    return " ".join(parts)

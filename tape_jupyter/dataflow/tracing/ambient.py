@@ -68,8 +68,10 @@ def _take_environment() -> dict[str, str]:
         os.environ, "_data", None
     )  # undecoded: reading each variable anew for each cell takes a while
     if raw is None or raw != _environ[0] or _environ[1] != LENT:
-        told = {k: v for k, v in os.environ.items() if k not in _IGNORED and LENT.get(k) != v}
-        _environ[:] = None if raw is None else dict(raw), dict(LENT), told
+        environment = {
+            k: v for k, v in os.environ.items() if k not in _IGNORED and LENT.get(k) != v
+        }
+        _environ[:] = None if raw is None else dict(raw), dict(LENT), environment
     return dict(_environ[2])
 
 
@@ -108,9 +110,9 @@ def _take_numpy_options() -> Any:
 
 def _put_numpy_options(value: Any) -> None:
     numpy = sys.modules["numpy"]
-    shown, errors = value
+    print_options, errors = value
     numpy.set_printoptions(
-        **{k: v for k, v in shown.items() if k != "override_repr" or v is not None}
+        **{k: v for k, v in print_options.items() if k != "override_repr" or v is not None}
     )
     numpy.seterr(**errors)
 
@@ -143,13 +145,13 @@ def _copy_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flatten_options(options: dict[str, Any], above: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in options.items():
         if isinstance(value, dict):
-            found |= _flatten_options(value, f"{above}{key}.")
+            flat |= _flatten_options(value, f"{above}{key}.")
         else:
-            found[f"{above}{key}"] = value
-    return found
+            flat[f"{above}{key}"] = value
+    return flat
 
 
 def _put_pandas_options(value: dict[str, Any]) -> None:
@@ -206,7 +208,7 @@ def _take_logging() -> tuple[Any, ...]:
     ]
     return (
         logging.root.manager.disable,
-        tuple((*told, tuple(e.handlers)) for e in loggers if (told := _take_logger(e))),
+        tuple((*state, tuple(e.handlers)) for e in loggers if (state := _take_logger(e))),
         logging.getLevelNamesMapping(),
     )
 
@@ -219,10 +221,10 @@ def _take_logger(logger: logging.Logger) -> tuple[Any, ...]:
 
 
 def _put_logging(value: tuple[Any, ...]) -> None:
-    disable, told, names = value
+    disable, logger_states, names = value
     logging.disable(disable)
     _put_level_names(names)
-    states = {name: state for name, *state in told}
+    states = {name: state for name, *state in logger_states}
     known = (
         each
         for each in logging.root.manager.loggerDict.values()
@@ -406,19 +408,19 @@ def take_ambient(
     `near`: the packages whose code ran since they were as `before`, or was at hand; what none of
     them changes is not looked at again. None: not known.
     """
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     kept = {} if before is None or near is None or not near <= _OWN else before
     for name, part in PARTS.items():
         if part.needs and part.needs not in sys.modules:
             continue
         if name in kept and part.by and near is not None and near.isdisjoint(part.by):
-            found[name] = kept[name]
+            parts[name] = kept[name]
             continue
         try:
-            found[name] = part.capture()
+            parts[name] = part.capture()
         except Exception:  # noqa: S112 - a part of another library that is not as we know it
             continue
-    return found
+    return parts
 
 
 _OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
@@ -456,13 +458,13 @@ def holder(name: str) -> Any:
     """
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
-        found: Any = sys.modules.get(".".join(parts[:end]))
-        if found is None:
+        target: Any = sys.modules.get(".".join(parts[:end]))
+        if target is None:
             continue
         for part in parts[end:]:
-            found = vars(found)[part] if hasattr(found, "__dict__") else None
-        if hasattr(found, "__dict__"):
-            return found
+            target = vars(target)[part] if hasattr(target, "__dict__") else None
+        if hasattr(target, "__dict__"):
+            return target
     raise LookupError(name)
 
 
@@ -513,7 +515,7 @@ def changed_parts(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Ch
     """The parts that differ. A part that was not there before (its library is new) has changed only
     by being there.
     """
-    found = {}
+    changes = {}
     for name, now in after.items():
         if name not in before:
             continue
@@ -522,8 +524,8 @@ def changed_parts(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Ch
             continue
         same = _SAME.get(name, _is_equal)(was, now)
         if not same:
-            found[name] = Change(was, now, known=name != "figures")
-    return found
+            changes[name] = Change(was, now, known=name != "figures")
+    return changes
 
 
 def _is_equal(one: Any, other: Any) -> bool:
@@ -557,16 +559,16 @@ def variables_of(
         return None
     reads: set[str] = set()
     writes: set[str] = set()
-    told: set[int] = set()
+    resolved: set[int] = set()
     for each in ast.walk(node):
         key, store = _find_asked_variable(each, value_of)
         if key is not None:
-            told.update(
+            resolved.update(
                 id(inner) for inner in ast.walk(each.func if isinstance(each, ast.Call) else each)
             )
             (writes if store else reads).add(f"{ENVIRONMENT}[{key!r}]")
     if any(
-        id(each) not in told
+        id(each) not in resolved
         for each in ast.walk(node)
         if _is_environment(each, value_of) or _is_environment_function(each, value_of)
     ):
@@ -602,9 +604,12 @@ def _read_string(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def names_environment(words: Iterable[str], value_of: Callable[[str], Any]) -> bool:
+def names_environment(identifiers: Iterable[str], value_of: Callable[[str], Any]) -> bool:
     """Whether one of these words stands for the environment: `os.environ`, or a name for it."""
-    return any(word in _ENVIRONS or is_environment(value_of(word)) for word in words)
+    return any(
+        identifier in _ENVIRONS or is_environment(value_of(identifier))
+        for identifier in identifiers
+    )
 
 
 def _is_environment(node: ast.AST, value_of: Callable[[str], Any]) -> bool:

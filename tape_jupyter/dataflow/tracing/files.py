@@ -123,13 +123,13 @@ class Touched:
 
     def changes(self) -> dict[str, Change]:
         """Of the files that are not as they were."""
-        found = {}
+        changed_files = {}
         for path in sorted(self.written):
             now, known = content_of(path)
             before = self.before.get(path)
             if path in self.unknown or not known or now != before:
-                found[path] = Change(before, now, known=known and path not in self.unknown)
-        return found
+                changed_files[path] = Change(before, now, known=known and path not in self.unknown)
+        return changed_files
 
 
 def permissions(path: str) -> int | None:
@@ -143,10 +143,10 @@ def permissions(path: str) -> int | None:
 def file_times(path: str) -> tuple[int, int] | None:
     """When a file was read and written, ns; None where there is none."""
     try:
-        told = os.stat(path)  # noqa: PTH116 - as in _note_path
+        status = os.stat(path)  # noqa: PTH116 - as in _note_path
     except OSError:
         return None
-    return told.st_atime_ns, told.st_mtime_ns
+    return status.st_atime_ns, status.st_mtime_ns
 
 
 def is_watched(path: str) -> bool:
@@ -181,11 +181,11 @@ _installed: list[bool] = []
 def _dispatch_event(
     event: str,
     args: tuple[Any, ...],
-    heard: frozenset[str] = _HEARD,
+    events: frozenset[str] = _HEARD,
     watching: list[FileWatch] = _watching,
     installed: tuple[str, ...] = INSTALLED,
 ) -> None:
-    if event not in heard:  # each id() of the user's comes here, too
+    if event not in events:  # each id() of the user's comes here, too
         return
     if event == "open" and type(args[0]) is str and args[0].startswith(installed):
         return  # an import opens thousands
@@ -304,7 +304,9 @@ class FileWatch:
             self._note_tree(path)
         if event in ("os.chmod", "os.utime"):
             self._note_old_metadata(event, path)
-        self._note_path(path, write=True, whole=event in ("os.remove", "os.rmdir", "shutil.rmtree"))
+        self._note_path(
+            path, write=True, truncates=event in ("os.remove", "os.rmdir", "shutil.rmtree")
+        )
 
     def _note_old_metadata(self, event: str, path: Any) -> None:
         full = _find_full_path(path)
@@ -312,8 +314,8 @@ class FileWatch:
             return
         if event == "os.chmod":
             self.touched.modes.setdefault(full, mode)
-        elif told := file_times(full):
-            self.touched.times.setdefault(full, told)
+        elif times := file_times(full):
+            self.touched.times.setdefault(full, times)
 
     def _note_transfer(self, event: str, path: Any, other: Any) -> None:
         """From one path to another."""
@@ -333,10 +335,12 @@ class FileWatch:
             if count >= TREE:
                 self.touched.unknown.add(os.path.abspath(root))  # noqa: PTH100 - as in _note_path
                 return
-            self._note_path(each, read=to is not None, write=True, whole=True)
+            self._note_path(each, read=to is not None, write=True, truncates=True)
             if to is not None and not isinstance(to, int):
                 self._note_path(
-                    os.fsdecode(to).rstrip(os.sep) + each.removeprefix(root), write=True, whole=True
+                    os.fsdecode(to).rstrip(os.sep) + each.removeprefix(root),
+                    write=True,
+                    truncates=True,
                 )
 
     def _note_open(self, path: Any, mode: Any, flags: Any) -> None:
@@ -350,13 +354,13 @@ class FileWatch:
             if isinstance(mode, str)
             else not write or bool(flags & os.O_RDWR)
         )
-        whole = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
-        self._note_path(path, read=read, write=write, whole=whole)
+        truncates = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
+        self._note_path(path, read=read, write=write, truncates=truncates)
         if write:
             self.touched.opened.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - as in _note_path
 
     def _note_path(
-        self, path: Any, *, read: bool = False, write: bool = False, whole: bool = False
+        self, path: Any, *, read: bool = False, write: bool = False, truncates: bool = False
     ) -> None:
         if path is None or isinstance(path, int):
             return
@@ -370,14 +374,14 @@ class FileWatch:
         ):  # Python's own copies: whoever reads one reads the source
             if not (read and full.endswith(".pyc")):
                 return
-            full, write, whole = _find_source_path(full), False, False
+            full, write, truncates = _find_source_path(full), False, False
         if not is_watched(full):
             return
         # the same
         self.touched.relative = self.touched.relative or not os.path.isabs(text)  # noqa: PTH117
         if read:
             self.touched.read.add(full)
-        if whole and full not in self.touched.read:
+        if truncates and full not in self.touched.read:
             self.touched.replaced.add(full)
         if write and full not in self.touched.written:
             self._keep_content(full)
@@ -433,9 +437,9 @@ def _find_source_path(path: str) -> str:
 
 
 def _format_command(event: str, args: tuple[Any, ...]) -> str:
-    told = args[1] if event == "subprocess.Popen" and len(args) > 1 else args[0] if args else ""
-    if isinstance(told, list | tuple):
-        told = " ".join(
-            os.fsdecode(each) if isinstance(each, bytes | str) else str(each) for each in told
+    command = args[1] if event == "subprocess.Popen" and len(args) > 1 else args[0] if args else ""
+    if isinstance(command, list | tuple):
+        command = " ".join(
+            os.fsdecode(each) if isinstance(each, bytes | str) else str(each) for each in command
         )
-    return os.fsdecode(told) if isinstance(told, bytes | str) else str(told)
+    return os.fsdecode(command) if isinstance(command, bytes | str) else str(command)

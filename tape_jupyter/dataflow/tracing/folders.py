@@ -69,7 +69,7 @@ class WatchedFolder:
 
     def _scan_folder(self) -> dict[str, tuple[int, int]]:
         """By path, (size, time in nanoseconds)."""
-        found: dict[str, tuple[int, int]] = {}
+        contents: dict[str, tuple[int, int]] = {}
         todo = [self.path]
         while todo:
             try:
@@ -83,31 +83,31 @@ class WatchedFolder:
                     entry.path + os.sep * is_folder
                 ):
                     continue
-                if len(found) >= MANY:
+                if len(contents) >= MANY:
                     self.crowded = True
                     return {}
                 if is_folder:
-                    found[entry.path] = _FOLDER
+                    contents[entry.path] = _FOLDER
                     todo.append(entry.path)
                 elif entry.is_file(follow_symlinks=False):
-                    told = entry.stat(follow_symlinks=False)
-                    found[entry.path] = (told.st_size, told.st_mtime_ns)
+                    status = entry.stat(follow_symlinks=False)
+                    contents[entry.path] = (status.st_size, status.st_mtime_ns)
         self.crowded = False
-        return found
+        return contents
 
     def _read_small_files(self) -> Iterator[tuple[str, tuple[tuple[int, int], bytes]]]:
-        room = KEPT_ALL
-        for path, told in self._was.items():
-            if told == _FOLDER or told[0] > KEPT or told[0] > room:
+        budget = KEPT_ALL
+        for path, stamp in self._was.items():
+            if stamp == _FOLDER or stamp[0] > KEPT or stamp[0] > budget:
                 continue
-            room -= told[0]
-            held = self._small_files.get(path)
-            if held is not None and held[0] == told:
-                yield path, held
+            budget -= stamp[0]
+            stored = self._small_files.get(path)
+            if stored is not None and stored[0] == stamp:
+                yield path, stored
                 continue
             try:
                 with open(path, "rb") as file:  # noqa: PTH123 - no objects where none are needed
-                    yield path, (told, file.read())
+                    yield path, (stamp, file.read())
             except OSError:
                 continue
 

@@ -79,10 +79,10 @@ def _find_open_files(paths: Iterable[str]) -> set[str]:
     """Those that this process holds open; all where the system does not tell."""
     if sys.platform != "linux":
         return set(paths)
-    found = set()
+    open_paths = set()
     for handle in os.listdir("/proc/self/fd"):  # noqa: PTH208 - plain texts, as here throughout
         try:
-            found.add(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115
+            open_paths.add(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115
         except OSError:
             continue  # closed meanwhile
-    return {path for path in paths if os.path.realpath(path) in found}
+    return {path for path in paths if os.path.realpath(path) in open_paths}

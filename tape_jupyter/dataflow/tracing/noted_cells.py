@@ -113,16 +113,16 @@ class NotedCells:
             noted.touched = self.files.end()
             entry.seconds, entry.outcome = perf_counter() - noted.began, read_outcome(result)
             noted.displayed = getattr(result, "result", None) is not None
-            bound, gone = self._bindings.read_changes()
-            noted.bound, noted.gone = _filter_variable_names(bound), _filter_variable_names(gone)
+            bound, removed = self._bindings.read_changes()
+            noted.bound, noted.gone = _filter_variable_names(bound), _filter_variable_names(removed)
             entry.files = noted.touched.changes()
             entry.notes = tuple(format_notes(noted.touched.processes, noted.touched.crowded))
             noted.stopped = epoch_ns()
             self.ended.append(noted)
         except Exception:
-            told = traceback.format_exc()
-            self.failures.append(told)
-            mark_entry_unknown(entry, told.strip().splitlines()[-1])
+            message = traceback.format_exc()
+            self.failures.append(message)
+            mark_entry_unknown(entry, message.strip().splitlines()[-1])
             return None
         return noted
 
@@ -136,8 +136,8 @@ def does_more_than_load(shell: InteractiveShell, source: str) -> bool:
         return False
 
 
-def _filter_variable_names(found: Iterable[object]) -> frozenset[str]:
-    return frozenset(each for each in found if isinstance(each, str) and not is_shells(each))
+def _filter_variable_names(names: Iterable[object]) -> frozenset[str]:
+    return frozenset(each for each in names if isinstance(each, str) and not is_shells(each))
 
 
 def read_outcome(result: Any) -> Any:

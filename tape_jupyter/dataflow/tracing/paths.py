@@ -26,15 +26,15 @@ def steps(path: str) -> list[tuple[str, Any]]:
     """[("attr", "log"), ("item", 'a')] of `agent.log['a']`; ("call", name) for a method that is
     called.
     """
-    found: list[tuple[str, Any]] = []
+    path_steps: list[tuple[str, Any]] = []
     root = re.match(r"[^\W\d]\w*", path)
     for each in _STEP.finditer(path, root.end() if root else 0):
         name, call, key = each.groups()
         if name is not None:
-            found.append(("call" if call else "attr", name))
+            path_steps.append(("call" if call else "attr", name))
         else:
-            found.append(("item", int(key) if key[0] not in "'\"" else _parse_string(key)))
-    return found
+            path_steps.append(("item", int(key) if key[0] not in "'\"" else _parse_string(key)))
+    return path_steps
 
 
 def _parse_string(key: str) -> str:
@@ -50,8 +50,12 @@ def first(path: str) -> str:
 
 def index(path: str) -> int | None:
     """3 of `Out[3]`."""
-    found = steps(path)
-    return found[0][1] if found and found[0][0] == "item" and isinstance(found[0][1], int) else None
+    path_steps = steps(path)
+    return (
+        path_steps[0][1]
+        if path_steps and path_steps[0][0] == "item" and isinstance(path_steps[0][1], int)
+        else None
+    )
 
 
 def expanded(line: str) -> Iterator[str]:
@@ -70,11 +74,12 @@ def static_attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind 
     if isinstance(value, type):
         for base in value.__mro__:
             if name in base.__dict__:
-                found = base.__dict__[name]
+                attribute = base.__dict__[name]
                 return (
                     MISSING
-                    if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType)
-                    else found
+                    if hasattr(type(attribute), "__get__")
+                    and not isinstance(attribute, types.FunctionType)
+                    else attribute
                 )
         return MISSING
     if not _is_plain_lookup(kind, name):
@@ -100,8 +105,11 @@ def _is_plain_lookup(kind: type, name: str) -> bool:
             "__setattr__" in base.__dict__ and not _is_pydantic_setter(base, kind)
         ):
             return False
-        held = base.__dict__.get(name)
-        if hasattr(type(held), "__set__") and type(held) is not types.MemberDescriptorType:
+        attribute = base.__dict__.get(name)
+        if (
+            hasattr(type(attribute), "__set__")
+            and type(attribute) is not types.MemberDescriptorType
+        ):
             return False
     return True
 
@@ -114,10 +122,8 @@ def _is_pydantic_setter(base: type, kind: type) -> bool:
 
 
 def _find_slot(kind: type, name: str) -> types.MemberDescriptorType | None:
-    found = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
-    return (
-        found if type(found) is types.MemberDescriptorType and not name.startswith("__") else None
-    )
+    slot = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
+    return slot if type(slot) is types.MemberDescriptorType and not name.startswith("__") else None
 
 
 def _find_item(value: Any, key: Any) -> Any:
@@ -150,16 +156,16 @@ def read_parts(name: str, used: Uses, variables: Variables, *, moved: bool = Fal
     else all of it. `moved`: the cell changed its value, so that what was last in a list may be no
     more.
     """
-    own = [path for root, path in (*used.parts, *used.counted) if root == name]
+    paths = [path for root, path in (*used.parts, *used.counted) if root == name]
     value = variables.value(name)
-    if name in used.bare or not own or isinstance(value, types.ModuleType):
-        found = {name}
+    if name in used.bare or not paths or isinstance(value, types.ModuleType):
+        parts = {name}
         if is_module_of_users(value) and name not in used.bare:
-            found |= {
-                r for p in own if (r := variables.resource(value.__name__, first(p))) is not None
+            parts |= {
+                r for p in paths if (r := variables.resource(value.__name__, first(p))) is not None
             }
-        return found
-    return {_find_plain_part(name, path, value, moved=moved) for path in own}
+        return parts
+    return {_find_plain_part(name, path, value, moved=moved) for path in paths}
 
 
 def _find_plain_part(name: str, path: str, value: Any, *, moved: bool) -> str:
@@ -191,7 +197,7 @@ def written_parts(name: str, used: Uses, variables: Variables) -> set[str]:
     value = variables.value(name)
     if value is MISSING or isinstance(value, types.ModuleType) or name in used.bare:
         return set()
-    found = set()
+    parts = set()
     for touch in used.touches:
         if touch.root != name or touch.how in ("argument", "next"):
             if touch.root == name and touch.how == "next":
@@ -207,12 +213,12 @@ def written_parts(name: str, used: Uses, variables: Variables) -> set[str]:
                 or not _is_only_there(steps(touch.path), value)
             ):
                 return set()
-            found.add(touch.path)
+            parts.add(touch.path)
         elif stores(touch.path, value) and _is_only_there(steps(touch.path)[:-1], value):
-            found.add(touch.path)
+            parts.add(touch.path)
         else:
             return set()
-    return found
+    return parts
 
 
 def appended(name: str, used: Uses, variables: Variables) -> str:

@@ -92,29 +92,29 @@ def mentioned(statement: Statement, variables: Variables) -> set[str]:
         names |= find_identifiers(
             f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}"
         )
-    found = {r for n in names if (r := variables.resource("", n)) is not None}
+    resources = {r for n in names if (r := variables.resource("", n)) is not None}
     for name in names:
         value = variables.value(name)
         if is_module_of_users(value):
-            own = {p for root, p in statement.uses.parts if root == name}
-            if name in statement.uses.bare or not own:
-                found.update(variables.globals_of(value.__name__))
-            found.update(
+            paths = {p for root, p in statement.uses.parts if root == name}
+            if name in statement.uses.bare or not paths:
+                resources.update(variables.globals_of(value.__name__))
+            resources.update(
                 r
-                for p in own
+                for p in paths
                 if (r := variables.resource(value.__name__, tracing_paths.first(p))) is not None
             )
-    return found
+    return resources
 
 
 def script_names(statement: Statement) -> frozenset[str]:
     """Names that files which `%run` runs read or bind."""
-    found: set[str] = set()
+    names: set[str] = set()
     for magic in statement.uses.magics:
         if magic.name == "run":
-            for word in re.findall(r"[^\s'\"]+\.(?:py|ipy)\b", magic.line):
-                found |= _find_names_in_file(word)
-    return frozenset(found)
+            for path in re.findall(r"[^\s'\"]+\.(?:py|ipy)\b", magic.line):
+                names |= _find_names_in_file(path)
+    return frozenset(names)
 
 
 def _find_names_in_file(path: str) -> set[str]:
@@ -140,11 +140,11 @@ def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
     them.
     """
     for place, code in seen.ran.codes:
-        own = code.co_filename == seen.ran.cell_file
-        if place == "" and own and code.co_name == "<module>":
+        in_cell = code.co_filename == seen.ran.cell_file
+        if place == "" and in_cell and code.co_name == "<module>":
             continue
         here = (code.co_name, code.co_firstlineno)
-        takers = [d for d in drafts if place == "" and own and here in d.statement.nested]
+        takers = [d for d in drafts if place == "" and in_cell and here in d.statement.nested]
         takers += [
             d for d in drafts if d not in takers and _can_reach_code(seen, d.reach, place, code)
         ]
@@ -170,13 +170,13 @@ def _can_reach_code(seen: Seen, reach: Iterable[str], place: str, code: types.Co
 
 def _add_reads(seen: Seen, draft: Draft) -> None:
     code, used = draft.statement.code, draft.statement.uses
-    whole = set(code.reads)
+    names = set(code.reads)
     if not seen.ran.complete:
-        whole |= code.later_reads
-    whole |= script_names(draft.statement)
+        names |= code.later_reads
+    names |= script_names(draft.statement)
     for magic in used.magics:
-        whole |= _find_magic_reads(magic.name, magic.line, magic.body)
-    for name in whole - _find_bound_first(draft):
+        names |= _find_magic_reads(magic.name, magic.line, magic.body)
+    for name in names - _find_bound_first(draft):
         if (resource := seen.variables.resource("", name)) is not None:
             draft.reads |= tracing_paths.read_parts(
                 resource, used, seen.variables, moved=_has_changed_value(seen, resource)
@@ -278,17 +278,17 @@ _FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
 
 
 def _may_read_everything(seen: Seen, draft: Draft) -> bool:
-    words = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
+    names = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
-        words |= code_names(code).reads & {"globals", "dir"}
-    words |= _FRAMES & draft.statement.code.identifiers
+        names |= code_names(code).reads & {"globals", "dir"}
+    names |= _FRAMES & draft.statement.code.identifiers
     for _, code in draft.codes:
-        words |= _FRAMES & code_names(code).identifiers
+        names |= _FRAMES & code_names(code).identifiers
     magics = {m.name for m in draft.statement.uses.magics}
     if magics & {"who", "whos", "who_ls", "store", "psearch", "pylab"}:
         return True
     runs_text = draft.statement.uses.dynamic & {"exec", "eval"}
-    return bool(words) or (bool(runs_text) and not seen.ran.complete)
+    return bool(names) or (bool(runs_text) and not seen.ran.complete)
 
 
 # -------------------------------------------------------------------- what was written
@@ -423,8 +423,8 @@ def _find_changed_object(touch: Touch, value: Any) -> Any:
     if not touch.path or touch.how not in ("item", "attr", "method"):
         return MISSING
     if touch.how == "method":
-        found = tracing_paths.value_at(touch.path, value)
-        return found if type(found) in (list, dict, set) else MISSING
+        target = tracing_paths.value_at(touch.path, value)
+        return target if type(target) in (list, dict, set) else MISSING
     return tracing_paths.stored_object(touch.path, value)
 
 
@@ -469,11 +469,11 @@ def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> No
             or [d for d in drafts if d.statement.uses.called or d.statement.uses.magics]
             or drafts
         )
-        alone = (
+        certain = (
             len(takers) == 1 and seen.failed_at is None and name in seen.rebound and ":" not in name
         )
         for each in takers:
-            (each.strong if alone else each.weak).add(name)
+            (each.strong if certain else each.weak).add(name)
 
 
 def _narrow_writes(seen: Seen, draft: Draft) -> None:
@@ -549,16 +549,16 @@ def _add_dependencies(seen: Seen, drafts: list[Draft], changed: set[str]) -> Non
             or not (draft.codes or used.called or used.touches)
         ):
             continue
-        told = statement_outcome(node, seen.variables, bound, frozenset(changed))
-        ran = {
+        outcome = statement_outcome(node, seen.variables, bound, frozenset(changed))
+        codes = {
             code
             for _, code in draft.codes
             if code.co_name not in _AT_ONCE and code.co_filename != "<string>"
         }
-        if told is None or not ran <= told.codes:
+        if outcome is None or not codes <= outcome.codes:
             continue
-        _apply_outcome(seen, draft, told, changed)
-        appends.update(told.appends)
+        _apply_outcome(seen, draft, outcome, changed)
+        appends.update(outcome.appends)
         understood.append(draft)
     for path in (p for p, count in appends.items() if count == 1):
         _number_appended_element(seen, path, drafts)
@@ -582,16 +582,16 @@ def _number_appended_element(seen: Seen, path: str, drafts: list[Draft]) -> None
     draft.needs[one] = draft.needs.pop(some)
 
 
-def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: set[str]) -> None:
+def _apply_outcome(seen: Seen, draft: Draft, outcome: StatementOutcome, changed: set[str]) -> None:
     prints = seen.variables.prints
     written: dict[str, frozenset[str]] = {}
-    for path, deps in told.writes.items():
+    for path, deps in outcome.writes.items():
         root = part_root(path)
         if isinstance(seen.variables.value(root), types.ModuleType):
             continue  # a library's state: dataflow/tracing/surroundings.py
-        held = _find_holders(seen, path, root)
-        others = {each for each in held if each != root}
-        exact = root not in held
+        holders = _find_holders(seen, path, root)
+        others = {each for each in holders if each != root}
+        exact = root not in holders
         if path.endswith(ELEMENT) and tracing_paths.is_array(seen.variables.value(root)):
             exact = True
             others = {
@@ -603,7 +603,7 @@ def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: se
     roots = {part_root(path) for path in written}
     for name in [n for n in draft.weak if n in prints]:
         opaque = prints[name].opaque
-        if name in written or name in told.binds or opaque:
+        if name in written or name in outcome.binds or opaque:
             continue
         if name in roots or name not in changed:
             draft.weak.discard(name)
@@ -613,11 +613,11 @@ def _apply_outcome(seen: Seen, draft: Draft, told: StatementOutcome, changed: se
     draft.weak -= parts_of - written.keys()
     draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
-        each: written.get(each, frozenset()) | told.binds.get(each, frozenset())
-        for each in written.keys() | told.binds
+        each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
+        for each in written.keys() | outcome.binds
     }
-    draft.raises = told.raises
-    _narrow_reads(seen, draft, told)
+    draft.raises = outcome.raises
+    _narrow_reads(seen, draft, outcome)
 
 
 def _find_holders(seen: Seen, path: str, root: str) -> set[str]:
@@ -635,9 +635,9 @@ def _find_holders(seen: Seen, path: str, root: str) -> set[str]:
     )
     if target is MISSING:
         return seen.variables.sharing([root]) | {root}
-    found = seen.variables.holding(target)
+    holders = seen.variables.holding(target)
     only = tracing_paths.is_only_there(way if path != way else way[: _find_last_step(way)], value)
-    return (found - {root}) | (set() if only else {root})
+    return (holders - {root}) | (set() if only else {root})
 
 
 def _find_last_step(path: str) -> int:
@@ -645,19 +645,19 @@ def _find_last_step(path: str) -> int:
     return max(path.rfind("."), path.rfind("["))
 
 
-def _narrow_reads(seen: Seen, draft: Draft, told: StatementOutcome) -> None:
+def _narrow_reads(seen: Seen, draft: Draft, outcome: StatementOutcome) -> None:
     """Names whose parts alone are read."""
     by_root: dict[str, set[str]] = {}
-    for each in told.reads | told.raises:
+    for each in outcome.reads | outcome.raises:
         by_root.setdefault(part_root(each), set()).add(each)
     for name in [n for n in draft.reads if n in seen.variables.prints]:
         if _is_data(seen.variables.value(name)) and not isinstance(
             seen.variables.value(name), type
         ):
-            found = by_root.get(name, set())
-            if found and name not in found:
+            parts = by_root.get(name, set())
+            if parts and name not in parts:
                 draft.reads.discard(name)
-                draft.reads |= found
+                draft.reads |= parts
 
 
 def _build_step(seen: Seen, draft: Draft) -> Step:

@@ -159,13 +159,13 @@ class Surroundings:
         return failed is None or (failed > 0 and draft.statement.end < failed)
 
     def _find_identifiers(self, draft: Draft) -> set[str]:
-        words = set(draft.statement.code.identifiers)
+        identifiers = set(draft.statement.code.identifiers)
         for each in draft.reach:
             for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
-                words |= code_names(code).identifiers
+                identifiers |= code_names(code).identifiers
         for _, code in draft.codes:
-            words |= code_names(code).identifiers
-        return words | {m.name for m in draft.statement.uses.magics}
+            identifiers |= code_names(code).identifiers
+        return identifiers | {m.name for m in draft.statement.uses.magics}
 
     # ---------------------------------------------------------------- files
     def _add_files(self, draft: Draft) -> None:
@@ -179,8 +179,10 @@ class Surroundings:
             if not self._may_touch_file(draft, path):
                 continue
             literal = self._is_literal_path(path)
-            alone = len(self._find_claimants(path)) == 1 or len(self.seen.cell.statements) == 1
-            if path in touched.replaced and alone and literal and self._is_finished(draft):
+            sole_claimant = (
+                len(self._find_claimants(path)) == 1 or len(self.seen.cell.statements) == 1
+            )
+            if path in touched.replaced and sole_claimant and literal and self._is_finished(draft):
                 draft.strong.add(f"file:{path}")
             else:
                 draft.weak.add(f"file:{path}")
@@ -188,14 +190,20 @@ class Surroundings:
             draft.weak.add(f"file:{os.path.dirname(path)}")  # noqa: PTH120
             if not literal:
                 draft.weak.add("file:*")
-        words = self._find_identifiers(draft)
-        if not touched.written and drafts_by and (words & _WRITERS or draft.statement.writes_files):
+        identifiers = self._find_identifiers(draft)
+        if (
+            not touched.written
+            and drafts_by
+            and (identifiers & _WRITERS or draft.statement.writes_files)
+        ):
             draft.weak.add("file:*")
-        looks = (
-            bool(self.seen.ran.builtins & _STATS) if self._reached_whole else bool(words & _LOOKERS)
+        inspects_files = (
+            bool(self.seen.ran.builtins & _STATS)
+            if self._reached_whole
+            else bool(identifiers & _LOOKERS)
         )
-        looks = looks and not self._is_lookup_by_tables(words)
-        if looks and drafts_by and not self._is_printing_statement(draft):
+        inspects_files = inspects_files and not self._is_lookup_by_tables(identifiers)
+        if inspects_files and drafts_by and not self._is_printing_statement(draft):
             draft.reads.add("file:*")
         self._add_processes(draft)
 
@@ -208,7 +216,7 @@ class Surroundings:
             return set()
         return {os.path.abspath(each) for each in sys.path}  # noqa: PTH100 - "" is the current one
 
-    def _is_lookup_by_tables(self, words: set[str]) -> bool:
+    def _is_lookup_by_tables(self, identifiers: set[str]) -> bool:
         """Whether only a library of tables asked whether files are there: those that it then
         opened.
         """
@@ -217,7 +225,7 @@ class Surroundings:
             self._reached_whole
             and self.seen.failed_at is None
             and bool(touched.read or touched.written)
-            and not words & _LOOKERS
+            and not identifiers & _LOOKERS
             and "pandas" in self.seen.ran.packages
             and not self._find_impure_packages() - _OF_TABLES
         )
@@ -240,11 +248,11 @@ class Surroundings:
         commands = [
             m.line for m in draft.statement.uses.magics if m.name in ("system", "getoutput", "sx")
         ]
-        told = commands or self.seen.touched.processes
+        processes = commands or self.seen.touched.processes
         draft.reads |= {"ambient:environment", "ambient:cwd"}
-        if any(not _is_printing_command(command) for command in told):
+        if any(not _is_printing_command(command) for command in processes):
             draft.reads.add("file:*")
-        if any(may_write(command) for command in told):
+        if any(may_write(command) for command in processes):
             draft.weak.add("file:*")
 
     def _may_touch_file(self, draft: Draft, path: str) -> bool:
@@ -255,12 +263,12 @@ class Surroundings:
 
     def _find_claimants(self, path: str) -> list[Statement]:
         """The statements of the cell that name this file."""
-        found = self._claimants.get(path)
-        if found is None:
+        claimants = self._claimants.get(path)
+        if claimants is None:
             statements = self.seen.cell.statements
-            found = [each for each in statements if self._is_named_in(each.texts, path)]
-            self._claimants[path] = found
-        return found
+            claimants = [each for each in statements if self._is_named_in(each.texts, path)]
+            self._claimants[path] = claimants
+        return claimants
 
     @staticmethod
     def _is_named_in(texts: frozenset[str], path: str) -> bool:
@@ -269,8 +277,8 @@ class Surroundings:
 
     def _is_literal_path(self, path: str) -> bool:
         """Whether the path stands in the text of the cell, or of a function that ran."""
-        ran = (code_texts(code) for _, code in self.seen.ran.codes)
-        return bool(self._find_claimants(path)) or any(self._is_named_in(t, path) for t in ran)
+        texts = (code_texts(code) for _, code in self.seen.ran.codes)
+        return bool(self._find_claimants(path)) or any(self._is_named_in(t, path) for t in texts)
 
     # ---------------------------------------------------------------- libraries
     def _add_libraries(self, draft: Draft) -> None:
@@ -281,11 +289,11 @@ class Surroundings:
                 continue
             package = is_library(value)
             if isinstance(value, types.ModuleType) and package:
-                own = [path for root, path in used.parts if root == name]
+                paths = [path for root, path in used.parts if root == name]
                 if name in used.bare or name in self._find_names_in_code(draft):
                     draft.reads.add(f"library:{value.__name__}")
                 draft.reads |= {
-                    f"library:{value.__name__}{_find_attribute_path(path)}" for path in own
+                    f"library:{value.__name__}{_find_attribute_path(path)}" for path in paths
                 }
             elif package:
                 draft.reads.add(f"library:{package}")
@@ -306,7 +314,7 @@ class Surroundings:
         """Libraries whose code ran, or is of the types that the statement reached."""
         prints = self.seen.variables.prints
         names = draft.mention if self.seen.ran.complete else draft.reach
-        found = {
+        packages = {
             k
             for n in names
             if (p := prints.get(n))
@@ -314,8 +322,8 @@ class Surroundings:
             if not isinstance(self._find_value(n), types.ModuleType)
         }
         if self._may_act(draft):
-            found |= self.seen.ran.packages
-        return {p.lstrip("_") for p in found} - MACHINERY - {"builtins", "", "main__"}
+            packages |= self.seen.ran.packages
+        return {p.lstrip("_") for p in packages} - MACHINERY - {"builtins", "", "main__"}
 
     def _find_value(self, name: str) -> Any:
         return self.seen.variables.value(name)
@@ -385,14 +393,14 @@ class Surroundings:
         draft.reads |= {f"ambient:{part}" for part in self._find_ambient_reads(draft)}
         if PANDAS in draft.reads and self.seen.ran.complete and self._reached_whole and not shows:
             draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
-        words = self._find_identifiers(draft)
+        identifiers = self._find_identifiers(draft)
         several = [d for d in self.seen.cell.statements if d is not draft.statement]
         for part in self.seen.ambient:
             claimed = SETTING.get(part, frozenset())
             if (
                 several
                 and claimed
-                and not words & claimed
+                and not identifiers & claimed
                 and any(s.code.identifiers & claimed for s in several)
             ):
                 continue
@@ -403,21 +411,21 @@ class Surroundings:
                 draft.weak.add(f"ambient:{part}")
         for part, setting in SETTING.items():
             if (
-                words & setting
+                identifiers & setting
                 and f"ambient:{part}" not in draft.strong
                 and self._is_plausible_part(part, draft)
             ):
                 draft.weak.add(f"ambient:{part}")
         if PANDAS in draft.weak and not draft.statement.uses.magics:
-            ran = (text for _, code in draft.codes for text in code_texts(code))
-            draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *ran))}
-        if "environ" in words and any(code_changes(c) for _, c in draft.codes):
+            texts = (text for _, code in draft.codes for text in code_texts(code))
+            draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *texts))}
+        if "environ" in identifiers and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
         self._narrow_environment(draft)
 
     def _find_plain_reads(self, draft: Draft) -> set[str]:
         """What a statement reads of the process without a call: `os.environ["X"]`, `sys.path[0]`."""
-        found = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
+        reads = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
         node = draft.statement.node
         defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         value_of = self.seen.variables.value
@@ -426,14 +434,16 @@ class Surroundings:
             or self._may_act(draft)
             or not names_environment(draft.statement.code.identifiers, value_of)
         ):
-            return found
-        told = variables_of(node, value_of)
-        return found | ({ENVIRONMENT} if told is None else told[0])
+            return reads
+        accesses = variables_of(node, value_of)
+        return reads | ({ENVIRONMENT} if accesses is None else accesses[0])
 
     def _find_impure_packages(self) -> set[str]:
         """Packages that ran and may look at anything."""
-        ran = {p.lstrip("_") for p in self.seen.ran.packages if not p.startswith("namedtuple_")}
-        return ran - _PURE
+        packages = {
+            p.lstrip("_") for p in self.seen.ran.packages if not p.startswith("namedtuple_")
+        }
+        return packages - _PURE
 
     def _narrow_environment(self, draft: Draft) -> None:
         """The variables that it is about, where it is about these alone."""
@@ -444,10 +454,10 @@ class Surroundings:
         )
         if packages or inner or not self._reached_whole or draft.statement.uses.magics:
             return
-        told = variables_of(draft.statement.node, self.seen.variables.value)
-        if told is None:
+        accesses = variables_of(draft.statement.node, self.seen.variables.value)
+        if accesses is None:
             return
-        reads, writes = told
+        reads, writes = accesses
         if ENVIRONMENT in draft.reads:
             draft.reads = draft.reads - {ENVIRONMENT} | reads
         if ENVIRONMENT in draft.weak and writes:
@@ -462,45 +472,45 @@ class Surroundings:
         )
 
     def _find_ambient_reads(self, draft: Draft) -> set[str]:  # noqa: C901 - one rule a line
-        ran, seen = self.seen.ran, self.seen
+        executed, seen = self.seen.ran, self.seen
         packages = {
             r.removeprefix("library:").partition(".")[0]
             for r in draft.reads
             if r.startswith("library:")
         }
-        found = {"process", "umask"} if self._may_act(draft) else set()
-        found |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
+        parts = {"process", "umask"} if self._may_act(draft) else set()
+        parts |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
         if draft.statement.code.imports or "importlib" in packages:
-            found.add("path")
+            parts.add("path")
         for part, owners in _READERS.items():
             drew = (
                 part != "matplotlib"
-                or not ran.complete
-                or bool(ran.packages & {"matplotlib", "seaborn"})
+                or not executed.complete
+                or bool(executed.packages & {"matplotlib", "seaborn"})
             )
             if packages & owners and drew:
-                found.add(part)
+                parts.add(part)
         if not self._may_act(draft):
-            return found
+            return parts
         if packages - _PURE:
-            found |= {"warnings"}
+            parts |= {"warnings"}
         if self._reached_whole:
             if (
                 seen.touched.relative
                 or seen.touched.processes
-                or ran.builtins & (_STATS | {"posix.getcwd", "nt.getcwd"})
+                or executed.builtins & (_STATS | {"posix.getcwd", "nt.getcwd"})
             ):
-                found.add("cwd")
+                parts.add("cwd")
             if any(
                 f.startswith(("os._Environ", "os.getenv", "os.MutableMapping"))
-                for f in ran.functions
+                for f in executed.functions
             ):
-                found.add("environment")
-            if any(b.startswith("random.") for b in ran.builtins):
-                found.add("random")
+                parts.add("environment")
+            if any(b.startswith("random.") for b in executed.builtins):
+                parts.add("random")
         elif packages - _PURE:
-            found |= {"cwd", "environment", "random", "numpy random", "torch"}
-        return found
+            parts |= {"cwd", "environment", "random", "numpy random", "torch"}
+        return parts
 
     # ---------------------------------------------------------------- the shell
     def _add_shell(self, draft: Draft) -> None:

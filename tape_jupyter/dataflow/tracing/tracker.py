@@ -351,11 +351,11 @@ class Tracker:
 
     def _copy_module_dicts(self, reach: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Attributes of the modules that the cell can reach, to see patches."""
-        found = {"builtins": dict(vars(sys.modules["builtins"]))}
+        dicts = {"builtins": dict(vars(sys.modules["builtins"]))}
         for each in reach:
             value = self.variables.value(each)
             if isinstance(value, types.ModuleType) and value.__name__ in sys.modules:
-                found[value.__name__] = dict(vars(value))
+                dicts[value.__name__] = dict(vars(value))
             elif value is not MISSING and not isinstance(value, str | int | float | bool):
                 module = (
                     getattr(value, "__module__", None)
@@ -363,12 +363,12 @@ class Tracker:
                     else None
                 )
                 if isinstance(module, str) and module in sys.modules and module != "__main__":
-                    found[module] = dict(vars(sys.modules[module]))
-        return found
+                    dicts[module] = dict(vars(sys.modules[module]))
+        return dicts
 
     def _copy_assigned_dicts(self, cell: ParsedCell) -> dict[str, dict[str, Any]]:
         """Attributes of classes and objects in libraries of which the cell's text sets one."""
-        found = {}
+        dicts = {}
         for touch in (touch for each in cell.statements for touch in each.uses.touches):
             root = self.variables.value(touch.root)
             if touch.how not in ("attr", "aug") or root is MISSING or not is_library(root):
@@ -376,23 +376,23 @@ class Tracker:
             base = root.__name__ if isinstance(root, types.ModuleType) else _format_class_path(root)
             name = ".".join([base, *touch.dotted.split(".")[1:-1]])
             with contextlib.suppress(LookupError):
-                found[name] = dict(vars(ambient.holder(name)))
-        return found
+                dicts[name] = dict(vars(ambient.holder(name)))
+        return dicts
 
     # ---------------------------------------------------------------- after
     def _end_cell(self, running: _Open, result: Any) -> None:
-        ran = self._watch.end() if running.watched else ExecutedCode()
+        executed = self._watch.end() if running.watched else ExecutedCode()
         entry, touched = running.entry, self._files.end()
         entry.seconds = perf_counter() - running.began
         if running.background:
-            ran.complete = ran.complete and sys.version_info >= (3, 12)
+            executed.complete = executed.complete and sys.version_info >= (3, 12)
         entry.outcome = read_outcome(result)
         running.leaves = bool(find_user_threads() - running.threads) or bool(
             _find_user_tasks() - running.tasks
         )
         mention = self._find_mentioned_variables(running.cell)
         after = ambient.take_ambient(
-            running.ambient, self._find_used_packages(running, ran, mention)
+            running.ambient, self._find_used_packages(running, executed, mention)
         )
         changes = ambient.changed_parts(running.ambient, after)
         self._between = None if running.taped else after
@@ -403,7 +403,7 @@ class Tracker:
         }
         entry.files = touched.changes()
         seen = self._collect_observations(
-            running, result, ran, touched, frozenset(changes), mention
+            running, result, executed, touched, frozenset(changes), mention
         )
         seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
         self.variables.ever.update(
@@ -422,9 +422,9 @@ class Tracker:
             if (now := permissions(path)) is not None and now != before
         }
         entry.ambient |= {
-            f"{ambient.TIMES}{path}": Change(was, told)
+            f"{ambient.TIMES}{path}": Change(was, times)
             for path, was in touched.times.items()
-            if (told := file_times(path)) is not None and told[1] != was[1]
+            if (times := file_times(path)) is not None and times[1] != was[1]
         }
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
@@ -437,15 +437,20 @@ class Tracker:
         return set().union(*(mentioned(s, self.variables) for s in cell.statements))
 
     def _find_used_packages(
-        self, running: _Open, ran: ExecutedCode, mention: set[str]
+        self, running: _Open, executed: ExecutedCode, mention: set[str]
     ) -> frozenset[str] | None:
         """The packages whose code ran in a cell, or is in what it names; None where not all of that
         was seen.
         """
-        seen = running.watched and ran.complete and ran.whole_builtins and running.cell.statements
+        seen = (
+            running.watched
+            and executed.complete
+            and executed.whole_builtins
+            and running.cell.statements
+        )
         if not seen or running.background or running.leaves or running.taped:
             return None
-        near = ran.packages | {is_library(self.variables.value(name)) for name in mention}
+        near = executed.packages | {is_library(self.variables.value(name)) for name in mention}
         for each in self.variables.closure(mention):
             if (known := self.variables.prints.get(each)) is not None:
                 if known.opaque:
@@ -459,7 +464,7 @@ class Tracker:
         self,
         running: _Open,
         result: Any,
-        ran: ExecutedCode,
+        executed: ExecutedCode,
         touched: Any,
         changes: frozenset[str],
         mention: set[str],
@@ -471,22 +476,22 @@ class Tracker:
                 s.code.stores | s.code.later_stores | s.code.deletes | s.uses.exists
             )
         reach = variables.closure(mention)
-        for place, code in ran.codes:
+        for place, code in executed.codes:
             if place != "?":
                 reach |= variables.closure(variables.used_by(place, code))
         reach |= variables.sharing(reach)
         variables.now = entry.index
-        look = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
-        self._last_examined = look.last_examined
+        scan = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
+        self._last_examined = scan.last_examined
         new = {
             each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
         }
-        look.before.update(dict.fromkeys(new))
+        scan.before.update(dict.fromkeys(new))
         entry.imported = frozenset(each.rpartition(":")[0] for each in new)
-        rebound = look.rebound | new | ((variables.elsewhere - known) & look.before.keys())
+        rebound = scan.rebound | new | ((variables.elsewhere - known) & scan.before.keys())
         return Seen(
-            running.cell, variables, look.before, ran, touched, changes, number=entry.number,
-            displayed=getattr(result, "result", None) is not None, failed_at=self._find_failed_line(result, ran),
+            running.cell, variables, scan.before, executed, touched, changes, number=entry.number,
+            displayed=getattr(result, "result", None) is not None, failed_at=self._find_failed_line(result, executed),
             background=running.background, leaves_background=running.leaves,
             results=running.results, rebound=frozenset(rebound),
         )  # fmt: skip
@@ -505,23 +510,23 @@ class Tracker:
                     for s in entry.steps
                 )
 
-    def _find_failed_line(self, result: Any, ran: ExecutedCode) -> int | None:
+    def _find_failed_line(self, result: Any, executed: ExecutedCode) -> int | None:
         """The line of the cell that raised; 0 where it is not known; None where nothing did."""
         if result is None:
             return 0
         error = result.error_in_exec or result.error_before_exec
         if error is None:
             return None
-        found, trace = 0, error.__traceback__
+        line, trace = 0, error.__traceback__
         while trace is not None:
             if (
                 trace.tb_frame.f_globals is self.shell.user_ns
-                and trace.tb_frame.f_code.co_filename == ran.cell_file
-                and not found
+                and trace.tb_frame.f_code.co_filename == executed.cell_file
+                and not line
             ):
-                found = trace.tb_lineno
+                line = trace.tb_lineno
             trace = trace.tb_next
-        return found
+        return line
 
     def _record_values(self, entry: Execution, seen: Seen) -> None:
         prints = self.variables.prints
@@ -549,11 +554,11 @@ class Tracker:
             size = sys.getsizeof(value) if type(value) in (str, bytes) else 0
             entry.mementos[name].weight += max(prints[name].weight, size)
 
-    def _record_failure(self, entry: Execution, told: str) -> None:
+    def _record_failure(self, entry: Execution, message: str) -> None:
         self._watch.end()
         self._files.end()
-        mark_entry_unknown(entry, told.strip().splitlines()[-1])
-        self.failures.append(told)
+        mark_entry_unknown(entry, message.strip().splitlines()[-1])
+        self.failures.append(message)
 
 
 def keep_mementos(entry: Execution) -> None:

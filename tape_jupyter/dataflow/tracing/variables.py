@@ -81,8 +81,8 @@ class Variables:
         module, colon, name = resource.rpartition(":")
         if not colon:
             return self.namespace.get(name, MISSING)
-        found = sys.modules.get(module)
-        return MISSING if found is None else found.__dict__.get(name, MISSING)
+        loaded = sys.modules.get(module)
+        return MISSING if loaded is None else loaded.__dict__.get(name, MISSING)
 
     def resource(self, module: str, name: str) -> str | None:
         """What a global `name` of a piece of code is; None where it is a builtin or the shell's."""
@@ -94,8 +94,8 @@ class Variables:
                 if name in self.namespace or name in self.ever or name not in builtins.__dict__
                 else None
             )
-        found = sys.modules.get(module)
-        if found is None or name not in found.__dict__:
+        loaded = sys.modules.get(module)
+        if loaded is None or name not in loaded.__dict__:
             return None
         return f"{module}:{name}"
 
@@ -115,13 +115,13 @@ class Variables:
 
     def closure(self, resources: Iterable[str]) -> set[str]:
         """With the variables that the code in them uses, and the code in these."""
-        found: set[str] = set()
+        reached: set[str] = set()
         todo = list(resources)
         while todo:
             each = todo.pop()
-            if each in found:
+            if each in reached:
                 continue
-            found.add(each)
+            reached.add(each)
             self._fingerprint_if_new(each)
             print_ = self.prints.get(each)
             for module, code in print_.codes if print_ else ():
@@ -130,9 +130,9 @@ class Variables:
                 todo.extend(
                     r
                     for n in names
-                    if (r := self.resource(module, n)) is not None and r not in found
+                    if (r := self.resource(module, n)) is not None and r not in reached
                 )
-        return found
+        return reached
 
     def _fingerprint_if_new(self, resource: str) -> None:
         """A user's module is looked at when it is first reached."""
@@ -145,14 +145,14 @@ class Variables:
 
     def sharing(self, resources: Iterable[str]) -> set[str]:
         """Variables that hold a changeable object which one of these holds too; these included."""
-        found: set[str] = set()
+        owners: set[str] = set()
         for each in resources:
             if (print_ := self.prints.get(each)) is not None:
                 for one in print_.ids - print_.classes:
-                    found |= self._owners.get(one, frozenset())
+                    owners |= self._owners.get(one, frozenset())
                 if isinstance(value := self.value(each), type | types.FunctionType):
-                    found |= self._owners.get(identity(value), frozenset())
-        return found
+                    owners |= self._owners.get(identity(value), frozenset())
+        return owners
 
     def holding(self, value: Any) -> set[str]:
         """Variables in which this very object is."""
@@ -172,10 +172,10 @@ class Variables:
         others took.
         """
         new = self._add_new_modules()
-        look = VariableLook(dict(new), set(new), {})
+        scan = VariableLook(dict(new), set(new), {})
         try:
             until = time.thread_time() + seconds
-            bound, gone = self._bindings.read_changes()
+            bound, removed = self._bindings.read_changes()
             bound = {
                 name: each
                 for name, each in bound.items()
@@ -183,7 +183,7 @@ class Variables:
             }
             elsewhere = {each: self.value(each) for each in self.elsewhere}
             self._drop_removed_variables(
-                look, (*gone, *(each for each, value in elsewhere.items() if value is MISSING))
+                scan, (*removed, *(each for each, value in elsewhere.items() if value is MISSING))
             )
             self.ever.update(bound)
             bound |= {
@@ -193,24 +193,24 @@ class Variables:
             }
             bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
             for each in sorted(bound, key=self._find_last_seconds):
-                self._refingerprint_variable(look, each, bound[each], until)
-            self._refingerprint_unreached(look)
+                self._refingerprint_variable(scan, each, bound[each], until)
+            self._refingerprint_unreached(scan)
         except BaseException:
             self.forget()  # interrupted midway: nothing may pass for known that was not looked at
             raise
-        return look
+        return scan
 
     def _find_last_seconds(self, resource: str) -> float:
         return self.prints[resource].seconds if resource in self.prints else 0.0
 
-    def _drop_removed_variables(self, look: VariableLook, resources: Iterable[Any]) -> None:
+    def _drop_removed_variables(self, scan: VariableLook, resources: Iterable[Any]) -> None:
         for each in resources:
             if each in self.prints:
-                look.before[each] = self.prints[each]
-                look.rebound.add(each)
+                scan.before[each] = self.prints[each]
+                scan.rebound.add(each)
                 self._drop_variable(each)
 
-    def _refingerprint_unreached(self, look: VariableLook) -> None:
+    def _refingerprint_unreached(self, scan: VariableLook) -> None:
         """Nothing says that these were reached: each in turn, the dear ones when enough was saved
         for them.
         """
@@ -222,23 +222,23 @@ class Variables:
                 break
             each = next(iter(self._changeable))
             self._changeable.move_to_end(each)
-            if each not in look.before and self.prints[each].seconds <= max(
+            if each not in scan.before and self.prints[each].seconds <= max(
                 self._purse - spent, SPARE
             ):
-                self._refingerprint_variable(look, each, self.value(each), 0.0)
+                self._refingerprint_variable(scan, each, self.value(each), 0.0)
         self._purse = max(0.0, self._purse - (time.thread_time() - began))
 
     def _refingerprint_variable(
-        self, look: VariableLook, resource: str, value: Any, until: float
+        self, scan: VariableLook, resource: str, value: Any, until: float
     ) -> None:
-        if resource in look.before:
+        if resource in scan.before:
             return
-        look.before[resource] = self.prints.get(resource)
-        look.last_examined[resource] = self._last_examined.get(resource, self.now)
-        anew = self._ids.get(resource) != identity(value)
-        if anew:
-            look.rebound.add(resource)
-        if not anew and _is_unchangeable(value):
+        scan.before[resource] = self.prints.get(resource)
+        scan.last_examined[resource] = self._last_examined.get(resource, self.now)
+        is_rebound = self._ids.get(resource) != identity(value)
+        if is_rebound:
+            scan.rebound.add(resource)
+        if not is_rebound and _is_unchangeable(value):
             return
         self._fingerprint_variable(
             resource, value, min(SECONDS, max(LEAST, until - time.thread_time()))
@@ -255,13 +255,13 @@ class Variables:
             if is_users(name) and name != "__main__"
         ]
         self._modules |= set(sys.modules)
-        found: dict[str, Print | None] = {}
+        added: dict[str, Print | None] = {}
         for name in new:
             for each in self.globals_of(name):
                 if each not in self.prints:
                     self._fingerprint_if_new(each)
-                    found[each] = None
-        return found
+                    added[each] = None
+        return added
 
     def _fingerprint_variable(self, resource: str, value: Any, seconds: float) -> None:
         known = self.prints.get(resource)
@@ -281,9 +281,9 @@ class Variables:
             self._changeable[resource] = None
         if ":" in resource:
             self.elsewhere.add(resource)
-        found = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
+        print_ = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
         self._ids[resource] = identity(value)
-        for one in found.ids:
+        for one in print_.ids:
             self._owners.setdefault(one, set()).add(resource)
 
     def _drop_variable(self, resource: str) -> None:

@@ -32,25 +32,25 @@ def split_frames(raw: bytes) -> Iterator[bytes]:
     start = 0
     while start + PRELUDE + 4 <= len(raw) and is_prelude(raw[start : start + PRELUDE]):
         (total,) = struct.unpack_from(">I", raw, start)
-        whole = raw[start : start + total]
+        frame = raw[start : start + total]
         if (
-            len(whole) != total
-            or zlib.crc32(whole[:-4]) != struct.unpack_from(">I", whole, total - 4)[0]
+            len(frame) != total
+            or zlib.crc32(frame[:-4]) != struct.unpack_from(">I", frame, total - 4)[0]
         ):
             return
-        yield whole
+        yield frame
         start += total
 
 
-def frame_payload(whole: bytes) -> bytes:
-    (length,) = struct.unpack_from(">I", whole, 4)
-    return whole[PRELUDE + length : -4]
+def frame_payload(frame: bytes) -> bytes:
+    (length,) = struct.unpack_from(">I", frame, 4)
+    return frame[PRELUDE + length : -4]
 
 
-def frame_headers(whole: bytes) -> dict[str, str] | None:
+def frame_headers(frame: bytes) -> dict[str, str] | None:
     """The headers of a frame; None if one is no text, or there twice."""
-    (length,) = struct.unpack_from(">I", whole, 4)
-    block, at = whole[PRELUDE : PRELUDE + length], 0
+    (length,) = struct.unpack_from(">I", frame, 4)
+    block, at = frame[PRELUDE : PRELUDE + length], 0
     headers: dict[str, str] = {}
     try:
         while at < len(block):

@@ -321,11 +321,11 @@ def cut(body: bytes, reads: list[int], content_type: str = "") -> list[bytes]:
 
 def _move_ends(ends: list[int], body: bytes, content_type: str) -> list[int]:
     length, total = len(body), ends[-1]
-    wanted = [end * length // total for end in ends] if total else [length]
+    new_ends = [end * length // total for end in ends] if total else [length]
     if "event-stream" in content_type or _SSE_START.match(body[:8].decode("latin-1")):
         borders = [match.end() for match in _BOUNDARY.finditer(body)] or [length]
-        wanted = [
-            borders[min(bisect.bisect_left(borders, end), len(borders) - 1)] for end in wanted
+        new_ends = [
+            borders[min(bisect.bisect_left(borders, end), len(borders) - 1)] for end in new_ends
         ]
-    wanted[-1] = length
-    return sorted({end for end in wanted if end})
+    new_ends[-1] = length
+    return sorted({end for end in new_ends if end})

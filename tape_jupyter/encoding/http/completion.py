@@ -59,7 +59,7 @@ class TerminalWatch:
     events (OpenAI's `response.completed`, then `[DONE]` from some hosts): each is told.
     """
 
-    __slots__ = ("_declared", "_decoder", "_first", "_detector", "_received")
+    __slots__ = ("_declared", "_decoder", "_detector", "_first", "_received")
 
     def __init__(
         self, content_type: str = "", content_encoding: str = "", declared_length: int | None = None
@@ -75,8 +75,8 @@ class TerminalWatch:
         """
         self._received += len(chunk)
         data = chunk if self._decoder is None else self._decoder.feed(chunk)
-        look = self._detector or self._sniff_kind
-        return look(data) or (self._declared is not None and self._received >= self._declared)
+        detector = self._detector or self._sniff_kind
+        return detector(data) or (self._declared is not None and self._received >= self._declared)
 
     def _sniff_kind(self, data: bytes) -> bool:
         """Without a telling content-type the first bytes tell."""
@@ -100,7 +100,7 @@ def _choose_detector(content_type: str) -> Callable[[bytes], bool] | None:
         return _Frames().scan_data
     if "event-stream" in kind:
         return _Events().scan_data
-    if any(word in kind for word in ("ndjson", "jsonl", "json-seq", "stream+json")):
+    if any(marker in kind for marker in ("ndjson", "jsonl", "json-seq", "stream+json")):
         return _Lines().scan_data
     return None
 

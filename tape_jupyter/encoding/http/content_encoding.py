@@ -25,8 +25,8 @@ class TooLarge(ValueError):
 
 
 class _Stage(Protocol):
-    def feed(self, data: bytes, room: int) -> bytes:
-        """Decoded bytes; ValueError (TooLarge) when they would be more than `room`."""
+    def feed(self, data: bytes, limit: int) -> bytes:
+        """Decoded bytes; ValueError (TooLarge) when they would be more than `limit`."""
 
 
 class Decoder:
@@ -135,7 +135,7 @@ class _Zlib:
         )  # not None: the first two bytes are awaited
         self._inflater = zlib.decompressobj(wbits)
 
-    def feed(self, data: bytes, room: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> bytes:
         if self._head is not None:
             data = self._head + data
             if len(data) < 2:
@@ -144,18 +144,18 @@ class _Zlib:
             self._head = None
             if data[0] & 15 != 8 or int.from_bytes(data[:2]) % 31:  # no zlib header (RFC 1950)
                 self._inflater = zlib.decompressobj(_RAW)
-        return self._inflate_data(data, room)
+        return self._inflate_data(data, limit)
 
-    def _inflate_data(self, data: bytes, room: int) -> bytes:
+    def _inflate_data(self, data: bytes, limit: int) -> bytes:
         out: list[bytes] = []
         while data:
             if self._inflater.eof:
                 if self._wbits != _GZIP:
                     break  # trailing bytes after a zlib stream mean nothing
                 self._inflater = zlib.decompressobj(_GZIP)
-            piece = self._inflater.decompress(data, room + 1)
-            room -= len(piece)
-            if room < 0:
+            piece = self._inflater.decompress(data, limit + 1)
+            limit -= len(piece)
+            if limit < 0:
                 raise TooLarge("expands past the cap")
             out.append(piece)
             data = self._inflater.unused_data or self._inflater.unconsumed_tail
@@ -168,12 +168,12 @@ class _Brotli:
     def __init__(self) -> None:
         self._inflater: Any = import_module("brotli").Decompressor()
 
-    def feed(self, data: bytes, room: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> bytes:
         out: list[bytes] = []
         while True:
-            piece = self._inflater.process(data, output_buffer_limit=min(room, 2**16) + 1)
-            room -= len(piece)
-            if room < 0:
+            piece = self._inflater.process(data, output_buffer_limit=min(limit, 2**16) + 1)
+            limit -= len(piece)
+            if limit < 0:
                 raise TooLarge("expands past the cap")
             out.append(piece)
             data = b""
@@ -190,12 +190,12 @@ class _Zstd:
         unpacker = import_module("zstandard").ZstdDecompressor(max_window_size=2**26)
         self._inflater: Any = unpacker.decompressobj(read_across_frames=True)
 
-    def feed(self, data: bytes, room: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> bytes:
         out: list[bytes] = []
         for start in range(0, len(data), 512):
             piece = self._inflater.decompress(data[start : start + 512])
-            room -= len(piece)
-            if room < 0:
+            limit -= len(piece)
+            if limit < 0:
                 raise TooLarge("expands past the cap")
             out.append(piece)
         return b"".join(out)

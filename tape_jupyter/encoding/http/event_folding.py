@@ -72,11 +72,13 @@ class Piece:
 # ---------------------------------------------------------------- folding
 
 
-def fold_stream(pieces: Iterable[Piece], spelling: Dialect, *, alone: bool = False) -> list[Entry]:
-    """Entries of a stream whose dialect is `spelling`; with `alone` one for each piece. Takes the
+def fold_stream(
+    pieces: Iterable[Piece], spelling: Dialect, *, separate: bool = False
+) -> list[Entry]:
+    """Entries of a stream whose dialect is `spelling`; with `separate` one for each piece. Takes the
     pieces over.
     """
-    if alone:
+    if separate:
         return [piece.entry(spelling) for piece in pieces]
     entries: list[Entry] = []
     group: _Group | None = None
@@ -141,18 +143,18 @@ class _Group:
         """The leaves of `data` after columns were added for what else differs; None if too much
         does.
         """
-        whole = self._blank
+        template = self._blank
         for path, column in self._columns.items():
-            whole = _replace_leaf(whole, path, column[0])
-        found: list[Path] = []
+            template = _replace_leaf(template, path, column[0])
+        paths: list[Path] = []
         if (
-            not _collect_changes(whole, data, (), found)
-            or len(self._columns | dict.fromkeys(found)) > _MAX_COLUMNS
+            not _collect_changes(template, data, (), paths)
+            or len(self._columns | dict.fromkeys(paths)) > _MAX_COLUMNS
         ):
             return None
-        for path in found:
+        for path in paths:
             if path not in self._columns:
-                leaf = _get_leaf(whole, path)
+                leaf = _get_leaf(template, path)
                 self._columns[path] = [leaf] * len(self._pads)
                 self._blank = _replace_leaf(self._blank, path, _empty_leaf(leaf))
         return [_get_leaf(data, path) for path in self._columns]
@@ -185,44 +187,44 @@ def _empty_leaf(leaf: Any) -> Any:
     return "" if type(leaf) is str else 0 if type(leaf) in _NUMBERS else leaf
 
 
-def _collect_changes(a: Any, b: Any, path: Path, found: list[Path]) -> bool:
+def _collect_changes(a: Any, b: Any, path: Path, paths: list[Path]) -> bool:
     """Collect the leaves in which `b` differs from `a`; False if it differs in more than texts and
     numbers.
     """
     kind, other = type(a), type(b)
     if kind is dict and other is dict:
-        return _collect_dict_changes(a, b, path, found)
+        return _collect_dict_changes(a, b, path, paths)
     if kind is list and other is list:
-        return _collect_list_changes(a, b, path, found)
+        return _collect_list_changes(a, b, path, paths)
     if kind is str and other is str:
-        return _add_leaf(path, found)
-    return kind in _NUMBERS and other in _NUMBERS and _add_leaf(path, found)
+        return _add_leaf(path, paths)
+    return kind in _NUMBERS and other in _NUMBERS and _add_leaf(path, paths)
 
 
 def _collect_dict_changes(
-    a: dict[str, Any], b: dict[str, Any], path: Path, found: list[Path]
+    a: dict[str, Any], b: dict[str, Any], path: Path, paths: list[Path]
 ) -> bool:
     if len(a) != len(b):
         return False
     for (key, x), (other, y) in zip(a.items(), b.items(), strict=True):
         if key != other or (
-            x is not y and x != y and not _collect_changes(x, y, (*path, key), found)
+            x is not y and x != y and not _collect_changes(x, y, (*path, key), paths)
         ):
             return False
     return True
 
 
-def _collect_list_changes(a: list[Any], b: list[Any], path: Path, found: list[Path]) -> bool:
+def _collect_list_changes(a: list[Any], b: list[Any], path: Path, paths: list[Path]) -> bool:
     if len(a) != len(b):
         return False
     for i, (x, y) in enumerate(zip(a, b, strict=True)):
-        if x is not y and x != y and not _collect_changes(x, y, (*path, i), found):
+        if x is not y and x != y and not _collect_changes(x, y, (*path, i), paths):
             return False
     return True
 
 
-def _add_leaf(path: Path, found: list[Path]) -> bool:
-    found.append(path)
+def _add_leaf(path: Path, paths: list[Path]) -> bool:
+    paths.append(path)
     return _may_vary(path)
 
 
@@ -332,7 +334,7 @@ def split_pieces(entry: Entry) -> list[Entry]:
     if times > _MAX_GLANCE:
         return [entry]
     bare = {key: value for key, value in entry.items() if key not in ("times", "vary")}
-    found = []
+    pieces = []
     for number in range(times):
         piece = dict(bare)
         for column in columns:
@@ -341,8 +343,8 @@ def split_pieces(entry: Entry) -> list[Entry]:
             )
         if isinstance(pads, list):
             piece["pad"] = pads[number]
-        found.append(piece)
-    return found
+        pieces.append(piece)
+    return pieces
 
 
 def repeated(text: str, times: int) -> list[str]:
@@ -353,15 +355,15 @@ def repeated(text: str, times: int) -> list[str]:
 
 def pieces_of(entry: Entry, columns: Iterable[Entry] = ()) -> int:
     """How many pieces an entry stands for; its lists must agree."""
-    told = {len(column[key]) for column in columns for key in _LISTS if key in column}
+    counts = {len(column[key]) for column in columns for key in _LISTS if key in column}
     if type(entry.get("pad")) is list:
-        told.add(len(entry["pad"]))
+        counts.add(len(entry["pad"]))
     if "times" in entry:
-        told.add(entry["times"])
-    times = told.pop() if told else 1
+        counts.add(entry["times"])
+    times = counts.pop() if counts else 1
     if type(times) is int and times > _MAX_TIMES:
         raise CassetteError(f"times: {times} makes this event too large")
-    if told or type(times) is not int or times < 1:
+    if counts or type(times) is not int or times < 1:
         raise CassetteError(
             "the lists of a folded event (cuts, upto, numbers, pad, times) are not equally long"
         )
@@ -431,7 +433,7 @@ def column_texts(column: Entry) -> list[str]:
 
 def with_texts(column: Entry, texts: list[str]) -> Entry:
     """The same column with these texts instead."""
-    rest = {key: told for key, told in column.items() if key not in ("text", "cuts", "upto")}
+    rest = {key: value for key, value in column.items() if key not in ("text", "cuts", "upto")}
     return {**rest, "text": "".join(texts), "cuts": [len(text) for text in texts]}
 
 
@@ -459,8 +461,8 @@ def _cut_beginnings(text: str, upto: list[int]) -> list[str]:
     """The text's beginnings of those lengths; after an edit what was whole is whole again."""
     if type(text) is not str or not upto or any(type(end) is not int or end < 0 for end in upto):
         raise CassetteError("a folded event has a text, and upto: a list of character counts")
-    whole = max(upto)
-    return [text if end == whole else text[:end] for end in upto]
+    full_length = max(upto)
+    return [text if end == full_length else text[:end] for end in upto]
 
 
 def _pad_texts(texts: list[str], pad: int | list[int]) -> list[str]:

@@ -69,7 +69,7 @@ def _propose_sections(
     head = style | ({} if spelling.name == "compact" else {"json": spelling.name})
     yield {**head, kind: fold_stream(read(False), spelling)}
     yield {**head, kind: fold_stream(read(True), spelling)}
-    yield {**head, kind: fold_stream(read(True), spelling, alone=True)}
+    yield {**head, kind: fold_stream(read(True), spelling, separate=True)}
 
 
 def _find_common_dialect(texts: Iterable[str], *, escaped: bool) -> Dialect:
@@ -80,9 +80,9 @@ def _find_common_dialect(texts: Iterable[str], *, escaped: bool) -> Dialect:
     for text in texts:
         if text[:1] not in ("{", "[") or (common and "\\u" not in text):
             continue
-        found = _find_dialect(text)
-        if found and (common is None or found.escapes):
-            common = found
+        json_dialect = _find_dialect(text)
+        if json_dialect and (common is None or json_dialect.escapes):
+            common = json_dialect
         if common and (common.escapes or not escaped):
             break
     return common or dialect("compact")
@@ -131,10 +131,10 @@ class _Reader:
         if (self._careful and spelling.encode(data) != bare) or (
             bare[colon : colon + 1] == " "
         ) is not self._colon:
-            found = find_dialect(bare, data)
-            if found is None:
+            json_dialect = find_dialect(bare, data)
+            if json_dialect is None:
                 raise ValueError("no dialect")
-            spelling = found
+            spelling = json_dialect
         return Piece(fields, data, spelling, len(text) - len(bare))
 
 
@@ -148,19 +148,19 @@ class _Style:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        words = name.split()
-        if not set(words) <= {"crlf", "tight"}:
+        options = name.split()
+        if not set(options) <= {"crlf", "tight"}:
             raise CassetteError(f"sse: {name!r}; it is made of the words crlf and tight")
-        self.end = "\r\n" if "crlf" in words else "\n"
-        self.colon = ":" if "tight" in words else ": "
+        self.end = "\r\n" if "crlf" in options else "\n"
+        self.colon = ":" if "tight" in options else ": "
 
     @classmethod
     def from_text(cls, text: str) -> _Style:
         line, _, _ = text.partition("\n")
-        words = ["crlf"] if line.endswith("\r") else []
+        options = ["crlf"] if line.endswith("\r") else []
         if line.partition(":")[2][:1] != " ":
-            words.append("tight")
-        return cls(" ".join(words))
+            options.append("tight")
+        return cls(" ".join(options))
 
     def field(self, name: str, value: str) -> str:
         """The lines of one field; several if the value has several."""
@@ -300,9 +300,9 @@ def event_stream_attempts(raw: bytes) -> Attempts:
     """Frames (smithy event stream encoding): length, headers, payload, two checksums, all made anew
     when unfolded.
     """
-    found = list(split_frames(raw))
-    parsed = [(frame, frame_headers(frame), frame_payload(frame)) for frame in found]
-    rest = raw[sum(map(len, found)) :]
+    frames = list(split_frames(raw))
+    parsed = [(frame, frame_headers(frame), frame_payload(frame)) for frame in frames]
+    rest = raw[sum(map(len, frames)) :]
     texts = (payload.decode("utf-8", "replace") for _, _, payload in parsed)
     spelling = _find_common_dialect(texts, escaped=b"\\u" in raw)
 
@@ -348,11 +348,11 @@ def _open_chunk(piece: Piece) -> Piece:
         inner = load_json(text)
     except (TypeError, KeyError, ValueError):
         return piece
-    found = find_dialect(text, inner)
-    if found is None or not isinstance(inner, dict):
+    json_dialect = find_dialect(text, inner)
+    if json_dialect is None or not isinstance(inner, dict):
         return piece
     return Piece(
-        {**piece.fields, "opened": found.name},
+        {**piece.fields, "opened": json_dialect.name},
         {**piece.data, "bytes": inner},
         piece.dialect,
         piece.pad,

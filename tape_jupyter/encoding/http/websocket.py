@@ -59,12 +59,12 @@ def _encode_structured(frame: WebSocketFrame) -> bytes | None:
     more = {"as": "binary"} if frame.kind == "binary" else {}
     if "\n" not in text and core == text:
         return _splice_json(frame, core, more)
-    found = find_dialect(core, value)
-    if found is None:
+    json_dialect = find_dialect(core, value)
+    if json_dialect is None:
         return None
     start = text.find(core)
-    around = {"json": found.name, "head": text[:start], "tail": text[start + len(core) :]}
-    more = {**{name: told for name, told in around.items() if told}, **more}
+    around = {"json": json_dialect.name, "head": text[:start], "tail": text[start + len(core) :]}
+    more = {**{name: part for name, part in around.items() if part}, **more}
     return _splice_json(frame, _COMPACT.encode(value), more)
 
 
@@ -72,10 +72,10 @@ def _splice_json(frame: WebSocketFrame, core: str, more: dict[str, Any]) -> byte
     """The JSON as it is, in a line that is spelled as it is: with a space after colons, or without."""
     colon = core.find('":')
     space = " " if colon >= 0 and core[colon + 2 : colon + 3] == " " else ""
-    told = _add_fragments(frame, more)
+    fields = _add_fragments(frame, more)
     rest = "".join(
         f",{space}{_COMPACT.string(name)}:{space}{_COMPACT.encode(value)}"
-        for name, value in told.items()
+        for name, value in fields.items()
     )
     return f'{{"{frame.by}":{space}{core}{rest}}}\n'.encode()
 
@@ -105,8 +105,8 @@ def _add_fragments(frame: WebSocketFrame, more: dict[str, Any]) -> dict[str, Any
     return more if frame.complete else {**more, "open": True}
 
 
-def _format_line(told: dict[str, Any]) -> bytes:
-    return _COMPACT.encode(told).encode("utf-8") + b"\n"
+def _format_line(fields: dict[str, Any]) -> bytes:
+    return _COMPACT.encode(fields).encode("utf-8") + b"\n"
 
 
 def _is_restorable(line: bytes, frame: WebSocketFrame) -> bool:
@@ -130,50 +130,52 @@ def parse_frame(line: bytes) -> WebSocketFrame:
     """The frame that a line tells. Raises CassetteError."""
     try:
         text = line.decode("utf-8")
-        told = json.loads(text)
-        return _read_closing(told) or _read_message(text, told)
+        fields = json.loads(text)
+        return _read_closing(fields) or _read_message(text, fields)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        shown = line[:80].decode("utf-8", "replace")
-        raise CassetteError(f"this line of a dialogue tells no frame ({error}): {shown}") from None
+        excerpt = line[:80].decode("utf-8", "replace")
+        raise CassetteError(
+            f"this line of a dialogue tells no frame ({error}): {excerpt}"
+        ) from None
 
 
-def _read_closing(told: dict[str, Any]) -> WebSocketFrame | None:
-    by: Literal["got", "sent"] = "got" if "got close" in told else "sent"
+def _read_closing(fields: dict[str, Any]) -> WebSocketFrame | None:
+    by: Literal["got", "sent"] = "got" if "got close" in fields else "sent"
     for name in ("got close", "sent close", "failed"):
-        if name in told:
-            code = told[name]
+        if name in fields:
+            code = fields[name]
             if type(code) is not int or not 1000 <= code <= 4999:
                 raise ValueError(f"{code!r} is no close code")
-            reason = str(told.get("reason", "")).encode("utf-8")
+            reason = str(fields.get("reason", "")).encode("utf-8")
             return WebSocketFrame(
                 by, "failed" if name == "failed" else "close", reason, code or NO_CODE
             )
     return None
 
 
-def _read_message(text: str, told: dict[str, Any]) -> WebSocketFrame:
-    by: Literal["got", "sent"] = "got" if "got" in told else "sent"
-    way = told.get("as", "text")
-    parts = tuple(int(part) for part in told.get("parts", ()))
+def _read_message(text: str, fields: dict[str, Any]) -> WebSocketFrame:
+    by: Literal["got", "sent"] = "got" if "got" in fields else "sent"
+    way = fields.get("as", "text")
+    parts = tuple(int(part) for part in fields.get("parts", ()))
     return WebSocketFrame(
         by,
         "binary" if way in ("binary", "base64") else "text",
-        _read_payload(text, told, told[by], way),
+        _read_payload(text, fields, fields[by], way),
         parts=parts,
-        complete=not told.get("open", False),
+        complete=not fields.get("open", False),
     )
 
 
-def _read_payload(text: str, told: dict[str, Any], value: Any, way: str) -> bytes:
+def _read_payload(text: str, fields: dict[str, Any], value: Any, way: str) -> bytes:
     if way in ("base64", "base64 text"):
         return base64.b64decode(value, validate=True)
     if way not in ("text", "binary"):
         raise ValueError(f"as: {way!r} is not known")
     if type(value) is str:
         return value.encode("utf-8")
-    if "json" in told or "head" in told or "tail" in told:
-        core = dialect(told.get("json", "compact")).encode(value)
-        return f"{told.get('head', '')}{core}{told.get('tail', '')}".encode()
+    if "json" in fields or "head" in fields or "tail" in fields:
+        core = dialect(fields.get("json", "compact")).encode(value)
+        return f"{fields.get('head', '')}{core}{fields.get('tail', '')}".encode()
     start = _HEAD.match(text)
     if start is None:  # written by hand, in an order of its own
         return _COMPACT.encode(value).encode("utf-8")
@@ -221,13 +223,13 @@ class TurnWatch:
         if _HINTS.search(line) is None:
             return False
         try:
-            told = json.loads(line)
+            fields = json.loads(line)
         except (ValueError, RecursionError):
             return False
         return (
-            isinstance(told, dict)
-            and ("got" not in told or _is_turn_end(told["got"]))
-            and "sent" not in told
+            isinstance(fields, dict)
+            and ("got" not in fields or _is_turn_end(fields["got"]))
+            and "sent" not in fields
         )
 
 

@@ -126,11 +126,11 @@ def _iterate_attributes(error: BaseException, parts: _Parts) -> Iterator[tuple[s
     """Attributes in slots, in the C structs of OSError, ImportError, SyntaxError, ... unless the
     args give the same, and in the dict.
     """
-    given = _derive_attributes_from_args(type(error), parts)
+    derived = _derive_attributes_from_args(type(error), parts)
     for name, member in _find_members(type(error)).items():
         with contextlib.suppress(AttributeError):
             value = member.__get__(error)
-            if value is not None and (type(value), value) != given.get(name):
+            if value is not None and (type(value), value) != derived.get(name):
                 yield name, value
     yield from ((name, value) for name, value in own_dict(error).items() if name != "__notes__")
 
@@ -139,18 +139,18 @@ def _derive_attributes_from_args(
     kind: type[BaseException], parts: _Parts
 ) -> dict[str, tuple[type, Any]]:
     """What the interpreter's own exceptions make of their args, as (type, value) by name."""
-    given = {}
+    derived = {}
     with contextlib.suppress(TypeError):
         bare = _build_bare(kind, parts)
         for name, member in _find_members(kind).items():
             with contextlib.suppress(AttributeError):
-                given[name] = (type(member.__get__(bare)), member.__get__(bare))
-    return given
+                derived[name] = (type(member.__get__(bare)), member.__get__(bare))
+    return derived
 
 
 def _find_members(kind: type) -> dict[str, Any]:
     """The descriptors, in C, that hold attributes of instances outside their dict."""
-    found = {
+    members = {
         n: member
         for c in reversed(kind.__mro__)
         if c is not BaseException
@@ -159,7 +159,7 @@ def _find_members(kind: type) -> dict[str, Any]:
     fit = (MemberDescriptorType, GetSetDescriptorType)
     not_data = _GROUP if issubclass(kind, BaseExceptionGroup) else set()
     return {
-        n: m for n, m in found.items() if type(m) in fit and n[:2] != "__" and n not in not_data
+        n: m for n, m in members.items() if type(m) in fit and n[:2] != "__" and n not in not_data
     }
 
 
@@ -190,8 +190,8 @@ def _freeze_identity(error: BaseException, parts: _Parts) -> dict[str, Any]:
         except Exception:  # noqa: S112  # then what it derives from is built instead; BaseException always can
             continue
         text = _describe_safely(str, error)
-        own = {} if _describe_safely(str, again) == text else {"text": text}
-        return _freeze_class(kind) | ({} if kind is real else {"was": class_path(real)}) | own
+        extra = {} if _describe_safely(str, again) == text else {"text": text}
+        return _freeze_class(kind) | ({} if kind is real else {"was": class_path(real)}) | extra
     raise AssertionError("BaseException can always be built")
 
 
@@ -331,12 +331,12 @@ def _build_class_with_text(kind: type[BaseException], text: str) -> type[BaseExc
         "__init_subclass__" in vars(c) for c in kind.__mro__ if c is not object
     ):
         return kind
-    own = {
+    namespace = {
         "__str__": lambda _self: text,
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
     }
-    return type(kind.__name__, (kind,), own)
+    return type(kind.__name__, (kind,), namespace)
 
 
 # Pydantic's ValidationError has no constructor: it is built from its lines
@@ -377,8 +377,8 @@ def _build_validation_error(kind: Any, details: Mapping[str, Any] | None) -> Bas
         line_type = line["type"]
         if line_type not in known:
             line_type = core.PydanticCustomError(line_type, line["msg"], line.get("ctx"))
-        own = {"ctx": line["ctx"]} if "ctx" in line else {}
-        lines.append({"type": line_type, "loc": line["loc"], "input": line["input"], **own})
+        context = {"ctx": line["ctx"]} if "ctx" in line else {}
+        lines.append({"type": line_type, "loc": line["loc"], "input": line["input"], **context})
     error: BaseException = kind.from_exception_data(
         details["title"], lines, details["mode"], details["hide"]
     )

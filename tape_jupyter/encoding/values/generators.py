@@ -48,23 +48,23 @@ class GeneratorSteps:
         """As it is written; from the item of that number on, where those before it are on the tape
         already.
         """
-        told: dict[str, Any] = {TYPE: NAME}
+        state: dict[str, Any] = {TYPE: NAME}
         if self.is_async:
-            told["async"] = True
-        told["items"] = self.items[start:]
-        told |= {
+            state["async"] = True
+        state["items"] = self.items[start:]
+        state |= {
             name: pairs
             for name in ("sent", "thrown", "did")
             if (pairs := _to_pairs(getattr(self, name), start))
         }
-        told["end"] = self.end
+        state["end"] = self.end
         if self.returned is not None:
-            told["returned"] = self.returned
+            state["returned"] = self.returned
         if self.error is not None:
-            told["error"] = dict(self.error)
+            state["error"] = dict(self.error)
         if waits := self.waits[start:]:
-            told["waits"] = [round(wait, 4) for wait in waits]
-        return told
+            state["waits"] = [round(wait, 4) for wait in waits]
+        return state
 
     def wait(self, position: int) -> float:
         """Seconds from the start to that item (or to the end, after the last one)."""
@@ -75,13 +75,13 @@ def join_states(first: Any, late: Any) -> Any:
     """The structure of a generator, and of what it did after that was committed, as one."""
     if not (is_steps(first) and is_steps(late)):
         raise CassetteError("a `more:` record of a tool holds what a generator did later")
-    own = {k: v for k, v in first.items() if k in (TYPE, "async")}
+    base = {k: v for k, v in first.items() if k in (TYPE, "async")}
     lists = {
         k: [*first.get(k, ()), *late.get(k, ())]
         for k in ("items", "sent", "thrown", "did", "waits")
     }
     ending = {k: v for k, v in late.items() if k in ("end", "returned", "error")}
-    return {**own, **{k: v for k, v in lists.items() if v or k == "items"}, **ending}
+    return {**base, **{k: v for k, v in lists.items() if v or k == "items"}, **ending}
 
 
 def is_steps(structure: Any) -> bool:
@@ -116,14 +116,14 @@ def _thaw_generator(s: dict[str, Any], _walk: Thawer, at: At) -> GeneratorSteps:
 
 
 def _read_pairs(pairs: Any, at: At) -> dict[int, Any]:
-    found = {}
+    values = {}
     for i, pair in enumerate(need(pairs, list, at)):
         if type(pair) is not list or len(pair) != 2:
             raise CassetteError(
                 f"{place_text((at, i))}: write it as a list of two: after which item, and what"
             )
-        found[need(pair[0], int, ((at, i), 0))] = pair[1]
-    return found
+        values[need(pair[0], int, ((at, i), 0))] = pair[1]
+    return values
 
 
 CODEC = Codec(NAME, _freeze_generator, _thaw_generator)

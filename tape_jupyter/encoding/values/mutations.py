@@ -76,52 +76,52 @@ def redo_changes(effects: Mapping[str, Any], arguments: Mapping[str, Any]) -> No
             _make_like(arguments[name], thaw(structure))
 
 
-def _make_like(live: Any, wanted: Any) -> Any:
+def _make_like(live: Any, target: Any) -> Any:
     """The live object, changed in place to be like the other one; or that one, where it cannot be."""
     kind = type(live)
-    if kind is not type(wanted) or kind not in _CHANGEABLE:
-        return wanted
-    items: Any = wanted
+    if kind is not type(target) or kind not in _CHANGEABLE:
+        return target
+    items: Any = target
     if kind in _DICTS:
         items = {
             key: _reuse_or_copy(live[key], value) if key in live else value
-            for key, value in wanted.items()
+            for key, value in target.items()
         }
     elif kind in _LISTS and kind is not bytearray:
-        items = _reuse_items(list(live), list(wanted))
+        items = _reuse_items(list(live), list(target))
     live.clear()
     (live.extend if kind in _LISTS else live.update)(items)
     return live
 
 
-def _reuse_or_copy(live: Any, wanted: Any) -> Any:
+def _reuse_or_copy(live: Any, target: Any) -> Any:
     return (
         live
-        if type(live) is type(wanted) and _format_frozen(live) == _format_frozen(wanted)
-        else _make_like(live, wanted)
+        if type(live) is type(target) and _format_frozen(live) == _format_frozen(target)
+        else _make_like(live, target)
     )
 
 
-def _reuse_items(live: list[Any], wanted: list[Any]) -> list[Any]:
+def _reuse_items(live: list[Any], target: list[Any]) -> list[Any]:
     """Items that are there already are the same objects, wherever they stand now; others change in
     their place.
     """
     there: dict[str, list[int]] = {}
     for i in reversed(range(len(live))):
         there.setdefault(_format_frozen(live[i]), []).append(i)
-    found = {
+    reused = {
         i: there[text].pop()
-        for i, text in enumerate(map(_format_frozen, wanted))
+        for i, text in enumerate(map(_format_frozen, target))
         if there.get(text)
     }
-    moved = set(found.values())
+    moved = set(reused.values())
     return [
-        live[found[i]]
-        if i in found
+        live[reused[i]]
+        if i in reused
         else _make_like(live[i], item)
         if i < len(live) and i not in moved
         else item
-        for i, item in enumerate(wanted)
+        for i, item in enumerate(target)
     ]
 
 

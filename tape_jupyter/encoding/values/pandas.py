@@ -202,14 +202,14 @@ def _thaw_name(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 # Series and DataFrame
 
 
-def _freeze_attrs(held: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    return {"attrs": walk.freeze(held.attrs, (at, "attrs"))} if held.attrs else {}
+def _freeze_attrs(obj: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    return {"attrs": walk.freeze(obj.attrs, (at, "attrs"))} if obj.attrs else {}
 
 
-def _thaw_attrs(held: Any, s: dict[str, Any], walk: Thawer, at: At) -> Any:
+def _thaw_attrs(obj: Any, s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if "attrs" in s:
-        held.attrs = need(walk.thaw(s["attrs"], (at, "attrs")), dict, (at, "attrs"))
-    return held
+        obj.attrs = need(walk.thaw(s["attrs"], (at, "attrs")), dict, (at, "attrs"))
+    return obj
 
 
 def _freeze_series(series: Any, walk: Freezer, at: At) -> dict[str, Any]:

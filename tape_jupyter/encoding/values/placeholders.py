@@ -78,13 +78,13 @@ def _thaw_stand_in(s: dict[str, Any], _walk: Thawer, at: At) -> StandIn:
         raise CassetteError(
             f"{place_text((at, 'class'))}: {s['class']!r} is not the name of a class"
         )
-    own = {
+    namespace = {
         "__module__": module,
         "__qualname__": name,
         "__slots__": (),
         "_tape_why": need(s["why"], str, (at, "why")),
     }
-    stand_in: StandIn = type(name.rpartition(".")[2], (StandIn,), own)()
+    stand_in: StandIn = type(name.rpartition(".")[2], (StandIn,), namespace)()
     return stand_in
 
 

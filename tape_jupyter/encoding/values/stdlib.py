@@ -176,8 +176,8 @@ def _freeze_zone(value: Any, _walk: Freezer, at: At) -> dict[str, Any]:
 
 def _freeze_timezone(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     offset, name = value.utcoffset(None), value.tzname(None)
-    shown = {} if timezone(offset).tzname(None) == name else {"name": name}
-    return {"offset": walk.freeze(offset, (at, "offset")), **shown}
+    name_field = {} if timezone(offset).tzname(None) == name else {"name": name}
+    return {"offset": walk.freeze(offset, (at, "offset")), **name_field}
 
 
 def _thaw_timezone(s: dict[str, Any], walk: Thawer, at: At) -> timezone:

@@ -66,8 +66,8 @@ class RecordedCursor(sqlite3.Cursor):
         return next(self._left, None)
 
     def fetchmany(self, size: int | None = 1) -> list[Any]:
-        wanted = self.arraysize if size is None else size
-        return [row for _, row in zip(range(wanted), self._left, strict=False)]
+        count = self.arraysize if size is None else size
+        return [row for _, row in zip(range(count), self._left, strict=False)]
 
     def fetchall(self) -> list[Any]:
         return list(self._left)
@@ -105,9 +105,11 @@ def _thaw_row(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 def _freeze_cursor(cursor: Any, walk: Freezer, at: At) -> dict[str, Any]:
     columns = None if cursor.description is None else [column[0] for column in cursor.description]
-    told = {"columns": columns, "rows": walk.sequence(cursor.rows, (at, "rows"))}
+    structure = {"columns": columns, "rows": walk.sequence(cursor.rows, (at, "rows"))}
     numbers = {"rowcount": cursor.rowcount, "lastrowid": cursor.lastrowid}
-    return told | {name: number for name, number in numbers.items() if number not in (-1, None)}
+    return structure | {
+        name: number for name, number in numbers.items() if number not in (-1, None)
+    }
 
 
 def _thaw_cursor(s: dict[str, Any], walk: Thawer, at: At) -> RecordedCursor:

@@ -45,14 +45,16 @@ def _freeze_exchange(exchange: Exchange, walk: Freezer, at: At) -> dict[str, Any
 
 
 def _thaw_exchange(s: dict[str, Any], walk: Thawer, at: At) -> Exchange:
-    heard = [need(event, dict, (at, "heard")) for event in walk.sequence(s["heard"], (at, "heard"))]
-    return Exchange(walk.thaw(s["result"], (at, "result")), heard)
+    events = [
+        need(event, dict, (at, "heard")) for event in walk.sequence(s["heard"], (at, "heard"))
+    ]
+    return Exchange(walk.thaw(s["result"], (at, "result")), events)
 
 
 def _freeze_retrieved(retrieved: Retrieved, walk: Freezer, at: At) -> dict[str, Any]:
-    told = {"embedding": retrieved.embedding} if retrieved.embedding else {}
+    embedding = {"embedding": retrieved.embedding} if retrieved.embedding else {}
     return {
-        **told,
+        **embedding,
         "chunks": walk.freeze(retrieved.chunks, (at, "chunks")),
         "documents": walk.freeze(retrieved.documents, (at, "documents")),
     }

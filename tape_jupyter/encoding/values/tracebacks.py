@@ -30,14 +30,14 @@ _CHAIN = ("cause", "context")
 
 def with_frames(structure: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
     """A frozen exception, and those that it came from, with their frames."""
-    told = dict(structure)
-    if found := [list(each) for each in _iterate_frames(error.__traceback__)]:
-        told[FRAMES] = found[-MOST:]
+    result = dict(structure)
+    if frames := [list(each) for each in _iterate_frames(error.__traceback__)]:
+        result[FRAMES] = frames[-MOST:]
     for name in _CHAIN:
         inner = getattr(error, f"__{name}__")
         if inner is not None and isinstance(structure.get(name), Mapping):
-            told[name] = with_frames(structure[name], inner)
-    return told
+            result[name] = with_frames(structure[name], inner)
+    return result
 
 
 def put_frames(error: BaseException, structure: Mapping[str, Any]) -> BaseException:
@@ -65,12 +65,12 @@ def _read_qualname(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name))
 
 
-def _build_traceback(told: Any, inner: TracebackType | None) -> TracebackType | None:
+def _build_traceback(entry: Any, inner: TracebackType | None) -> TracebackType | None:
     """An entry of a traceback; None where the function is not there any more."""
     with suppress(
         Exception
     ):  # a cassette edited by hand, an object that answers anything: then without this frame
-        name, line = told
+        name, line = entry
         module, _, qualname = str(name).partition(":")
         space = vars(sys.modules[module])
         code = _find_code(space, qualname.split("."))
@@ -84,29 +84,29 @@ def _find_code(space: Mapping[str, Any], names: list[str]) -> CodeType | None:
     """The code of a function by its qualified name: of a module, of a class, or inside of another
     function.
     """
-    found: Any = space.get(names[0])
+    member: Any = space.get(names[0])
     for name in names[1:]:
         if name == "<locals>":
-            found = _unwrap_code(found)
-        elif isinstance(found, CodeType):
-            found = next(
+            member = _unwrap_code(member)
+        elif isinstance(member, CodeType):
+            member = next(
                 (
                     each
-                    for each in found.co_consts
+                    for each in member.co_consts
                     if isinstance(each, CodeType) and each.co_name == name
                 ),
                 None,
             )
         else:
-            found = inspect.getattr_static(found, name, None)
-    return _unwrap_code(found)
+            member = inspect.getattr_static(member, name, None)
+    return _unwrap_code(member)
 
 
-def _unwrap_code(found: Any) -> CodeType | None:
-    if isinstance(found, CodeType):
-        return found
-    found = inspect.unwrap(getattr(found, "__func__", found))
-    return found.__code__ if isinstance(found, FunctionType) else None
+def _unwrap_code(member: Any) -> CodeType | None:
+    if isinstance(member, CodeType):
+        return member
+    member = inspect.unwrap(getattr(member, "__func__", member))
+    return member.__code__ if isinstance(member, FunctionType) else None
 
 
 def _build_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameType:
@@ -124,10 +124,10 @@ def _build_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameTy
     parts += [f"{name}=..." for name in names[count : count + only]]
     if code.co_flags & inspect.CO_VARKEYWORDS:
         parts.append(f"**{rest.pop(0)}")
-    made: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     # names only
-    exec(f"def stand_in({', '.join(parts)}): return __import__('sys')._getframe()", made)  # noqa: S102
-    shape: CodeType = made["stand_in"].__code__
+    exec(f"def stand_in({', '.join(parts)}): return __import__('sys')._getframe()", namespace)  # noqa: S102
+    shape: CodeType = namespace["stand_in"].__code__
     named = {"__name__": space.get("__name__", "")}
     alike: dict[str, Any] = {"co_filename": code.co_filename, "co_name": code.co_name}
     if hasattr(code, "co_qualname"):
@@ -136,9 +136,9 @@ def _build_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameTy
         "co_firstlineno": code.co_firstlineno,
         "co_linetable": _encode_line_table(line, len(shape.co_code) // 2),
     }
-    own = FunctionType(shape.replace(**alike), named, None, made["stand_in"].__defaults__)
-    own.__kwdefaults__ = made["stand_in"].__kwdefaults__
-    frame: FrameType = own()
+    function = FunctionType(shape.replace(**alike), named, None, namespace["stand_in"].__defaults__)
+    function.__kwdefaults__ = namespace["stand_in"].__kwdefaults__
+    frame: FrameType = function()
     return frame
 
 

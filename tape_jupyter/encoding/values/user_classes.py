@@ -54,14 +54,14 @@ def find_class(name: Any, at: At) -> type:
         raise ModuleAbsent(
             f"{place_text(at)}: {name!r} was recorded: import {module_name!r} before it is replayed"
         )
-    found: Any = module
+    member: Any = module
     for part in path.split("."):
-        found = vars(found).get(part) if found is module or isinstance(found, type) else None
-    if not isinstance(found, type):
+        member = vars(member).get(part) if member is module or isinstance(member, type) else None
+    if not isinstance(member, type):
         raise CassetteError(
             f"{place_text(at)}: {module_name!r} has no class {path!r}; run the cell that defines it first"
         )
-    return found
+    return member
 
 
 def is_findable(kind: type) -> bool:
@@ -72,13 +72,13 @@ def is_findable(kind: type) -> bool:
         return False
 
 
-def _is_same_class(found: type, kind: type) -> bool:
+def _is_same_class(current: type, kind: type) -> bool:
     """The same class, or the one that took its place when its notebook cell was run again."""
-    if found is kind:
+    if current is kind:
         return True
-    codec = codec_for(found)
+    codec = codec_for(current)
     return codec is codec_for(kind) and (
-        codec is not None or (is_plain_class(found) and is_plain_class(kind))
+        codec is not None or (is_plain_class(current) and is_plain_class(kind))
     )
 
 
@@ -111,14 +111,14 @@ def slots_of(kind: type) -> dict[str, MemberDescriptorType]:
     """The slots of a class, by the name that code uses."""
     known = _SLOTS.get(kind)
     if known is None:
-        found = {
+        members = {
             n: d
             for c in reversed(kind.__mro__)
             for n, d in vars(c).items()
             if type(d) is MemberDescriptorType
         }
         known = _SLOTS[kind] = {
-            name: slot for name, slot in found.items() if not name.startswith("__")
+            name: slot for name, slot in members.items() if not name.startswith("__")
         }
     return known
 
@@ -155,22 +155,22 @@ def own_dict(instance: Any) -> dict[str, Any]:
 
 def dict_of(instance: Any) -> dict[str, Any]:
     read = threading.local if issubclass(type(instance), threading.local) else object
-    found: dict[str, Any] = read.__getattribute__(instance, "__dict__")
-    return found
+    attributes: dict[str, Any] = read.__getattribute__(instance, "__dict__")
+    return attributes
 
 
 def state_of(instance: Any) -> dict[str, Any]:
     """All attributes an instance holds, in its slots and its dict."""
-    held: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     slots = slots_of(type(instance))
     if not slots:
         return dict(own_dict(instance))
     for name, slot in slots.items():
         try:
-            held[name] = slot.__get__(instance)
+            attributes[name] = slot.__get__(instance)
         except AttributeError:
             continue  # a slot that was never set
-    return held | own_dict(instance)
+    return attributes | own_dict(instance)
 
 
 # Enum: by name, because a member's value may be anything.
@@ -272,15 +272,15 @@ def _freeze_model(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
         return {**structure, "set": sorted(value.__fields_set__)}
     structure["set"] = sorted(value.__pydantic_fields_set__)
     for name in ("extra", "private"):
-        held = object.__getattribute__(value, _V2_STATE[name])
-        if held is not None:
-            structure[name] = walk.freeze(_drop_defaults(held), (at, name))
+        state = object.__getattribute__(value, _V2_STATE[name])
+        if state is not None:
+            structure[name] = walk.freeze(_drop_defaults(state), (at, name))
     return structure
 
 
-def _drop_defaults(held: dict[str, Any]) -> dict[str, Any]:
+def _drop_defaults(state: dict[str, Any]) -> dict[str, Any]:
     """Pydantic marks a private attribute that was never set with a value of its own."""
-    return {k: v for k, v in held.items() if type(v).__name__ != "PydanticUndefinedType"}
+    return {k: v for k, v in state.items() if type(v).__name__ != "PydanticUndefinedType"}
 
 
 def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
@@ -294,8 +294,8 @@ def _thaw_model(s: dict[str, Any], walk: Thawer, at: At) -> Any:
         return model
     object.__setattr__(model, _V2_STATE["set"], names)
     for name in ("extra", "private"):
-        held = need(walk.thaw(s[name], (at, name)), dict, at) if name in s else None
-        object.__setattr__(model, _V2_STATE[name], held)
+        state = need(walk.thaw(s[name], (at, name)), dict, at) if name in s else None
+        object.__setattr__(model, _V2_STATE[name], state)
     return model
 
 

@@ -179,8 +179,8 @@ def _format_text(text: str, pad: str) -> str:
 
 @lru_cache(4096)  # names, roles, types: the same few texts stand in every record
 def _format_line(text: str) -> str:
-    word = len(text) <= LONG_LINE and _is_word(text) and text.lower() not in RESERVED
-    return text if word else _quote_text(text)
+    is_plain = len(text) <= LONG_LINE and _is_word(text) and text.lower() not in RESERVED
+    return text if is_plain else _quote_text(text)
 
 
 _is_word = re.compile(WORD).fullmatch
@@ -195,8 +195,8 @@ _encode = JSONEncoder(ensure_ascii=False).encode
 _ESCAPED = re.compile(f"[\ud800-\udbff][\udc00-\udfff]|{UNWRITABLE.pattern}")
 
 
-def _escape_match(found: re.Match[str]) -> str:
-    halves = found.group()
+def _escape_match(match: re.Match[str]) -> str:
+    halves = match.group()
     escape = f"\\u{ord(halves[0]):04x}"
     return escape if len(halves) == 1 else escape + f"\\U{ord(halves[1]):08x}"
 

@@ -70,18 +70,18 @@ class Outline:
         """The map whose lines are text[pos:end]; None where they are others, or hold what has to be
         refused.
         """
-        found = self._fits(reader.text, pos, end)
-        if found is None:
+        match = self._fits(reader.text, pos, end)
+        if match is None:
             return None
         try:
             reader.check_characters(pos, end)
-            return self._fill_map(reader, pos, iter(found.groups()))
+            return self._fill_map(reader, pos, iter(match.groups()))
         except CassetteError:
             return None
 
     def _fill_map(self, reader: Reader, pos: int, values: Iterator[str]) -> dict[str, Any]:
         root: dict[str, Any] = {}
-        made: list[Any] = [root]
+        containers: list[Any] = [root]
         known = _values.get
         value: Any
         for where, key, form, column in self._steps:
@@ -97,11 +97,11 @@ class Outline:
                 value = block(lines[:-1], column, style)
             else:
                 value = {} if form == _MAP else []
-                made.append(value)
+                containers.append(value)
             if key is None:
-                made[where].append(value)
+                containers[where].append(value)
             else:
-                made[where][key] = value
+                containers[where][key] = value
         return root
 
 
@@ -120,28 +120,28 @@ class _Drawing:
         text = self.reader.text
         while pos < end:
             after = text.find("\n", pos) + 1
-            found = LINE.match(text, pos, after)
-            assert found is not None  # the reader has read it
-            key = self._place_line(found, pos)
-            kind = found.lastindex
+            match = LINE.match(text, pos, after)
+            assert match is not None  # the reader has read it
+            key = self._place_line(match, pos)
+            kind = match.lastindex
             if kind == KEY_ONLY:
                 self._pending = key
                 self.patterns.append(re.escape(text[pos:after]))
             else:
-                head = re.escape(text[pos : max(found.end(2), found.end(KEY_ONLY) + len(": "))])
+                head = re.escape(text[pos : max(match.end(2), match.end(KEY_ONLY) + len(": "))])
                 if kind == LITERAL:
                     column = self._open[-1][0] + 2
                     self.patterns.append(head + _ANY_LINES.format(" " * column))
                     self._add_step(key, _BLOCK, column)
-                    after = self.reader.literal(after, end, column, found[LITERAL])[1]
+                    after = self.reader.literal(after, end, column, match[LITERAL])[1]
                 else:
                     self.patterns.append(head + _ANY_VALUE)
                     self._add_step(key, _VALUE)
             pos = after
 
-    def _place_line(self, found: re.Match[str], pos: int) -> str | None:
+    def _place_line(self, match: re.Match[str], pos: int) -> str | None:
         """Open what this line opens and close what ends before it; the line's key."""
-        at, inner = found.end(1) - pos, found.end(2) - pos
+        at, inner = match.end(1) - pos, match.end(2) - pos
         if self._pending is not None:
             self._open_container(at, self._pending, _LIST if inner > at else _MAP)
             self._pending = None
@@ -149,11 +149,11 @@ class _Drawing:
             self._open.pop()
         for column in range(at + 2, inner, 2):
             self._open_container(column, None, _LIST)
-        if found[KEY_ONLY] is None:
+        if match[KEY_ONLY] is None:
             return None
         if inner > at:
             self._open_container(inner, None, _MAP)
-        return self.reader.key(pos, found[KEY_ONLY])
+        return self.reader.key(pos, match[KEY_ONLY])
 
     def _open_container(self, column: int, key: str | None, form: int) -> None:
         self._add_step(key, form)

@@ -92,7 +92,7 @@ class Reader:
     def names(self) -> list[str]:
         """The names of the top-level keys, in order."""
         return [
-            self.key(found.start(1), found[1]) for found in _TOP_KEY.finditer(self.text, HEAD - 1)
+            self.key(match.start(1), match[1]) for match in _TOP_KEY.finditer(self.text, HEAD - 1)
         ]
 
     def part(self, name: str, *, last: bool = False) -> tuple[int, int] | None:
@@ -194,24 +194,24 @@ class Reader:
         """What the line text[pos:after] says. Short ones are remembered: records are alike, and say
         the same again.
         """
-        found = LINE.match(self.text, pos, after)
-        if found is None:
+        match = LINE.match(self.text, pos, after)
+        if match is None:
             raise self.error(pos, explain(self.text, pos))
-        name, kind = found[KEY_ONLY], found.lastindex or 0
-        told = None if name is None else self.key(pos, name)
-        value = None if kind in (0, KEY_ONLY) else self.scalar(pos, kind, found[kind])
-        line = (found.end(1) - pos, found.end(2) - pos, told, kind, value)
+        name, kind = match[KEY_ONLY], match.lastindex or 0
+        key = None if name is None else self.key(pos, name)
+        value = None if kind in (0, KEY_ONLY) else self.scalar(pos, kind, match[kind])
+        line = (match.end(1) - pos, match.end(2) - pos, key, kind, value)
         if after - pos <= _SHORT_LINE and kind not in (FLAT, EMPTY):
             remember_meaning(_lines, self.text[pos:after], line)
         return line
 
     def check_characters(self, pos: int, end: int) -> None:
-        if flawed(self.text[pos:end]) and (found := UNWRITABLE.search(self.text, pos, end)):
-            code = ord(found.group())
-            shown = f"\\u{code:04x}"
+        if flawed(self.text[pos:end]) and (match := UNWRITABLE.search(self.text, pos, end)):
+            code = ord(match.group())
+            escaped = f"\\u{code:04x}"
             raise self.error(
-                found.start(),
-                f"the character U+{code:04X} as it is: write it {shown} in double quotes",
+                match.start(),
+                f"the character U+{code:04X} as it is: write it {escaped} in double quotes",
             )
 
     def key(self, pos: int, name: str) -> str:
@@ -223,13 +223,13 @@ class Reader:
             )
         return name
 
-    def constant(self, pos: int, word: str) -> bool | None:
-        if word not in CONSTANTS:
+    def constant(self, pos: int, text: str) -> bool | None:
+        if text not in CONSTANTS:
             raise self.error(
                 pos,
-                f'other tools misread {word}: write true, false or null, or the text "{word}" in quotes',
+                f'other tools misread {text}: write true, false or null, or the text "{text}" in quotes',
             )
-        return CONSTANTS[word]
+        return CONSTANTS[text]
 
     def scalar(self, pos: int, kind: int, raw: str) -> Any:
         """The value on a line; of a text block its style."""
@@ -251,11 +251,11 @@ class Reader:
         """The value that stands whole on a line as `raw`. Raises CassetteError where that is none
         of a line's own.
         """
-        found = _on_a_line(raw)
-        kind = KEY_ONLY + (found.lastindex or 0) if found else LITERAL
-        if found is None or kind == LITERAL:
+        match = _on_a_line(raw)
+        kind = KEY_ONLY + (match.lastindex or 0) if match else LITERAL
+        if match is None or kind == LITERAL:
             raise self.error(pos, explain(self.text, pos))
-        return self.scalar(pos, kind, found[kind - KEY_ONLY])
+        return self.scalar(pos, kind, match[kind - KEY_ONLY])
 
     def flat(self, pos: int, raw: str) -> list[int | float]:
         # Before anything is converted: a million digits take Python a second. Sign, blank and
@@ -294,11 +294,11 @@ class Reader:
         return block(body, column, style), stop.end()
 
 
-def remember_meaning(known: dict[str, T], raw: str, told: T) -> None:
+def remember_meaning(known: dict[str, T], raw: str, meaning: T) -> None:
     """Records are alike and say the same again: keep what a text means, of so many texts."""
     if len(known) >= _REMEMBERED:
         known.clear()
-    known[raw] = told
+    known[raw] = meaning
 
 
 def block(body: str, column: int, style: str) -> str:
@@ -321,10 +321,10 @@ def _unquote_text(quoted: str) -> str:
     if "\\U" not in quoted:
         return str(_decode(quoted)[0])
     out, start = "", 1
-    for found in _ANY_ESCAPE.finditer(quoted):
-        if found[1]:
-            out += _decode(f'"{quoted[start : found.start()]}"')[0] + chr(int(found[1], 16))
-            start = found.end()
+    for match in _ANY_ESCAPE.finditer(quoted):
+        if match[1]:
+            out += _decode(f'"{quoted[start : match.start()]}"')[0] + chr(int(match[1], 16))
+            start = match.end()
     return out + str(_decode('"' + quoted[start:])[0])
 
 

@@ -66,12 +66,12 @@ class GuiltyPackages:
 
 def bisect_packages(
     notebook: Path, good: str, bad: str, check: Check, requirements: Path | None = None,
-    *, run: Run | None = None, tell: Tell = ignore_progress,
+    *, run: Run | None = None, on_progress: Tell = ignore_progress,
 ) -> GuiltyPackages:  # fmt: skip
     """Find them. `requirements`: what is resolved at a date. `run` tries a set of packages (in an
     environment of its own). Raises TapeUsageError where GOOD and BAD are not told apart.
     """
-    search = _Search(run or _build_runner(notebook, check), check, tell)
+    search = _Search(run or _build_runner(notebook, check), check, on_progress)
     return search.find_guilty(good, bad, requirements)
 
 
@@ -97,21 +97,21 @@ def read_lock(file: Path) -> dict[str, str]:
         raise TapeUsageError(f"{file}: it cannot be read: {why}") from error
     if file.suffix in (".toml", ".lock"):
         try:
-            told = tomllib.loads(text)
+            document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise TapeUsageError(f"{file}: it is no TOML: {error}") from None
-        listed = [each for key in ("packages", "package") for each in told.get(key, ())]
-        found: dict[str, str] = {
+        listed = [each for key in ("packages", "package") for each in document.get(key, ())]
+        versions: dict[str, str] = {
             canonicalize_name(str(each["name"])): str(each["version"])
             for each in listed
             if isinstance(each, dict) and each.get("name") and each.get("version")
         }
     else:
         pins = (pin.partition("==") for pin in environments.pins_of(text))
-        found = {name: version for name, _, version in pins}
-    if not found:
+        versions = {name: version for name, _, version in pins}
+    if not versions:
         raise TapeUsageError(f"{file}: it names no package with its version (name==version)")
-    return found
+    return versions
 
 
 @dataclass(slots=True)
@@ -135,9 +135,11 @@ class _Search:
             one, two = read_lock(Path(good)), read_lock(Path(bad))
             self._require_opposite_ends(one, two, good, bad)
         names = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
-        made = minimal_subset(names, lambda taken: self._find_outcome(_mix_pins(one, two, taken)))
+        minimal = minimal_subset(
+            names, lambda taken: self._find_outcome(_mix_pins(one, two, taken))
+        )
         return GuiltyPackages(
-            [(name, one.get(name, ""), two.get(name, "")) for name in made.parts], len(names),
+            [(name, one.get(name, ""), two.get(name, "")) for name in minimal.parts], len(names),
             len(self.known), sum(each.verdict == "unresolved" for each in self.known.values()),
             time.perf_counter() - began, between,
         )  # fmt: skip
@@ -147,12 +149,12 @@ class _Search:
         if one == two:
             raise TapeUsageError(f"{good} and {bad} hold the same packages: none is the cause")
         first, second = self._try_pins(one), self._try_pins(two)
-        for name, run, wanted in ((good, first, "passes"), (bad, second, "fails")):
+        for name, run, expected in ((good, first, "passes"), (bad, second, "fails")):
             if run.verdict == "unresolved":
                 raise TapeUsageError(f"with the packages of {name}: {run.why}")
-            if run.verdict != wanted:
+            if run.verdict != expected:
                 raise TapeUsageError(
-                    f"with the packages of {name} the check {'fails' if wanted == 'passes' else 'passes'}: "
+                    f"with the packages of {name} the check {'fails' if expected == 'passes' else 'passes'}: "
                     + (run.why or "swap them, or another check tells them apart")
                 )
 
@@ -194,13 +196,13 @@ def _mix_pins(one: Pins, two: Pins, taken: Sequence[str]) -> dict[str, str]:
     return {name: version for name, version in mixed.items() if name in two or name not in taken}
 
 
-def _parse_day(word: str) -> date | None:
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
+def _parse_day(text: str) -> date | None:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         return None
     try:
-        return date.fromisoformat(word)
+        return date.fromisoformat(text)
     except ValueError as error:
-        raise TapeUsageError(f"--packages {word}: {error}") from None
+        raise TapeUsageError(f"--packages {text}: {error}") from None
 
 
 def _read_requirements(requirements: Path | None) -> list[str]:

@@ -45,11 +45,11 @@ class GuiltyCommit:
     def record(self) -> dict[str, Any]:
         return {
             "commits": list(self.commits), "subject": self.subject, "seconds": round(self.seconds, 3),
-            "tried": [{"commit": commit, "came out": told} for commit, told in self.tried],
+            "tried": [{"commit": commit, "came out": outcome} for commit, outcome in self.tried],
         }  # fmt: skip
 
     def text(self) -> str:
-        rows = [f"  {commit[:12]}  {told}" for commit, told in self.tried]
+        rows = [f"  {commit[:12]}  {outcome}" for commit, outcome in self.tried]
         if len(self.commits) == 1:
             head = f"{self.commits[0][:12]} is the first bad commit: {self.subject}"
         else:
@@ -89,7 +89,12 @@ def exit_code(run: CheckedRun) -> int:
 
 
 def bisect_revisions(
-    notebook: Path, good: str, bad: str, check: Check, lock: str = "", tell: Tell = ignore_progress
+    notebook: Path,
+    good: str,
+    bad: str,
+    check: Check,
+    lock: str = "",
+    on_progress: Tell = ignore_progress,
 ) -> GuiltyCommit:
     """Find it. `lock` is a file of the repository that names its packages. Raises TapeUsageError
     where GOOD and BAD are not told apart, or this is no git repository.
@@ -102,40 +107,42 @@ def bisect_revisions(
 
     def try_commit(tree: Path) -> CheckedRun:
         commit = _run_git(tree, "rev-parse", "HEAD")
-        tell(f"commit {commit[:12]}", 0, 0)
+        on_progress(f"commit {commit[:12]}", 0, 0)
         there = tree / lock if lock else None
         run = try_here(tree / inside, check, there, recording, tree)
         tried.append((commit, f"{run.verdict}{f': {run.why}' if run.why else ''}"))
         return run
 
     with _open_worktree(top, bad) as tree:
-        for revision, wanted in ((bad, "fails"), (good, "passes")):
+        for revision, expected in ((bad, "fails"), (good, "passes")):
             _run_git(tree, "checkout", "-q", "--detach", _resolve_commit(top, revision))
             run = try_commit(tree)
-            if run.verdict != wanted:
-                said = run.why or f"the check {run.verdict}"
+            if run.verdict != expected:
+                reason = run.why or f"the check {run.verdict}"
                 raise TapeUsageError(
-                    f"--git: at {revision} the check should be one that {wanted}: {said}"
+                    f"--git: at {revision} the check should be one that {expected}: {reason}"
                 )
-        told = _run_git(
+        git_output = _run_git(
             tree, "bisect", "start", _resolve_commit(top, bad), _resolve_commit(top, good)
         )
-        while not (found := _find_first_bad(told)):
-            word = {GOOD: "good", BAD: "bad"}.get(exit_code(try_commit(tree)), "skip")
-            told = _run_git(tree, "bisect", word, failing=True)
-        subject = _run_git(top, "show", "-s", "--format=%s", found[0]) if len(found) == 1 else ""
-    return GuiltyCommit(found, subject, tried, time.perf_counter() - began)
+        while not (commits := _find_first_bad(git_output)):
+            mark = {GOOD: "good", BAD: "bad"}.get(exit_code(try_commit(tree)), "skip")
+            git_output = _run_git(tree, "bisect", mark, failing=True)
+        subject = (
+            _run_git(top, "show", "-s", "--format=%s", commits[0]) if len(commits) == 1 else ""
+        )
+    return GuiltyCommit(commits, subject, tried, time.perf_counter() - began)
 
 
-def _find_first_bad(told: str) -> list[str]:
+def _find_first_bad(git_output: str) -> list[str]:
     """The commits that git's words name as the first bad one; none while it goes on."""
-    if one := re.search(r"^([0-9a-f]{40,64}) is the first bad commit", told, re.MULTILINE):
+    if one := re.search(r"^([0-9a-f]{40,64}) is the first bad commit", git_output, re.MULTILINE):
         return [one[1]]
-    if "first bad commit could be any of" in told:
-        return re.findall(r"^([0-9a-f]{40,64})$", told, re.MULTILINE)
-    if "Bisecting:" in told:
+    if "first bad commit could be any of" in git_output:
+        return re.findall(r"^([0-9a-f]{40,64})$", git_output, re.MULTILINE)
+    if "Bisecting:" in git_output:
         return []
-    raise TapeUsageError(f"git bisect: {' '.join(told.split())[:300]}")
+    raise TapeUsageError(f"git bisect: {' '.join(git_output.split())[:300]}")
 
 
 @contextmanager
@@ -152,29 +159,31 @@ def _open_worktree(top: Path, revision: str) -> Iterator[Path]:
 
 
 def _resolve_commit(top: Path, revision: str) -> str:
-    words = ("--verify", "--end-of-options", f"{revision}^{{commit}}")
-    return _run_git(top, "rev-parse", *words).splitlines()[-1]
+    arguments = ("--verify", "--end-of-options", f"{revision}^{{commit}}")
+    return _run_git(top, "rev-parse", *arguments).splitlines()[-1]
 
 
-def _run_git(folder: Path, *words: str, failing: bool = False) -> str:
+def _run_git(folder: Path, *arguments: str, failing: bool = False) -> str:
     """What git says. Raises TapeUsageError where it fails, unless that is an answer too."""
     git = program("git")
     if not git:
         raise TapeUsageError("--git: git is not installed here")
     done = subprocess.run(  # noqa: S603 - git, no shell
-        [git, "-C", str(folder), *words], capture_output=True, text=True, check=False
+        [git, "-C", str(folder), *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode and not failing:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise TapeUsageError(f"git {words[0]}: {said[0] if said else 'it failed'}")
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise TapeUsageError(f"git {arguments[0]}: {lines[0] if lines else 'it failed'}")
     return (done.stdout + (done.stderr if failing else "")).strip()
 
 
 def _read_files(recording: Path, goal: Path) -> dict[Path, bytes]:
-    found = [file for file in recording.rglob("*") if file.is_file() and file.suffix != ".lock"]
-    if not found:
+    recorded_files = [
+        file for file in recording.rglob("*") if file.is_file() and file.suffix != ".lock"
+    ]
+    if not recorded_files:
         raise TapeUsageError(f"{recording}: there is no recording in it")
-    return {goal / file.relative_to(recording): file.read_bytes() for file in found}
+    return {goal / file.relative_to(recording): file.read_bytes() for file in recorded_files}
 
 
 @contextmanager
@@ -182,8 +191,8 @@ def _put_first_on_path(code: Path | None) -> Iterator[None]:
     """Modules are imported from this folder, and from `src` in it, before any other."""
     before = os.environ.get("PYTHONPATH")
     if code is not None:
-        own = [str(code), str(code / "src"), *filter(None, [before])]
-        os.environ["PYTHONPATH"] = os.pathsep.join(own)
+        folders = [str(code), str(code / "src"), *filter(None, [before])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(folders)
     try:
         yield
     finally:

@@ -109,7 +109,7 @@ class Cause:
     def _format_table(self) -> list[str]:
         width = max([len(layer) for layer in self.layers] + [5])
         head = f"  {'layer':{width}}  with all of it from {self.sides[0]}"
-        rows = [f"  {layer:{width}}  {SAID[told]}" for layer, told in self.layers.items()]
+        rows = [f"  {layer:{width}}  {SAID[outcome]}" for layer, outcome in self.layers.items()]
         return [head, *rows]
 
     def _format_tree(self) -> list[str]:
@@ -122,13 +122,13 @@ class Cause:
     def _format_end(self, *, timed: bool = True) -> list[str]:
         live = f"{self.asked} calls went live{self.cost}" if self.asked else "nothing went live"
         seconds = f", {self.seconds:.1f} s" if timed else ""
-        told = f"{self.trials} trials, {self.unresolved} unresolved{seconds}; {live}"
-        return [*self.notes, told]
+        summary = f"{self.trials} trials, {self.unresolved} unresolved{seconds}; {live}"
+        return [*self.notes, summary]
 
 
 def tried_layers(outcomes: Mapping[str, Outcome], unswapped: Mapping[str, Any]) -> dict[str, Layer]:
     """The layers that were tried, then those that only differ."""
-    made: dict[str, Layer] = dict(outcomes)
+    layers: dict[str, Layer] = dict(outcomes)
     for layer in unswapped:
-        made.setdefault(layer, "not swapped")
-    return made
+        layers.setdefault(layer, "not swapped")
+    return layers

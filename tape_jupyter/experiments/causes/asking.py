@@ -91,9 +91,9 @@ class Asker:
                  for run in dict.fromkeys((*trial.added, *self._added))}  # fmt: skip
         return replace(trial, added=added)
 
-    def _send_request(self, wanted: Mapping[str, Any]) -> bool:
+    def _send_request(self, call_record: Mapping[str, Any]) -> bool:
         """Send one request and keep its answer; False, and `refused`, where it may not go out."""
-        request = records.section_request(wanted["request"])
+        request = records.section_request(call_record["request"])
         assert isinstance(request, Request)
         cost = price.estimate_unrecorded(request)
         try:
@@ -119,16 +119,16 @@ class Asker:
         finally:
             self.budget.record_payment(cost.most, paid)
         self._record_answer(
-            wanted, request, reply, moment_text(began), time.monotonic() - start, secrets
+            call_record, request, reply, moment_text(began), time.monotonic() - start, secrets
         )
         return True
 
     def _record_answer(
-        self, wanted: Mapping[str, Any], request: Request, reply: Reply, at: str, seconds: float,
+        self, call_record: Mapping[str, Any], request: Request, reply: Reply, at: str, seconds: float,
         secrets: Secrets,
     ) -> None:  # fmt: skip
         """In a take of its own, and for the trials that follow."""
-        parent = str(wanted["run"] or self.runs)
+        parent = str(call_record["run"] or self.runs)
         same = self.cassette.by_run.get(parent, {})
         kept = {key: same[key] for key in ("cell", "source", "session", "title") if same.get(key)}
         if self._take is None:
@@ -136,18 +136,25 @@ class Asker:
         run = self._take.start_run(
             {"mode": "again", "parent": parent, **kept, "at": at}, {}, secrets
         )
-        told = wanted["head"]
+        recorded_head = call_record["head"]
         kit = registry.call_facts(request, reply).record()
         head = records.Head(
-            str(told["call"]), run, str(told["match"]), str(told["kind"]), Where(run, str(told["lineage"])), at,
-            seconds, kit, discriminator=str(told.get("apart", "")),
-        )  # fmt: skip
+            str(recorded_head["call"]),
+            run,
+            str(recorded_head["match"]),
+            str(recorded_head["kind"]),
+            Where(run, str(recorded_head["lineage"])),
+            at,
+            seconds,
+            kit,
+            discriminator=str(recorded_head.get("apart", "")),
+        )
         entry = self._take.append_call(head, request, reply, secrets)
         self._take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)
         mine = self._added.setdefault(parent, [])
-        name = f"{told['call'][:8]}-{1000 + len(mine)}"  # among calls that only the good side made
+        name = f"{recorded_head['call'][:8]}-{1000 + len(mine)}"  # among calls that only the good side made
         mine.append({
-            "head": {**entry.head(), "call": name, "match": told["match"]}, "request": wanted["request"],
+            "head": {**entry.head(), "call": name, "match": recorded_head["match"]}, "request": call_record["request"],
             "response": response_section(entry.reply(), secrets),
         })  # fmt: skip
 

@@ -85,8 +85,8 @@ def _compare_mappings(
     }
 
     def build_mapping(chosen: frozenset[int]) -> dict[str, Any]:
-        made = {key: part(chosen) for key, part in parts.items()}
-        return {key: value for key, value in made.items() if not isinstance(value, Gone)}
+        built = {key: part(chosen) for key, part in parts.items()}
+        return {key: value for key, value in built.items() if not isinstance(value, Gone)}
 
     return build_mapping
 
@@ -135,12 +135,12 @@ def _compare_json_texts(bad: str, good: str, path: str, places: list[Fragment]) 
 
 def _split_text(text: str) -> list[str]:
     """Sentences, and the lines of a table whole."""
-    found: list[str] = []
+    parts: list[str] = []
     for line in text.splitlines(keepends=True):
         is_row = line.lstrip().startswith("|") or line.count(",") > 1 or "\t" in line
         pieces = [line] if is_row else [each for each in _SENTENCE.findall(line) if each]
-        found += pieces
-    return found or [text]
+        parts += pieces
+    return parts or [text]
 
 
 def _compare_sequences(
@@ -150,20 +150,20 @@ def _compare_sequences(
     """Runs of items that are the same or not; of a replaced run of one length each item by itself.
     `path` has a place for the item's number, which is counted from `first`.
     """
-    made: list[Callable[[frozenset[int]], Sequence[Any]]] = []
+    builders: list[Callable[[frozenset[int]], Sequence[Any]]] = []
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     for what, start, end, start2, end2 in matcher.get_opcodes():
         if what == "equal":
-            made.append(_keep_items(bad[start:end]))
+            builders.append(_keep_items(bad[start:end]))
         elif what == "replace" and end - start == end2 - start2:
             for number in range(end - start):
                 one, other = bad[start + number], good[start2 + number]
                 place = path.format(first + start + number)
-                made.append(_wrap_item(_compare_items(one, other, place, places)))
+                builders.append(_wrap_item(_compare_items(one, other, place, places)))
         else:
             place = path.format(first + start)
-            made.append(_add_hunk(bad[start:end], good[start2:end2], place, places))
-    return made
+            builders.append(_add_hunk(bad[start:end], good[start2:end2], place, places))
+    return builders
 
 
 def _compare_items(bad: Any, good: Any, path: str, places: list[Fragment]) -> Build:
@@ -184,8 +184,8 @@ def _add_hunk(
     bad: Sequence[Any], good: Sequence[Any], path: str, places: list[Fragment]
 ) -> Callable[[frozenset[int]], Sequence[Any]]:
     number = len(places)
-    shown = [" ".join(map(_shorten_value, side)) for side in (bad, good)]
-    places.append(Fragment(path, shown[0], shown[1]))
+    texts = [" ".join(map(_shorten_value, side)) for side in (bad, good)]
+    places.append(Fragment(path, texts[0], texts[1]))
     return lambda chosen: good if number in chosen else bad
 
 

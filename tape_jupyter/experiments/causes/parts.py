@@ -69,16 +69,16 @@ class Differences:
     def trial(self, numbers: Iterable[int], replies: Mapping[int, Mapping[str, Any]]) -> Trial:
         """The trial in which these parts are the good ones. `replies`: other responses, by part."""
         chosen = [(number, self.parts[number]) for number in sorted(set(numbers))]
-        held: dict[str, Held] = {}
+        run_changes: dict[str, Held] = {}
         for _, part in chosen:
             for run, (changed, ended) in part.held.items():
-                old = held.get(run, ({}, {}))
+                old = run_changes.get(run, ({}, {}))
                 pins = {**old[0].get("pins", {}), **changed.get("pins", {})}
-                held[run] = ({**old[0], **changed, "pins": pins}, {**old[1], **ended})
+                run_changes[run] = ({**old[0], **changed, "pins": pins}, {**old[1], **ended})
         return Trial(
             answers=tuple(each for number, part in chosen for each in _choose_answers(part, replies.get(number))),
             added=self.added,
-            held=held,
+            held=run_changes,
             sources={part.cell: part.source for _, part in chosen if part.source is not None},
             first=min((part.cell for _, part in chosen), default=len(self.cells)),
         )  # fmt: skip
@@ -138,7 +138,7 @@ def _build_reply_part(one: Entry, other: Entry, cell: int) -> Part:
 def _to_comparable(entry: Entry) -> Any:
     """A reply as its record says it, without what no program reads of it: moments, sizes of reads."""
     section = response_section(entry.reply(), Secrets())
-    return {key: told for key, told in section.items() if key not in _PLUMBING}
+    return {key: value for key, value in section.items() if key not in _PLUMBING}
 
 
 # ---------------------------------------------------------------- cells and their runs
@@ -149,24 +149,26 @@ def notebook_cells(
 ) -> list[Cell]:
     """The notebook's code cells, each with the recording that is of it and the code it was made of."""
     left = list(side.recorded)
-    found: dict[int, RecordedRun] = {}
+    runs_by_cell: dict[int, RecordedRun] = {}
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
         same = [run for run in left if _is_run_of(run, source, cell)]
         if len(same) == 1 or (same and same[0].cell.cell_id):
-            found[number] = same[-1]
+            runs_by_cell[number] = same[-1]
             left.remove(same[-1])
         elif same and sum(_is_run_of(same[0], each, "") for each in sources) == len(same):
-            found[number] = same[0]  # the same source in as many cells
+            runs_by_cell[number] = same[0]  # the same source in as many cells
             left.remove(same[0])
     counts = {side.record(run.id).get("count"): run for run in left}
-    made: list[Cell] = []
+    code_cells: list[Cell] = []
     number_run = 0
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
         number_run += bool(source.strip())
-        run = found.get(number) or _match_by_count(counts.get(number_run), code)
-        told = code.find_source(run) if run is not None and number not in found else None
-        made.append(Cell(number, cell, _choose_source(source, told), run))
-    return made
+        run = runs_by_cell.get(number) or _match_by_count(counts.get(number_run), code)
+        run_source = (
+            code.find_source(run) if run is not None and number not in runs_by_cell else None
+        )
+        code_cells.append(Cell(number, cell, _choose_source(source, run_source), run))
+    return code_cells
 
 
 def _match_by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun | None:
@@ -174,8 +176,8 @@ def _match_by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun |
     return run if run is not None and (run.cell.cell_id == "" or code.find_source(run)) else None
 
 
-def _choose_source(source: str, told: str | None) -> str:
-    return source if told is None else told
+def _choose_source(source: str, run_source: str | None) -> str:
+    return source if run_source is None else run_source
 
 
 def _is_run_of(run: RecordedRun, source: str, cell: str) -> bool:
@@ -189,16 +191,16 @@ def _is_run_of(run: RecordedRun, source: str, cell: str) -> bool:
 def _pair_cells(good: Side, cells: Sequence[Cell]) -> list[tuple[Cell, RecordedRun]]:
     """The bad side's recordings and the good side's of the same cells."""
     left = list(good.recorded)
-    found: list[tuple[Cell, RecordedRun]] = []
+    pairs: list[tuple[Cell, RecordedRun]] = []
     waiting = [cell for cell in cells if cell.run is not None]
     for matches in (_is_same_cell, _is_same_place):
         for cell in list(waiting):
             run = next((each for each in left if matches(cell, each, good)), None)
             if run is not None:
-                found.append((cell, run))
+                pairs.append((cell, run))
                 left.remove(run)
                 waiting.remove(cell)
-    return sorted(found, key=lambda pair: pair[0].number)
+    return sorted(pairs, key=lambda pair: pair[0].number)
 
 
 def _is_same_cell(cell: Cell, run: RecordedRun, _: Side) -> bool:
@@ -223,17 +225,17 @@ def _collect_added_calls(
     """
     same = {run.id: cell.run.id for cell, run in pairs if cell.run is not None}
     newest = bad.recorded[-1].id if bad.recorded else None
-    secrets, found = Secrets(), dict[str, list[Mapping[str, Any]]]()
+    secrets, calls_by_run = Secrets(), dict[str, list[Mapping[str, Any]]]()
     for entry in entries:
         run = same.get(good.parent(entry.run), newest)
         if run is not None:
-            told = {
+            call_record = {
                 "head": {**entry.head(), "call": entry.id, "match": entry.match},
                 "request": request_section(entry.request(), secrets),
                 "response": response_section(entry.reply(), secrets),
             }
-            found.setdefault(run, []).append(told)
-    return found
+            calls_by_run.setdefault(run, []).append(call_record)
+    return calls_by_run
 
 
 # ---------------------------------------------------------------- clock, chance, code, environment
@@ -251,15 +253,15 @@ def _compare_surroundings(
             continue
         parts += _compare_clocks(good, bad, cell, run, alike)
         parts += _compare_chance(good, bad, cell, run)
-        made = _compare_code(cell, run, code[0])
-        if isinstance(made, Part):
-            parts.append(made)
-        elif made:
-            unswapped.setdefault(CODE, []).append(made)
+        code_change = _compare_code(cell, run, code[0])
+        if isinstance(code_change, Part):
+            parts.append(code_change)
+        elif code_change:
+            unswapped.setdefault(CODE, []).append(code_change)
     drifts = [each for cell, run in pairs for each in _find_drifts(good, bad, cell, run)]
     if drifts:
         unswapped[ENVIRONMENT] = list(dict.fromkeys(map(str, drifts)))
-    return parts, {layer: tuple(said) for layer, said in unswapped.items()}
+    return parts, {layer: tuple(sentences) for layer, sentences in unswapped.items()}
 
 
 _AROUND = ("library", "python", "platform", "local module", "environment", "hash seed", "git diff")
@@ -293,8 +295,8 @@ def _compare_clocks(
     ended = (
         {"clock": told_new.get("clock")} if told_old.get("clock") != told_new.get("clock") else {}
     )
-    own = {entry.id for entry in bad.calls if bad.parent(entry.run) == cell.run.id}
-    if _parse_order_calls(told_new) <= own:
+    call_ids = {entry.id for entry in bad.calls if bad.parent(entry.run) == cell.run.id}
+    if _parse_order_calls(told_new) <= call_ids:
         ended |= {
             key: told_new.get(key) for key in _ORDER if told_old.get(key) != told_new.get(key)
         }
@@ -304,16 +306,21 @@ def _compare_clocks(
         if bad.parent(one.run) == cell.run.id and _read_waits(one) != _read_waits(other)
     ]
     if pins or ended or late:
-        held = {cell.run.id: ({"pins": pins}, ended)}
+        run_changes = {cell.run.id: ({"pins": pins}, ended)}
         yield Part(
-            f"{CLOCK}:{cell.number + 1}", CLOCK, cell.number, _format_title(cell), tuple(late), held
+            f"{CLOCK}:{cell.number + 1}",
+            CLOCK,
+            cell.number,
+            _format_title(cell),
+            tuple(late),
+            run_changes,
         )
 
 
 def _parse_order_calls(ended: Mapping[str, Any]) -> set[str]:
     """The calls that a run's order names: `+78a670b1*2 @ask-2#1` (determinism/order.py)."""
-    words = str(ended.get("order") or "").split()
-    return {word.lstrip("+").partition("*")[0] for word in words if "@" not in word}
+    tokens = str(ended.get("order") or "").split()
+    return {token.lstrip("+").partition("*")[0] for token in tokens if "@" not in token}
 
 
 def _read_waits(entry: Entry) -> Any:
@@ -327,10 +334,12 @@ def _compare_chance(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iter
     one, other = (each.get("pins", {}).get("random") for each in (old, new))
     if other is None or one == other:
         return
-    kit = {key: told for key, told in old.get("kit", {}).items() if not key.startswith(STATE)}
-    kit |= {key: told for key, told in new.get("kit", {}).items() if key.startswith(STATE)}
-    held: dict[str, Held] = {cell.run.id: ({"pins": {"random": other}, "kit": kit}, {})}
-    yield Part(f"{CHANCE}:{cell.number + 1}", CHANCE, cell.number, _format_title(cell), (), held)
+    kit = {key: value for key, value in old.get("kit", {}).items() if not key.startswith(STATE)}
+    kit |= {key: value for key, value in new.get("kit", {}).items() if key.startswith(STATE)}
+    run_changes: dict[str, Held] = {cell.run.id: ({"pins": {"random": other}, "kit": kit}, {})}
+    yield Part(
+        f"{CHANCE}:{cell.number + 1}", CHANCE, cell.number, _format_title(cell), (), run_changes
+    )
 
 
 def _compare_code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str:

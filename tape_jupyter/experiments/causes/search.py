@@ -65,23 +65,26 @@ class Search:
         """The trial with these parts from the good side; `replies`: by part, a mark and another
         response.
         """
-        told = replies or {}
-        key = (frozenset(numbers), *sorted((number, mark) for number, (mark, _) in told.items()))
+        chosen_replies = replies or {}
+        key = (
+            frozenset(numbers),
+            *sorted((number, mark) for number, (mark, _) in chosen_replies.items()),
+        )
         if key not in self.results:
-            sections = {number: section for number, (_, section) in told.items()}
-            found = self.runner.run(self.differences.trial(numbers, sections))
-            self.note(key, found, self._describe_trial(numbers, told))
+            sections = {number: section for number, (_, section) in chosen_replies.items()}
+            trial_result = self.runner.run(self.differences.trial(numbers, sections))
+            self.note(key, trial_result, self._describe_trial(numbers, chosen_replies))
         return self.results[key]
 
-    def note(self, key: tuple[Any, ...], found: TrialResult, words: str) -> None:
-        self.results[key] = found
-        self.seconds += found.run.seconds
-        self.tried(len(self.results), words, check_outcome(found))
+    def note(self, key: tuple[Any, ...], trial_result: TrialResult, description: str) -> None:
+        self.results[key] = trial_result
+        self.seconds += trial_result.run.seconds
+        self.tried(len(self.results), description, check_outcome(trial_result))
 
-    def _describe_trial(self, numbers: Sequence[int], told: Mapping[int, Any]) -> str:
+    def _describe_trial(self, numbers: Sequence[int], chosen_replies: Mapping[int, Any]) -> str:
         count = len(set(numbers))
-        whole = "all differences" if count == len(self.differences.parts) else f"{count} of them"
-        return f"{whole} from the good run" if not told else "a part of a reply"
+        amount = "all differences" if count == len(self.differences.parts) else f"{count} of them"
+        return f"{amount} from the good run" if not chosen_replies else "a part of a reply"
 
     def outcome(self, numbers: Sequence[int]) -> Outcome:
         return check_outcome(self.result(numbers))
@@ -93,19 +96,19 @@ class Search:
         return {layer: self.outcome(numbers) for layer, numbers in self.by_layer().items()}
 
     def by_layer(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers_by_layer: dict[str, list[int]] = {}
         for number, part in enumerate(self.differences.parts):
-            found.setdefault(part.layer, []).append(number)
-        return found
+            numbers_by_layer.setdefault(part.layer, []).append(number)
+        return numbers_by_layer
 
     def minimal(self, layers: Mapping[str, Outcome]) -> tuple[int, ...]:
         """The 1-minimal set of parts: within one layer where that does it, else within as few as
         are needed together.
         """
         by_layer = self.by_layer()
-        alone = [numbers for layer, numbers in by_layer.items() if layers[layer] == "flips"]
-        if alone:
-            return minimal_subset(min(alone, key=len), self.outcome).parts
+        sufficient = [numbers for layer, numbers in by_layer.items() if layers[layer] == "flips"]
+        if sufficient:
+            return minimal_subset(min(sufficient, key=len), self.outcome).parts
         names = list(by_layer)
         together: Minimal[str] = minimal_subset(
             names, lambda some: self.outcome([each for name in some for each in by_layer[name]])
@@ -119,14 +122,14 @@ class Search:
         """Of each reply of the set, the places that are needed, the other replies being the good
         ones.
         """
-        found: list[Place] = []
+        places: list[Place] = []
         for number in numbers:
             part = self.differences.parts[number]
             inside = _compare_part(part)
             if inside is None or not 0 < len(inside.fragments.places) <= PLACES:
                 continue
-            found += self._find_places(number, numbers, part, inside)
-        return found
+            places += self._find_places(number, numbers, part, inside)
+        return places
 
     def _find_places(
         self, number: int, numbers: Sequence[int], part: Part, inside: Inside
@@ -191,8 +194,8 @@ def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
     ours, theirs = editing.take_apart_reply(request, bad), editing.take_apart_reply(request, good)
     if ours is not None and theirs is not None:
 
-        def build_from_message(made: Any) -> Mapping[str, Any]:
-            edit = {"form": "message", "message": json.dumps(made)}
+        def build_from_message(message: Any) -> Mapping[str, Any]:
+            edit = {"form": "message", "message": json.dumps(message)}
             return response_section(apply_edit(other, edit).reply, Secrets())
 
         return Inside(fragments(ours.message, theirs.message), build_from_message)
@@ -202,8 +205,8 @@ def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
     except UnicodeDecodeError:
         return None
 
-    def build_from_body(made: Any) -> Mapping[str, Any]:
-        return response_section(apply_edit(other, {"form": "raw", "body": made}).reply, Secrets())
+    def build_from_body(body: Any) -> Mapping[str, Any]:
+        return response_section(apply_edit(other, {"form": "raw", "body": body}).reply, Secrets())
 
     return Inside(fragments(texts[0], texts[1]), build_from_body) if all(texts) else None
 

@@ -54,40 +54,40 @@ class Side:
         return run
 
 
-def side(roots: Sequence[Path], word: str) -> Side:
+def side(roots: Sequence[Path], name: str) -> Side:
     """The recording of that name. Raises TapeUsageError naming those that are there."""
-    file = Path(word)
+    file = Path(name)
     if file.suffix == ".yaml" and file.is_file():
-        return _build_side(word, Cassette.open(file))
+        return _build_side(name, Cassette.open(file))
     for root in roots:
-        if paths.stem(root) == word:
-            return _build_side(word, Cassette.open(root))
-        if word in takes_files.take_names(root):
-            return _build_side(word, Cassette.open(root).take(word))
+        if paths.stem(root) == name:
+            return _build_side(name, Cassette.open(root))
+        if name in takes_files.take_names(root):
+            return _build_side(name, Cassette.open(root).take(name))
         cassette = Cassette.open(root)
-        if word in cassette.by_run:
-            return _build_side_as_of(word, cassette)
+        if name in cassette.by_run:
+            return _build_side_as_of(name, cassette)
     have = [
         *map(paths.stem, roots),
         *(each for root in roots for each in takes_files.take_names(root)),
     ]
     raise TapeUsageError(
-        f"there is no take, cassette or run {word!r}; there are: {', '.join(have)}"
+        f"there is no take, cassette or run {name!r}; there are: {', '.join(have)}"
     )
 
 
-def _build_side(word: str, cassette: Cassette) -> Side:
-    return Side(word, cassette, current_runs(map(run_of, cassette.runs)))
+def _build_side(name: str, cassette: Cassette) -> Side:
+    return Side(name, cassette, current_runs(map(run_of, cassette.runs)))
 
 
-def _build_side_as_of(word: str, cassette: Cassette) -> Side:
+def _build_side_as_of(run_id: str, cassette: Cassette) -> Side:
     """The recordings as they were of the kernel session in which that run was made: of each cell
     the one of that session, else the newest before it.
     """
     runs = [run_of(record) for record in cassette.runs]
-    session = run_of(cassette.by_run[word]).cell.session
+    session = run_of(cassette.by_run[run_id]).cell.session
     last = max(number for number, run in enumerate(runs) if run.cell.session == session)
-    return Side(word, cassette, current_runs(runs[: last + 1]))
+    return Side(run_id, cassette, current_runs(runs[: last + 1]))
 
 
 @dataclass(slots=True)
@@ -101,8 +101,8 @@ class SideSources:
         """None where nothing holds it as it was."""
         record = self.side.record(run.id)
         for path in dict.fromkeys((self.notebook, notebook_of(self.side.cassette.path))):
-            if (found := Sources(path).find_source(record)) is not None:
-                return found
+            if (source := Sources(path).find_source(record)) is not None:
+                return source
         return self._find_in_git(record)
 
     def cells(self) -> list[tuple[str, str]]:
@@ -119,8 +119,8 @@ class SideSources:
         return []
 
     def _find_in_git(self, record: Mapping[str, Any]) -> str | None:
-        told = record.get("kit", {}).get("git", {})
-        commit = str(told.get("commit", "") if isinstance(told, Mapping) else "")
+        git = record.get("kit", {}).get("git", {})
+        commit = str(git.get("commit", "") if isinstance(git, Mapping) else "")
         if not commit.isalnum():
             return None
         with suppress(OSError, ValueError, LookupError, subprocess.SubprocessError):

@@ -35,13 +35,13 @@ def with_ids_of(good: Side, bad: Side) -> Side:
         return good
     names: dict[str, str] = {}
     by_name = {entry.name: entry for entry in bad.calls}
-    asked: dict[str, list[Entry]] = {}
+    entries_by_match: dict[str, list[Entry]] = {}
     for entry in reversed(bad.calls):
-        asked.setdefault(entry.match, []).append(entry)
+        entries_by_match.setdefault(entry.match, []).append(entry)
     renamed: dict[str, Entry] = {}
     for entry in good.calls:
         same = by_name.get(entry.name)
-        left = asked.get(_find_match_key(entry, names))
+        left = entries_by_match.get(_find_match_key(entry, names))
         other = same or (left.pop() if left else None)
         if other is not None and other is not entry:
             pairs = zip(
@@ -69,18 +69,18 @@ class _RenamedEntry:
     def reply(self) -> Reply | Value:
         reply = self._entry.reply()
         section = response_section(reply, Secrets())
-        told = _replace_ids(section, self._names)
-        if told == section:
+        renamed = _replace_ids(section, self._names)
+        if renamed == section:
             return reply
-        return section_reply({key: each for key, each in told.items() if key != "sha256"})[0]
+        return section_reply({key: each for key, each in renamed.items() if key != "sha256"})[0]
 
 
 def _rename_request(
     request: Request | FunctionCall, names: Mapping[str, str]
 ) -> Request | FunctionCall:
     section = request_section(request, Secrets(), digest=False)
-    told = _replace_ids(section, names)
-    return request if told == section else section_request(told)
+    renamed = _replace_ids(section, names)
+    return request if renamed == section else section_request(renamed)
 
 
 def _find_match_key(entry: Entry, names: Mapping[str, str]) -> str:
@@ -90,36 +90,36 @@ def _find_match_key(entry: Entry, names: Mapping[str, str]) -> str:
     request = entry.request()
     if isinstance(request, FunctionCall):
         return entry.match
-    made = _rename_request(request, names)
-    return entry.match if made is request else recorded_key(made)
+    renamed = _rename_request(request, names)
+    return entry.match if renamed is request else recorded_key(renamed)
 
 
-def _replace_ids(told: Any, names: Mapping[str, str]) -> Any:
+def _replace_ids(content: Any, names: Mapping[str, str]) -> Any:
     """The same structure with these ids in place of those, wherever they stand as words."""
-    words = re.compile("|".join(rf"(?<![\w-]){re.escape(each)}(?![\w-])" for each in names))
+    pattern = re.compile("|".join(rf"(?<![\w-]){re.escape(each)}(?![\w-])" for each in names))
 
     def replace_in(value: Any) -> Any:
         if isinstance(value, str):
-            return words.sub(lambda found: names[found[0]], value)
+            return pattern.sub(lambda match: names[match[0]], value)
         if isinstance(value, list):
             return [replace_in(each) for each in value]
         if isinstance(value, Mapping):
             return {key: replace_in(each) for key, each in value.items()}
         return value
 
-    return replace_in(told)
+    return replace_in(content)
 
 
 def _find_returned_ids(calls: Sequence[Entry]) -> frozenset[str]:
     """The ids that requests give back to their provider."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for entry in calls:
         request = entry.request() if entry.head().get("kind") == "model" else None
         if isinstance(request, Request):
-            found |= set(
+            ids |= set(
                 _find_ids(http.loads(http.decoded_body(request.headers, request.body) or b""))
             )
-    return frozenset(found)
+    return frozenset(ids)
 
 
 def _find_ids(body: Any) -> Iterator[str]:

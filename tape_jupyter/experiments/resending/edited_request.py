@@ -33,35 +33,37 @@ def edited(request: Request, settings: Sequence[str], message: str | None) -> Re
     headers = tuple(
         (name, value) for name, value in request.headers if name.lower() != "content-encoding"
     )
-    made = replace(request, headers=headers, body=plain)
+    new_request = replace(request, headers=headers, body=plain)
     if settings or message is not None:
         body = http.loads(plain)
         if not isinstance(body, dict):
             raise TapeUsageError(
                 "the request is no JSON object: it can be sent again only as it is"
             )
-        told = copy.deepcopy(body)
+        new_body = copy.deepcopy(body)
         for setting in settings:
-            made = _apply_setting(made, told, setting)
+            new_request = _apply_setting(new_request, new_body, setting)
         if message is not None:
-            _set_message(told, message)
-        made = replace(made, body=editing.respelled(plain, told) if told != body else plain)
-    if found := _MASKED.search(made.body.decode("utf-8", "replace")):
-        raise TapeUsageError(
-            f"the recorded request holds a masked secret ({found[0]}): it is not what was sent"
+            _set_message(new_body, message)
+        new_request = replace(
+            new_request, body=editing.respelled(plain, new_body) if new_body != body else plain
         )
-    return made
+    if match := _MASKED.search(new_request.body.decode("utf-8", "replace")):
+        raise TapeUsageError(
+            f"the recorded request holds a masked secret ({match[0]}): it is not what was sent"
+        )
+    return new_request
 
 
 def _apply_setting(request: Request, body: dict[str, Any], setting: str) -> Request:
     """One `PATH=VALUE`; VALUE is JSON, or a text. The model stands in the URL of some wires."""
-    path, equals, given = setting.partition("=")
+    path, equals, value_text = setting.partition("=")
     if not equals or not path:
         raise TapeUsageError(f"--set {setting}: write NAME=VALUE, like temperature=0")
     try:
-        value = json.loads(given)
+        value = json.loads(value_text)
     except ValueError:
-        value = given
+        value = value_text
     in_url = registry.identify(request).model
     if path == "model" and "model" not in body and in_url:
         old, new = (quote(name, safe="") for name in (in_url, str(value)))
@@ -102,11 +104,11 @@ def _set_message(body: dict[str, Any], message: str) -> None:
     if not name:
         raise TapeUsageError("--message: the request has no messages")
     try:
-        whole = json.loads(message) if message.lstrip()[:1] == "[" else None
+        messages = json.loads(message) if message.lstrip()[:1] == "[" else None
     except ValueError:
-        whole = None
-    if isinstance(whole, list) and whole and all(isinstance(each, dict) for each in whole):
-        body[name] = whole
+        messages = None
+    if isinstance(messages, list) and messages and all(isinstance(each, dict) for each in messages):
+        body[name] = messages
     elif isinstance(body[name], str):
         body[name] = message
     elif not any(

@@ -40,28 +40,28 @@ def with_key(request: Request, environ: Mapping[str, str], named: str = "") -> R
     host = url.hostname or ""
     request = _remove_masks(request)
     variables = (named,) if named else VARIABLES.get(known.provider, ()) if known.host_known else ()
-    found = next((name for name in variables if environ.get(name)), "")
-    if not found:
+    variable = next((name for name in variables if environ.get(name)), "")
+    if not variable:
         if variables and host not in _LOOPBACK and known.provider != "ollama":
             raise TapeUsageError(f"the key for {host} is not set: {' or '.join(variables)}")
         return request
-    value = environ[found]
+    value = environ[variable]
     if value in {
         placeholder(each)
-        for each in (found, *(name for names in VARIABLES.values() for name in names))
+        for each in (variable, *(name for names in VARIABLES.values() for name in names))
     }:
         raise TapeUsageError(
-            f"{found} holds the placeholder of a replay, which is never sent: set the real key"
+            f"{variable} holds the placeholder of a replay, which is never sent: set the real key"
         )
     if url.scheme != "https" and host not in _LOOPBACK:
         raise TapeUsageError(
-            f"{found} is not sent to {url.scheme}://{host}, which anybody on the way can read"
+            f"{variable} is not sent to {url.scheme}://{host}, which anybody on the way can read"
         )
     provider = known.provider if known.provider in _HEADERS else known.wire
     header = _HEADERS.get(provider, "authorization")
-    said = value if header != "authorization" else f"Bearer {value}"
+    header_value = value if header != "authorization" else f"Bearer {value}"
     kept = tuple(pair for pair in request.headers if pair[0].lower() != header)
-    return Request(request.method, request.url, (*kept, (header, said)), request.body)
+    return Request(request.method, request.url, (*kept, (header, header_value)), request.body)
 
 
 def without_key(request: Request, named: str = "") -> str:

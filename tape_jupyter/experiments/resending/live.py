@@ -39,10 +39,12 @@ def send_live(
             f"{request.url.partition(':')[0]}: only HTTP requests can be sent again"
         )
     # looked at above
-    asked = Asked(request.url, request.body or None, dict(request.headers), method=request.method)  # noqa: S310
+    http_request = Asked(  # noqa: S310
+        request.url, request.body or None, dict(request.headers), method=request.method
+    )
     start = clock()
     try:
-        response: HTTPResponse = build_opener(_AsTheyAre).open(asked, timeout=timeout)
+        response: HTTPResponse = build_opener(_AsTheyAre).open(http_request, timeout=timeout)
     except (URLError, HTTPException, OSError) as error:
         reason = error.reason if isinstance(error, URLError) else error
         raise TapeUsageError(

@@ -43,9 +43,9 @@ def estimate(before: Request, after: Request, reply: Reply) -> CostEstimate:
     if recorded.usage is None:
         return CostEstimate("its cost is not known: the recorded reply tells no tokens")
     grown = len(after.body) / max(len(before.body), 1)
-    asked = registry.call_facts(after)
-    other = asked.model != recorded.model
-    facts = replace(recorded, model=asked.model, answered="" if other else recorded.answered)
+    new_facts = registry.call_facts(after)
+    other = new_facts.model != recorded.model
+    facts = replace(recorded, model=new_facts.model, answered="" if other else recorded.answered)
     usage = recorded.usage
     counts = Usage(round(usage.input * grown) if grown != 1 else usage.input, usage.output)
     expected = registry.call_cost(replace(facts, usage=counts))
@@ -83,10 +83,10 @@ def _estimate_most(
     limit = _find_token_limit(body) if isinstance(body, Mapping) else None
     if limit is None:
         return None
-    asked = usage.input + max(0, len(after.body) - len(before.body))
+    input_tokens = usage.input + max(0, len(after.body) - len(before.body))
     if other:
-        asked = max(asked, len(after.body)) + _UNSEEN
-    counts = [Usage(asked, limit), Usage(asked, limit, written=asked)]
+        input_tokens = max(input_tokens, len(after.body)) + _UNSEEN
+    counts = [Usage(input_tokens, limit), Usage(input_tokens, limit, written=input_tokens)]
     prices = [registry.call_cost(replace(facts, usage=each)) for each in counts]
     return max((price for price in prices if price is not None), default=None)
 

@@ -113,25 +113,25 @@ def plan_resend(
         book = book.take(of)
     entry = overrides.find_call(book, call)
     overrides.require_newest(entry, book)
-    asked, said = entry.request(), entry.reply()
-    if not isinstance(asked, Request) or not isinstance(said, Reply):
+    recorded_request, recorded_reply = entry.request(), entry.reply()
+    if not isinstance(recorded_request, Request) or not isinstance(recorded_reply, Reply):
         raise TapeUsageError(
             f"call {entry.id} is of the function {entry.title}: only requests are sent again"
         )
-    if said.status == 101:
+    if recorded_reply.status == 101:
         raise TapeUsageError(
             f"call {entry.id} is a WebSocket: only a request with one reply is sent again"
         )
-    request = edited(asked, settings, message)
+    request = edited(recorded_request, settings, message)
     sent = _add_headers(keys.with_key(request, os.environ if environ is None else environ, key))
-    cost = price.estimate(asked, request, said)
+    cost = price.estimate(recorded_request, request, recorded_reply)
     return ResendPlan(
         book,
         entry,
         request,
         sent,
         cost,
-        tuple(_diff_requests(asked, request)),
+        tuple(_diff_requests(recorded_request, request)),
         keys.without_key(request, key),
     )
 
@@ -153,11 +153,11 @@ def send_planned(planned: ResendPlan, take: str = "", *, promoted: bool = False)
     secrets.learn_request(planned.sent)
     began, start = datetime.now(UTC), time.monotonic()
     reply = live.send_live(planned.sent)
-    made = _write_answer(
+    answer = _write_answer(
         goal, entry, planned.request, reply, moment_text(began), time.monotonic() - start, secrets
     )
-    lines = tuple(diff.changed_lines(entry, made))
-    done = Resent(goal, made, entry, reply, lines, price.paid(planned.request, reply))
+    lines = tuple(diff.changed_lines(entry, answer))
+    done = Resent(goal, answer, entry, reply, lines, price.paid(planned.request, reply))
     if not promoted:
         return done
     promote(goal)
@@ -179,29 +179,29 @@ def _write_answer(
         header,
         secrets,
     )
-    asked = match_key.match_request(request, secrets, exact=match_key.exact_digest(request))
-    told = of.head()
+    matched = match_key.match_request(request, secrets, exact=match_key.exact_digest(request))
+    recorded_head = of.head()
     kit = registry.call_facts(request, reply).record()
     head = Head(
-        asked.match[:8], run, asked.match, str(told.get("kind", "host")), Where(run), at, seconds, kit,
-        exact=asked.exact, request_json=asked.json, discriminator=asked.discriminator,
+        matched.match[:8], run, matched.match, str(recorded_head.get("kind", "host")), Where(run), at, seconds, kit,
+        exact=matched.exact, request_json=matched.json, discriminator=matched.discriminator,
     )  # fmt: skip
-    made = take.append_call(head, request, reply, secrets)
+    entry = take.append_call(head, request, reply, secrets)
     take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)
-    return made
+    return entry
 
 
 def _add_headers(request: Request) -> Request:
     """The headers that a cassette does not keep and a provider needs."""
-    told = {"content-type": "application/json"} if request.body[:1] in (b"{", b"[") else {}
+    headers = {"content-type": "application/json"} if request.body[:1] in (b"{", b"[") else {}
     if registry.identify(request).wire == "anthropic":
-        told["anthropic-version"] = "2023-06-01"
-    told |= {"accept-encoding": "identity", "user-agent": f"tape-jupyter/{__version__}"}
+        headers["anthropic-version"] = "2023-06-01"
+    headers |= {"accept-encoding": "identity", "user-agent": f"tape-jupyter/{__version__}"}
     dropped = ("host", "content-length", "connection", "accept-encoding", "user-agent")
     kept = tuple((name, value) for name, value in request.headers if name.lower() not in dropped)
     more = tuple(
         (name, value)
-        for name, value in told.items()
+        for name, value in headers.items()
         if not any(name == each.lower() for each, _ in kept)
     )
     return replace(request, headers=(*kept, *more))

@@ -55,8 +55,8 @@ class Budget:
             if self.max_calls is not None and self.calls >= self.max_calls:
                 return False
             if self.max_cost is not None:
-                wanted = most or Decimal(0)
-                while self.spent + self.unknown + self._aside + wanted > self.max_cost:
+                amount = most or Decimal(0)
+                while self.spent + self.unknown + self._aside + amount > self.max_cost:
                     if not self._aside:
                         return False
                     self._changed.wait()

@@ -143,39 +143,45 @@ class Sampled:
 
 def _describe_endings(samples: Sequence[Sample]) -> list[str]:
     """How the notebook came out, of those where it did not run through."""
-    said = [each.run.why for each in samples if each.run and each.run.verdict != "passes"]
-    return [f"  of these {said.count(each)}: {each}" for each in dict.fromkeys(said)]
+    reasons = [each.run.why for each in samples if each.run and each.run.verdict != "passes"]
+    return [f"  of these {reasons.count(each)}: {each}" for each in dict.fromkeys(reasons)]
 
 
 def sample_answers(
-    ask: Ask, count: int, check: Check, budget: Budget, *, calls: int = 4,
-    before: Callable[[resend.ResendPlan, int], None] = lambda _plan, _missing: None, tell: Tell = ignore_progress,
-) -> Sampled:  # fmt: skip
+    question: Ask,
+    count: int,
+    check: Check,
+    budget: Budget,
+    *,
+    calls: int = 4,
+    before: Callable[[resend.ResendPlan, int], None] = lambda _plan, _missing: None,
+    on_progress: Tell = ignore_progress,
+) -> Sampled:
     """Have `count` answers, and the notebook continued with each.
 
     `calls` go out at once; `before` hears, before
     anything is sent, what will be, and how many times. On Ctrl-C what is under way is waited for
     and kept. Raises TapeUsageError, CassetteError.
     """
-    planned = ask.plan()
-    continued = _Continued(ask, planned, check)
+    planned = question.plan()
+    continued = _Continued(question, planned, check)
     prefix = f"sample-{_digest_plan(planned)}"
     have = _find_answers(planned.book, prefix)
     missing = max(0, count - len(have))
     if missing:
         budget.require(planned.estimate)
-    sender = _Sender(ask, planned, prefix, budget)
+    sender = _Sender(question, planned, prefix, budget)
     done: list[Sample] = []
     with TrialRunner(continued.job) as runner:
         continued.require_outcomes(runner.recording.run)
         before(planned, missing)
-        _send_calls(sender, missing, calls, tell)
-        found = sorted([*have[:count], *sender.made], key=lambda each: _parse_number(each.take))
-        for number, each in enumerate(found):
-            tell("continuing from the tape", number, count)
+        _send_calls(sender, missing, calls, on_progress)
+        samples = sorted([*have[:count], *sender.made], key=lambda each: _parse_number(each.take))
+        for number, each in enumerate(samples):
+            on_progress("continuing from the tape", number, count)
             done.append(replace(each, run=continued.run(runner, each.take)))
     return Sampled(
-        ask,
+        question,
         count,
         check,
         tuple(done),
@@ -189,8 +195,10 @@ def sample_answers(
 class _Sender:
     """Sends the request, each time into a take of its own."""
 
-    def __init__(self, ask: Ask, planned: resend.ResendPlan, prefix: str, budget: Budget) -> None:
-        self.ask, self.planned, self.prefix, self.budget = ask, planned, prefix, budget
+    def __init__(
+        self, question: Ask, planned: resend.ResendPlan, prefix: str, budget: Budget
+    ) -> None:
+        self.ask, self.planned, self.prefix, self.budget = question, planned, prefix, budget
         self.made: list[Sample] = []
         self.failed: list[str] = []
         self.stopped = ""
@@ -232,14 +240,14 @@ class _Sender:
             return f"{self.prefix}-{number}"
 
 
-def _send_calls(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
+def _send_calls(sender: _Sender, count: int, calls: int, on_progress: Tell) -> None:
     """So many calls, several at once; those under way are waited for, whatever happens."""
     pool = ThreadPoolExecutor(max(1, calls), thread_name_prefix="tape-sample")
     try:
         waiting = [pool.submit(sender.send) for _ in range(count)]
         for number, future in enumerate(as_completed(waiting), 1):
             future.result()
-            tell(f"paid {price.dollars(sender.budget.spent)}", number, count)
+            on_progress(f"paid {price.dollars(sender.budget.spent)}", number, count)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -247,8 +255,8 @@ def _send_calls(sender: _Sender, count: int, calls: int, tell: Tell) -> None:
 class _Continued:
     """The notebook replayed with an answer in the call's place, offline: a trial each."""
 
-    def __init__(self, ask: Ask, planned: resend.ResendPlan, check: Check) -> None:
-        path, self.book, self.entry = ask.notebook.resolve(), planned.book, planned.entry
+    def __init__(self, question: Ask, planned: resend.ResendPlan, check: Check) -> None:
+        path, self.book, self.entry = question.notebook.resolve(), planned.book, planned.entry
         saved = saved_cells(path)
         check.require(len(saved))
         side = Side(
@@ -256,9 +264,9 @@ class _Continued:
         )
         self.sources, ids = [cell.source for cell in saved], [cell.id for cell in saved]
         cells = notebook_cells(side, self.sources, ids, SideSources(path, side))
-        asked = side.parent(self.entry.run)
-        own = (cell.number for cell in cells if cell.run and cell.run.id == asked)
-        self.first = next(own, 0)
+        parent_run = side.parent(self.entry.run)
+        cell_numbers = (cell.number for cell in cells if cell.run and cell.run.id == parent_run)
+        self.first = next(cell_numbers, 0)
         self.check, self.job = check, job_of(path, saved, side, cells, check, [self.first])
 
     def require_outcomes(self, recorded: CheckedRun) -> None:
@@ -278,8 +286,8 @@ class _Continued:
 
     def run(self, runner: TrialRunner, take: str) -> CheckedRun:
         answer = self.book.take(take).by_name[self.entry.run, self.entry.id].reply()
-        told = (self.entry.run, self.entry.id, response_section(answer, Secrets()))
-        return runner.run(Trial(answers=[told], first=self.first)).run
+        call_answer = (self.entry.run, self.entry.id, response_section(answer, Secrets()))
+        return runner.run(Trial(answers=[call_answer], first=self.first)).run
 
 
 def _digest_plan(planned: resend.ResendPlan) -> str:
@@ -297,7 +305,7 @@ def _find_answers(book: Cassette, prefix: str) -> list[Sample]:
     """The answers of earlier runs, those of a run that was killed between the call and its place
     among them.
     """
-    found = []
+    samples = []
     for name in files.take_names(book.root):
         start, _, number = name.rpartition("-")
         if start != prefix or not number.isdecimal():
@@ -313,8 +321,8 @@ def _find_answers(book: Cassette, prefix: str) -> list[Sample]:
                 continue
         request = answer.request()
         paid = price.paid(request, reply) if isinstance(request, Request) else None
-        found.append(Sample(name, _summarize_reply(reply), paid, before=True))
-    return sorted(found, key=lambda each: _parse_number(each.take))
+        samples.append(Sample(name, _summarize_reply(reply), paid, before=True))
+    return sorted(samples, key=lambda each: _parse_number(each.take))
 
 
 def _is_answer(take: Cassette, entry: Entry) -> bool:
@@ -323,8 +331,8 @@ def _is_answer(take: Cassette, entry: Entry) -> bool:
 
 def _summarize_reply(reply: Reply) -> str:
     """An answer in a line."""
-    told = conversation.gist(conversation.reply_body_turns(reply.headers, reply.readable), 200)
-    if told:
-        return " ".join(told.split())
+    summary = conversation.gist(conversation.reply_body_turns(reply.headers, reply.readable), 200)
+    if summary:
+        return " ".join(summary.split())
     body = listing.readable_body(reply.readable, reply.headers)
     return " ".join(str(body).split())[:200]

@@ -64,15 +64,17 @@ class AskedAgain:
 def kept_answers(store: RowStore, key: str) -> AskedAgain:
     """What was asked before; nothing where nothing was."""
     try:
-        told = json.loads(store.get(f"takes/{key}.json"))
+        stored = json.loads(store.get(f"takes/{key}.json"))
     except (OSError, ValueError):
         return AskedAgain()
-    files = {name: base64.b64decode(data) for name, data in told["files"].items()}
-    return AskedAgain(files, told["live"], Decimal(told["cost"]), told["done"], told["whole"])
+    files = {name: base64.b64decode(data) for name, data in stored["files"].items()}
+    return AskedAgain(
+        files, stored["live"], Decimal(stored["cost"]), stored["done"], stored["whole"]
+    )
 
 
-def key_of(place: TriedPlace, wanted: Candidate) -> str:
-    rules = json.dumps([dict(rule) for rule in wanted.requests], sort_keys=True, default=str)
+def key_of(place: TriedPlace, candidate: Candidate) -> str:
+    rules = json.dumps([dict(rule) for rule in candidate.requests], sort_keys=True, default=str)
     return hashlib.sha256(f"{place.digest}\n{rules}".encode()).hexdigest()[:32]
 
 
@@ -87,23 +89,23 @@ def require_limit(tried: Sequence[Candidate], budget: Budget) -> None:
 
 
 def request_missing(
-    found: Sequence[TriedPlace], tried: Sequence[Candidate], store: RowStore, budget: Budget,
-    tell: Tell = ignore_progress,
+    places: Sequence[TriedPlace], tried: Sequence[Candidate], store: RowStore, budget: Budget,
+    on_progress: Tell = ignore_progress,
 ) -> None:  # fmt: skip
     """Ask what is not there yet, as long as the budget has room; each answer is kept at once.
     Raises TapeUsageError where no limit is given, or it cannot be kept.
     """
-    pairs = [(place, each) for each in tried if each.requests for place in found]
+    pairs = [(place, each) for each in tried if each.requests for place in places]
     require_limit(tried, budget)
-    for number, (place, wanted) in enumerate(pairs):
-        tell(f"asking again, paid {price.dollars(budget.spent)}", number, len(pairs))
-        key = key_of(place, wanted)
+    for number, (place, candidate) in enumerate(pairs):
+        on_progress(f"asking again, paid {price.dollars(budget.spent)}", number, len(pairs))
+        key = key_of(place, candidate)
         before = kept_answers(store, key)
         if before.complete:
             continue
         try:
             with _copy_tapes(place) as tapes:
-                if not _ask_missing(tapes, wanted, store, key, before, budget):
+                if not _ask_missing(tapes, candidate, store, key, before, budget):
                     return
         except TapeUsageError:
             raise
@@ -116,9 +118,9 @@ def _copy_tapes(place: TriedPlace) -> Iterator[Path]:
     """A copy of a run's recordings."""
     with scratch("ask") as folder:
         if place.kind == "notebook":
-            own = paths.folder(Path(place.place).resolve())
-            shutil.copytree(own, folder / own.name, ignore=shutil.ignore_patterns(takes_files.DELETED))  # fmt: skip
-            yield folder / own.name
+            tapes = paths.folder(Path(place.place).resolve())
+            shutil.copytree(tapes, folder / tapes.name, ignore=shutil.ignore_patterns(takes_files.DELETED))  # fmt: skip
+            yield folder / tapes.name
             return
         from tape_jupyter.bundle import replay as bundle_replay
         from tape_jupyter.bundle.archive import opened
@@ -129,16 +131,21 @@ def _copy_tapes(place: TriedPlace) -> Iterator[Path]:
 
 
 def _ask_missing(
-    tapes: Path, wanted: Candidate, store: RowStore, key: str, made: AskedAgain, budget: Budget
+    tapes: Path,
+    candidate: Candidate,
+    store: RowStore,
+    key: str,
+    answers: AskedAgain,
+    budget: Budget,
 ) -> bool:
     """Ask what is missing of one run; False where the budget has no room for it."""
     there = {file for file in tapes.rglob("*") if file.is_file()}
-    made.write_files(tapes)
-    made.complete = True
-    for path, entry, rule in list(_find_wanted_calls(tapes, wanted)):
+    answers.write_files(tapes)
+    answers.complete = True
+    for path, entry, rule in list(_find_wanted_calls(tapes, candidate)):
         name = f"{paths.stem(path)}/{entry.name}"
         request = entry.request()
-        if name in made.done or not isinstance(request, Request):
+        if name in answers.done or not isinstance(request, Request):
             continue
         settings, message = candidates.settings_of(rule, request)
         planned = resend.plan_resend([path], entry.name, settings=settings, message=message)
@@ -149,34 +156,34 @@ def _ask_missing(
         try:
             done = resend.send_planned(planned, TAKE)
             paid = done.paid
-            made.live, made.cost = made.live + 1, made.cost + (paid or Decimal(0))
+            answers.live, answers.cost = answers.live + 1, answers.cost + (paid or Decimal(0))
             promote(done.take)
         except TapeUsageError:  # no answer, or an error: it is asked again another time
-            made.complete = False
+            answers.complete = False
             continue
         finally:
             budget.record_payment(planned.estimate.most, paid)
-        made.done.append(name)
-        made.files = {
+        answers.done.append(name)
+        answers.files = {
             file.relative_to(tapes).as_posix(): file.read_bytes()
             for file in tapes.rglob("*")
             if file.is_file() and file not in there and file.suffix != ".lock"
         }
         store.write_file(
-            f"takes/{key}.json", json.dumps({**made.record(), "whole": False}).encode()
+            f"takes/{key}.json", json.dumps({**answers.record(), "whole": False}).encode()
         )
-    store.write_file(f"takes/{key}.json", json.dumps(made.record()).encode())
+    store.write_file(f"takes/{key}.json", json.dumps(answers.record()).encode())
     return True
 
 
-def _find_wanted_calls(tapes: Path, wanted: Candidate) -> Iterator[tuple[Path, Entry, Any]]:
+def _find_wanted_calls(tapes: Path, candidate: Candidate) -> Iterator[tuple[Path, Entry, Any]]:
     """The calls that the rules speak of, each once, with the first rule that fits."""
     seen: set[str] = set()
     for path in sorted(tapes.glob(f"*{paths.SUFFIX}"), key=paths.main_first):
         book = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, book.runs))}
         calls = [entry for entry in book.calls if entry.run in used]
-        for rule in wanted.requests:
+        for rule in candidate.requests:
             for entry in candidates.fitting(rule, calls):
                 if entry.name not in seen and entry.head().get("kind") == "model":
                     seen.add(entry.name)

@@ -147,14 +147,14 @@ def _find_last_name(calls: Sequence[_Named], *kinds: str) -> str:
 
 
 def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> CheckedRun:
-    wanted, check = candidates.candidate_of_record(job.candidate), Check.parse(job.check)
+    candidate, check = candidates.candidate_of_record(job.candidate), Check.parse(job.check)
     if job.kind == "bundle":
-        return _run_bundle(job, wanted, check, recorded, limits)
+        return _run_bundle(job, candidate, check, recorded, limits)
     notebook = Path(job.at)
     saved = headless_run.read_notebook(notebook)
-    node = _change_notebook(job, saved, wanted, notebook, recorded)
-    files = _build_takes(job, saved, wanted, recorded)
-    python = environments.changed_environment(wanted.packages) if wanted.packages else None
+    node = _change_notebook(job, saved, candidate, notebook, recorded)
+    files = _build_takes(job, saved, candidate, recorded)
+    python = environments.changed_environment(candidate.packages) if candidate.packages else None
     options = ReplayOptions(
         asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
     )  # fmt: skip
@@ -162,20 +162,22 @@ def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> Checke
 
 
 def _build_takes(
-    job: Attempt, saved: NotebookNode, wanted: Candidate, recorded: _Recorded
+    job: Attempt, saved: NotebookNode, candidate: Candidate, recorded: _Recorded
 ) -> dict[Path, bytes]:
     """The takes that hold what the candidate answers, as they would lie beside the notebook's
     recordings.
     """
     tapes = paths.folder(Path(job.at))
     with scratch("try") as folder:
-        own = folder / tapes.name
-        shutil.copytree(tapes, own, ignore=shutil.ignore_patterns(takes_files.DELETED))
-        before = set(own.rglob("*"))
-        _write_answers(job, own, saved, wanted, recorded)
-        made = [file for file in own.rglob("*") if file not in before and file.is_file()]
-        made = [file for file in made if file.suffix != ".lock"]
-        return {tapes / file.relative_to(own): file.read_bytes() for file in made}
+        tapes_copy = folder / tapes.name
+        shutil.copytree(tapes, tapes_copy, ignore=shutil.ignore_patterns(takes_files.DELETED))
+        before = set(tapes_copy.rglob("*"))
+        _write_answers(job, tapes_copy, saved, candidate, recorded)
+        new_files = [
+            file for file in tapes_copy.rglob("*") if file not in before and file.is_file()
+        ]
+        new_files = [file for file in new_files if file.suffix != ".lock"]
+        return {tapes / file.relative_to(tapes_copy): file.read_bytes() for file in new_files}
 
 
 def write_pages(job: Attempt) -> None:
@@ -185,22 +187,22 @@ def write_pages(job: Attempt) -> None:
     from tape_jupyter.bundle import replay as bundle_replay
     from tape_jupyter.bundle.archive import opened
 
-    wanted, recorded = candidates.candidate_of_record(job.candidate), _Recorded()
+    candidate, recorded = candidates.candidate_of_record(job.candidate), _Recorded()
     with suppress(Exception):
         if job.kind != "bundle":
             saved = headless_run.read_notebook(Path(job.at))
-            _change_notebook(job, saved, wanted, Path(job.at), recorded)
-            _build_takes(job, saved, wanted, recorded)
+            _change_notebook(job, saved, candidate, Path(job.at), recorded)
+            _build_takes(job, saved, candidate, recorded)
             return
         with opened(job.at) as bundle, scratch("try") as folder:
             session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
             saved = headless_run.read_notebook(session)
-            _change_notebook(job, saved, wanted, None, recorded)
-            _write_answers(job, paths.folder(session), saved, wanted, recorded)
+            _change_notebook(job, saved, candidate, None, recorded)
+            _write_answers(job, paths.folder(session), saved, candidate, recorded)
 
 
 def _run_bundle(
-    job: Attempt, wanted: Candidate, check: Check, recorded: _Recorded, limits: RunLimits
+    job: Attempt, candidate: Candidate, check: Check, recorded: _Recorded, limits: RunLimits
 ) -> CheckedRun:
     """In an empty home, without the network, with the packages of its lock or those that are here."""
     import nbformat
@@ -218,12 +220,12 @@ def _run_bundle(
         bundle_replay.runnable(bundle, want)
         session, _ = bundle_replay.laid_out(bundle, folder / "bundle")
         saved = headless_run.read_notebook(session)
-        node = _change_notebook(job, saved, wanted, None, recorded)
+        node = _change_notebook(job, saved, candidate, None, recorded)
         session.write_text(nbformat.writes(node), encoding="utf-8")  # type: ignore[no-untyped-call]
-        answered = _write_answers(job, paths.folder(session), saved, wanted, recorded)
-        if wanted.packages:
+        answered = _write_answers(job, paths.folder(session), saved, candidate, recorded)
+        if candidate.packages:
             kept = [str(each) for each in bundle.manifest.kit.get("distributions") or ()]
-            python = str(environments.changed_environment(wanted.packages, kept))
+            python = str(environments.changed_environment(candidate.packages, kept))
         else:
             python = bundle_replay.interpreter(
                 bundle, want, lambda _what, _done, _all: None, folder, []
@@ -245,21 +247,25 @@ def _run_bundle(
 
 
 def _change_notebook(
-    job: Attempt, saved: NotebookNode, wanted: Candidate, notebook: Path | None, recorded: _Recorded
+    job: Attempt,
+    saved: NotebookNode,
+    candidate: Candidate,
+    notebook: Path | None,
+    recorded: _Recorded,
 ) -> NotebookNode:
     """The notebook with the candidate's cells; as it is where its rules fit none of them. How they
     differ is kept for the report, where there is one.
     """
     try:
-        node = wanted.changed(saved, notebook)
+        node = candidate.changed(saved, notebook)
     except candidates.FitsNothing:
         return saved
     recorded.fits += sum(
         old.source != new.source for old, new in zip(saved.cells, node.cells, strict=True)
     )
-    if job.page and (told := "\n".join(_diff_code(saved, node))):
-        RowStore(job.results).write_file(f"pages/{job.key}.diff", told.encode())
-    recorded.fits += len(wanted.packages)
+    if job.page and (diff_text := "\n".join(_diff_code(saved, node))):
+        RowStore(job.results).write_file(f"pages/{job.key}.diff", diff_text.encode())
+    recorded.fits += len(candidate.packages)
     return node
 
 
@@ -279,24 +285,24 @@ def _diff_code(saved: NotebookNode, node: NotebookNode) -> Iterator[str]:
 
 
 def _write_answers(
-    job: Attempt, tapes: Path, saved: NotebookNode, wanted: Candidate, recorded: _Recorded
+    job: Attempt, tapes: Path, saved: NotebookNode, candidate: Candidate, recorded: _Recorded
 ) -> bool:
     """Read the recordings of a folder of one's own, and put the candidate's answers into a take in
     it; gives whether there are any.
     """
     numbers = _index_cells(saved)
-    answered = _lay_answers(job, tapes, wanted, recorded)
+    answered = _lay_answers(job, tapes, candidate, recorded)
     for path in takes_files_of(tapes):
         book = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, book.runs))}
         calls = [entry for entry in book.calls if entry.run in used]
         for entry in calls:
-            shown = row_of_entry(entry)
+            summary_row = row_of_entry(entry)
             cell = numbers(book.by_run.get(entry.run, {}))
-            recorded.calls.append(_Named(cell, shown.kind, shown.name))
-            recorded.tags.update(shown.tags)
+            recorded.calls.append(_Named(cell, summary_row.kind, summary_row.name))
+            recorded.tags.update(summary_row.tags)
         recorded.cold += sum(bool(book.ended.get(run, {}).get("cold")) for run in used)
-        for rule in wanted.overrides:
+        for rule in candidate.overrides:
             for entry in candidates.fitting(rule, calls):
                 answer = (
                     edits.given_edit(entry, message=rule["message"])
@@ -313,21 +319,21 @@ def _write_answers(
     return answered
 
 
-def _lay_answers(job: Attempt, tapes: Path, wanted: Candidate, recorded: _Recorded) -> bool:
+def _lay_answers(job: Attempt, tapes: Path, candidate: Candidate, recorded: _Recorded) -> bool:
     """Lay what the candidate asked again beside the recordings. Raises TapeUsageError where that
     was not paid for.
     """
-    if not wanted.requests:
+    if not candidate.requests:
         return False
-    made = asking.kept_answers(RowStore(job.results), job.asked)
-    if not made.complete:
+    answers = asking.kept_answers(RowStore(job.results), job.asked)
+    if not answers.complete:
         raise TapeUsageError(
             "its calls were not all asked again: a limit was reached, or no answer came"
         )
-    made.write_files(tapes)
-    recorded.live, recorded.cost = made.live, float(made.cost)
-    recorded.fits += len(made.done)
-    return bool(made.files)
+    answers.write_files(tapes)
+    recorded.live, recorded.cost = answers.live, float(answers.cost)
+    recorded.fits += len(answers.done)
+    return bool(answers.files)
 
 
 def takes_files_of(tapes: Path) -> list[Path]:

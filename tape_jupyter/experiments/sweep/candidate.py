@@ -71,18 +71,18 @@ class Candidate:
     @property
     def digest(self) -> str:
         """Of all that it changes; its name is no part of that."""
-        told = {key: value for key, value in asdict(self).items() if key != "name"}
-        return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+        values = {key: value for key, value in asdict(self).items() if key != "name"}
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()
 
     def digest_for(self, notebook: Path | None) -> str:
         """The same, of what its revision holds of this notebook now (`HEAD` moves)."""
         if not self.git or notebook is None:
             return self.digest
         try:
-            told = _read_revision(notebook, self.git)
+            revision = _read_revision(notebook, self.git)
         except TapeUsageError:  # the row says so
             return self.digest
-        return hashlib.sha256(f"{self.digest}\n{told}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.digest}\n{revision}".encode()).hexdigest()
 
     def record(self) -> dict[str, Any]:
         """As plain structure, for a worker."""
@@ -92,62 +92,62 @@ class Candidate:
         """The notebook with its cells replaced. `notebook` is where it lies, for git. Raises
         FitsNothing, TapeUsageError.
         """
-        made = copy.deepcopy(saved)
-        cells = [cell for cell in made.cells if headless_run.has_code(cell)]
+        node = copy.deepcopy(saved)
+        cells = [cell for cell in node.cells if headless_run.has_code(cell)]
         sources = self.sources or (_read_revision(notebook, self.git) if self.git else ())
         _replace_sources(cells, sources, self.name)
         for rule in self.cells:
             for cell in _find_cells(rule, cells, self.name):
                 cell.source = _apply_cell_rule(rule, cell.source)
-        return made
+        return node
 
 
 def read_candidate(file: Path) -> Candidate:
     """The candidate of a file. Raises TapeUsageError naming file and key."""
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8"))
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise TapeUsageError(f"{file}: it cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TapeUsageError(f"{file}: it is no TOML: {error}") from None
-    _require_keys(told, "", file)
+    _require_keys(table, "", file)
     lists: dict[str, list[dict[str, Any]]] = {}
     for kind in ("cell", "override", "request"):
-        rules = told.get(kind, [])
+        rules = table.get(kind, [])
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
             raise TapeUsageError(f"{file}: write each {kind} as a table of its own: [[{kind}]]")
         for rule in rules:
             _require_keys(rule, kind, file)
             _CHECKS[kind](rule, file)
         lists[kind] = rules
-    packages = told.get("packages", [])
+    packages = table.get("packages", [])
     if not isinstance(packages, list) or not all(isinstance(each, str) for each in packages):
         raise TapeUsageError(f'{file}: packages is a list of requirements: ["httpx==0.28.1"]')
     sources: Sequence[tuple[str, str]] = ()
-    if told.get("notebook"):
-        other = headless_run.read_notebook(file.parent / str(told["notebook"]))
+    if table.get("notebook"):
+        other = headless_run.read_notebook(file.parent / str(table["notebook"]))
         sources = _read_sources(other)
-    name = str(told.get("name") or file.stem)
+    name = str(table.get("name") or file.stem)
     if name == AS_RECORDED:
         raise TapeUsageError(
             f"{file}: {name!r} is what the recordings are called; name it otherwise"
         )
-    made = Candidate(
+    candidate = Candidate(
         name, lists["cell"], lists["override"], lists["request"], packages,
-        str(told.get("git") or ""), sources,
+        str(table.get("git") or ""), sources,
     )  # fmt: skip
-    if made.digest == Candidate().digest:
+    if candidate.digest == Candidate().digest:
         raise TapeUsageError(f"{file}: it changes nothing; keys: {', '.join(sorted(_KEYS['']))}")
-    return made
+    return candidate
 
 
-def candidate_of_record(told: Mapping[str, Any]) -> Candidate:
+def candidate_of_record(record: Mapping[str, Any]) -> Candidate:
     """What `record` gave."""
-    return Candidate(**{**told, "sources": tuple((one, two) for one, two in told["sources"])})
+    return Candidate(**{**record, "sources": tuple((one, two) for one, two in record["sources"])})
 
 
-def _require_keys(told: Mapping[str, Any], kind: str, file: Path) -> None:
-    for key in told:
+def _require_keys(table: Mapping[str, Any], kind: str, file: Path) -> None:
+    for key in table:
         if key not in _KEYS[kind]:
             at = f"[[{kind}]] " if kind else ""
             raise TapeUsageError(
@@ -218,8 +218,8 @@ def _read_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]
     line = [git, "-C", str(notebook.parent), "show", f"{revision}:./{notebook.name}"]
     done = subprocess.run(line, capture_output=True, check=False)  # noqa: S603 - git, no shell
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise TapeUsageError(f"git = {revision!r}: {notebook.name}: {' '.join(said[:1])}")
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise TapeUsageError(f"git = {revision!r}: {notebook.name}: {' '.join(lines[:1])}")
     text = done.stdout.decode("utf-8", "replace")
     try:
         return _read_sources(parse_notebook(text))
@@ -232,9 +232,9 @@ def _replace_sources(cells: list[Any], sources: Sequence[tuple[str, str]], name:
     if not sources:
         return
     by_id = {one: source for one, source in sources if one}
-    own = [str(cell.get("id") or "") for cell in cells]
-    if by_id.keys() & set(own):
-        for cell, one in zip(cells, own, strict=True):
+    cell_ids = [str(cell.get("id") or "") for cell in cells]
+    if by_id.keys() & set(cell_ids):
+        for cell, one in zip(cells, cell_ids, strict=True):
             cell.source = by_id.get(one, cell.source)
         return
     if len(sources) != len(cells):
@@ -249,17 +249,17 @@ def _replace_sources(cells: list[Any], sources: Sequence[tuple[str, str]], name:
 def _find_cells(rule: Mapping[str, Any], cells: list[Any], name: str) -> list[Any]:
     if "number" in rule:
         number = rule["number"]
-        found = cells[number - 1 : number] if isinstance(number, int) and number > 0 else []
+        matching = cells[number - 1 : number] if isinstance(number, int) and number > 0 else []
     elif "id" in rule:
-        found = [cell for cell in cells if cell.get("id") == rule["id"]]
+        matching = [cell for cell in cells if cell.get("id") == rule["id"]]
     else:
-        found = [cell for cell in cells if re.search(str(rule["match"]), cell.source)]
+        matching = [cell for cell in cells if re.search(str(rule["match"]), cell.source)]
     if "replace" in rule:
-        found = [cell for cell in found if re.search(str(rule["replace"]), cell.source)]
-    if not found:
-        told = {key: rule[key] for key in ("number", "id", "match", "replace") if key in rule}
-        raise FitsNothing(f"{name}: [[cell]] {told} fits no cell")
-    return found
+        matching = [cell for cell in matching if re.search(str(rule["replace"]), cell.source)]
+    if not matching:
+        conditions = {key: rule[key] for key in ("number", "id", "match", "replace") if key in rule}
+        raise FitsNothing(f"{name}: [[cell]] {conditions} fits no cell")
+    return matching
 
 
 def _apply_cell_rule(rule: Mapping[str, Any], source: str) -> str:
@@ -273,9 +273,9 @@ def _apply_cell_rule(rule: Mapping[str, Any], source: str) -> str:
 
 def fitting(rule: Mapping[str, Any], calls: Sequence[Entry]) -> list[Entry]:
     """The calls that a rule speaks of, in their order; `nth` of them counts from 1."""
-    found = [entry for entry in calls if _is_fitting(rule, entry)]
+    matching = [entry for entry in calls if _is_fitting(rule, entry)]
     nth = rule.get("nth")
-    return found if nth is None else found[nth - 1 : nth]
+    return matching if nth is None else matching[nth - 1 : nth]
 
 
 def _is_fitting(rule: Mapping[str, Any], entry: Entry) -> bool:
@@ -293,11 +293,11 @@ def _is_fitting(rule: Mapping[str, Any], entry: Entry) -> bool:
 
 def _read_asked_text(entry: Entry) -> str:
     """What a call asks, as the rules' `match` reads it."""
-    asked = entry.request()
-    if isinstance(asked, FunctionCall):
-        return json.dumps(dict(asked.arguments), ensure_ascii=False, default=str)
-    body = http.decoded_body(asked.headers, asked.body) or b""
-    return f"{asked.method} {asked.url}\n{body.decode('utf-8', 'replace')}"
+    request = entry.request()
+    if isinstance(request, FunctionCall):
+        return json.dumps(dict(request.arguments), ensure_ascii=False, default=str)
+    body = http.decoded_body(request.headers, request.body) or b""
+    return f"{request.method} {request.url}\n{body.decode('utf-8', 'replace')}"
 
 
 def rule_edit(rule: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,8 +309,8 @@ def rule_edit(rule: Mapping[str, Any]) -> dict[str, Any]:
     if "message" in rule:
         return {"form": "partial", "message": rule["message"]}
     name, _, options = str(rule["fault"]).partition(":")
-    told = dict(each.partition("=")[::2] for each in options.split(",") if each)
-    return {"form": "fault", "name": name, "options": told}
+    parsed_options = dict(each.partition("=")[::2] for each in options.split(",") if each)
+    return {"form": "fault", "name": name, "options": parsed_options}
 
 
 def settings_of(rule: Mapping[str, Any], request: Request) -> tuple[list[str], str | None]:
@@ -321,21 +321,21 @@ def settings_of(rule: Mapping[str, Any], request: Request) -> tuple[list[str], s
         return settings, None if message is None else str(message)
     body = http.loads(http.decoded_body(request.headers, request.body) or b"")
     for name in ("messages", "input", "contents", "system", "systemInstruction", "instructions"):
-        told = body.get(name) if isinstance(body, Mapping) else None
-        if told is not None and (new := _replace_texts(told, rule)) != told:
+        old_value = body.get(name) if isinstance(body, Mapping) else None
+        if old_value is not None and (new := _replace_texts(old_value, rule)) != old_value:
             settings.append(f"{name}={json.dumps(new, ensure_ascii=False)}")
     return settings, None if message is None else str(message)
 
 
-def _replace_texts(told: Any, rule: Mapping[str, Any]) -> Any:
+def _replace_texts(content: Any, rule: Mapping[str, Any]) -> Any:
     """The same structure with its texts changed."""
-    if isinstance(told, str):
-        return re.sub(str(rule["replace"]), str(rule.get("with", "")), told)
-    if isinstance(told, list):
-        return [_replace_texts(each, rule) for each in told]
-    if isinstance(told, dict):
+    if isinstance(content, str):
+        return re.sub(str(rule["replace"]), str(rule.get("with", "")), content)
+    if isinstance(content, list):
+        return [_replace_texts(each, rule) for each in content]
+    if isinstance(content, dict):
         return {
             key: value if key in ("role", "type", "id") else _replace_texts(value, rule)
-            for key, value in told.items()
+            for key, value in content.items()
         }
-    return told
+    return content

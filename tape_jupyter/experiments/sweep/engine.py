@@ -185,30 +185,30 @@ class Dask:
 
 
 @contextmanager
-def workers_of(word: str) -> Iterator[Workers]:
+def workers_of(text: str) -> Iterator[Workers]:
     """What `--workers` means: a number of processes ("": one for each core), or the address of a
     Dask scheduler. Raises TapeUsageError.
     """
-    if "://" not in word:
-        yield Processes(_parse_count(word))
+    if "://" not in text:
+        yield Processes(_parse_count(text))
         return
-    found = Dask(word)
-    found.executor()
+    scheduler = Dask(text)
+    scheduler.executor()
     try:
-        yield found
+        yield scheduler
     finally:
-        found.close()
+        scheduler.close()
 
 
-def _parse_count(word: str) -> int:
-    if not word:
+def _parse_count(text: str) -> int:
+    if not text:
         have = getattr(os, "sched_getaffinity", None)
         return len(have(0)) if have else os.cpu_count() or 1
-    if not word.isdecimal() or int(word) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise TapeUsageError(
-            f"--workers {word}: say how many processes, or where a Dask scheduler is (tcp://HOST:PORT)"
+            f"--workers {text}: say how many processes, or where a Dask scheduler is (tcp://HOST:PORT)"
         )
-    return int(word)
+    return int(text)
 
 
 def run_jobs(
@@ -230,27 +230,27 @@ class _Engine:
     def run(self, jobs: Iterator[Attempt]) -> None:
         while True:
             executor = self._workers.executor()
-            own = isinstance(executor, ProcessPoolExecutor) and not isinstance(
+            is_local = isinstance(executor, ProcessPoolExecutor) and not isinstance(
                 self._workers, GivenExecutor
             )
             try:
                 if self._run_on_executor(executor, jobs):
                     return
             except BaseException:
-                if own:
+                if is_local:
                     _end_workers(executor)
                 raise
             finally:
-                if own:
+                if is_local:
                     executor.shutdown(wait=False, cancel_futures=True)
 
     def _run_on_executor(self, executor: Executor, jobs: Iterator[Attempt]) -> bool:
         """Run on one executor; False where it is broken, and another must go on."""
         waiting: dict[Future[Row], Attempt] = {}
-        room = max(1, self._workers.count) * AHEAD
+        capacity = max(1, self._workers.count) * AHEAD
         broken = False
         while True:
-            while not broken and len(waiting) < room:
+            while not broken and len(waiting) < capacity:
                 job = self._again.pop(0) if self._again else next(jobs, None)
                 if job is None:
                     break

@@ -68,12 +68,12 @@ def process_tree(roots: list[int]) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in _list_parents():
         children.setdefault(parent, []).append(pid)
-    found, left = [], [pid for pid in roots if pid]
+    pids, left = [], [pid for pid in roots if pid]
     while left:
         pid = left.pop()
-        found.append(pid)
+        pids.append(pid)
         left += children.get(pid, ())
-    return found
+    return pids
 
 
 def _list_parents() -> Iterator[tuple[int, int]]:

@@ -33,24 +33,26 @@ class TriedPlace:
     digest: str
 
 
-def found_places(wheres: Sequence[str], apart: Sequence[str | Path] = ()) -> list[TriedPlace]:
-    """All of them, each once, in their order. What a sweep itself writes (`apart`) is no part of
+def found_places(wheres: Sequence[str], excluded: Sequence[str | Path] = ()) -> list[TriedPlace]:
+    """All of them, each once, in their order. What a sweep itself writes (`excluded`) is no part of
     any. Raises TapeUsageError where there is none.
     """
-    made: dict[str, TriedPlace] = {}
-    own = frozenset(Path(each).resolve() for each in apart if not locations.is_url(each))
-    folders = _Folders(own)
+    by_place: dict[str, TriedPlace] = {}
+    excluded_paths = frozenset(
+        Path(each).resolve() for each in excluded if not locations.is_url(each)
+    )
+    folders = _Folders(excluded_paths)
     for where in wheres:
-        found_ = list(
+        listed = list(
             _find_at_url(where) if locations.is_url(where) else _find_in_path(Path(where), folders)
         )
-        for place in found_:
-            made.setdefault(place.place, place)
-        if not found_:
+        for place in listed:
+            by_place.setdefault(place.place, place)
+        if not listed:
             raise TapeUsageError(
                 f"{where}: there is no notebook with a recording in it, and no bundle (*.tape.zip)"
             )
-    return list(made.values())
+    return list(by_place.values())
 
 
 def _find_in_path(path: Path, folders: _Folders) -> Iterator[TriedPlace]:
@@ -89,8 +91,8 @@ class _Folders:
     and its recordings to the byte.
     """
 
-    def __init__(self, apart: frozenset[Path]) -> None:
-        self._excluded = apart
+    def __init__(self, excluded: frozenset[Path]) -> None:
+        self._excluded = excluded
         self._folder_digests: dict[Path, bytes] = {}
 
     def digest(self, notebook: Path) -> str:
@@ -107,16 +109,18 @@ class _Folders:
         digest = hashlib.sha256()
         count = 0
         for top, inside, names in os.walk(folder):
-            own = Path(top)
-            inside[:] = sorted(name for name in inside if self._is_counted(own / name))
+            directory = Path(top)
+            inside[:] = sorted(name for name in inside if self._is_counted(directory / name))
             for name in sorted(names):
                 if (
                     count < _MOST
                     and name.partition(".")[2] != "ipynb"
-                    and self._is_counted(own / name)
+                    and self._is_counted(directory / name)
                 ):
-                    told = (own / name).lstat()
-                    digest.update(f"{own / name} {told.st_size} {told.st_mtime_ns}\n".encode())
+                    status = (directory / name).lstat()
+                    digest.update(
+                        f"{directory / name} {status.st_size} {status.st_mtime_ns}\n".encode()
+                    )
                     count += 1
         return digest.digest()
 
@@ -144,8 +148,8 @@ def _find_at_url(url: str) -> Iterator[TriedPlace]:
         names = [path] if path.endswith(locations.SUFFIX) else sorted(files.find(path))
         for name in names:
             if name.endswith(locations.SUFFIX):
-                told = files.checksum(name)
-                digest = hashlib.sha256(f"{name} {told}".encode()).hexdigest()
+                checksum = files.checksum(name)
+                digest = hashlib.sha256(f"{name} {checksum}".encode()).hexdigest()
                 yield TriedPlace(str(files.unstrip_protocol(name)), "bundle", digest)
     except Exception as error:  # stores have each their own
         raise TapeUsageError(
@@ -156,11 +160,11 @@ def _find_at_url(url: str) -> Iterator[TriedPlace]:
 def store_of(url: str) -> tuple[Any, str]:
     """The file system of a URL or path, and the path in it. Raises TapeUsageError."""
     try:
-        found_: tuple[Any, str] = importlib.import_module("fsspec.core").url_to_fs(url)
+        resolved: tuple[Any, str] = importlib.import_module("fsspec.core").url_to_fs(url)
     except ImportError:
         raise TapeUsageError(
             f"{locations.shown_place(url)}: URLs need another package: pip install 'tape-jupyter[remote]'"
         ) from None
     except ValueError as error:
         raise TapeUsageError(f"{locations.shown_place(url)}: {error}") from error
-    return found_
+    return resolved

@@ -46,12 +46,12 @@ def sweep_junit(sweep: Sweep) -> Iterator[str]:
         }  # fmt: skip
         suite = ET.SubElement(root, "testsuite", about)
         for row in rows:
-            told = {
+            attributes = {
                 "classname": xml_text(name),
                 "name": xml_text(row["place"]),
                 "time": f"{row['seconds']:.3f}",
             }
-            case = ET.SubElement(suite, "testcase", told)
+            case = ET.SubElement(suite, "testcase", attributes)
             if row["verdict"] != "passes":
                 tag = "failure" if row["verdict"] == "fails" else "error"
                 ET.SubElement(case, tag, {"message": xml_text(row["why"] or row["verdict"])})
@@ -122,12 +122,12 @@ def _format_code(sweep: Sweep, key: str) -> str:
     name = f"pages/{key}.diff"
     if not sweep.store.has(name):
         return ""
-    made = []
+    pieces = []
     for line in sweep.store.get(name).decode("utf-8", "replace").splitlines():
         kind = {"+": "added", "-": "removed"}.get(line[:1], "")
         text = escape(line)
-        made.append(f'<span class="{kind}">{text}</span>' if kind else text)
-    lines = "\n".join(made)
+        pieces.append(f'<span class="{kind}">{text}</span>' if kind else text)
+    lines = "\n".join(pieces)
     return f"<details><summary>its code</summary><pre>{lines}</pre></details>"
 
 

@@ -82,8 +82,8 @@ class RowStore:
     def _list_rows(self) -> list[str]:
         if locations.is_url(self.place):
             files, path = store_of(f"{self.place.rstrip('/')}/rows")
-            found = files.find(path) if files.exists(path) else []
-            names = [name.rpartition("/")[2] for name in found]
+            row_paths = files.find(path) if files.exists(path) else []
+            names = [name.rpartition("/")[2] for name in row_paths]
         else:
             folder = Path(self.place, "rows")
             names = os.listdir(folder) if folder.is_dir() else []  # noqa: PTH208 - 100,000 names

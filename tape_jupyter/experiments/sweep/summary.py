@@ -29,10 +29,10 @@ class FailureCluster:
 
     @property
     def label(self) -> str:
-        error, asked, tool, model, tenant = self.signature
+        error, first_call, tool, model, tenant = self.signature
         named = [("tool", tool), ("model", model), ("tenant", tenant)]
-        told = [f"{what} {name}" for what, name in named if name]
-        return ", ".join([error, *filter(None, [asked]), *told])
+        names = [f"{what} {name}" for what, name in named if name]
+        return ", ".join([error, *filter(None, [first_call]), *names])
 
     def record(self) -> dict[str, Any]:
         keys = ("error", "asked", "tool", "model", "tenant")
@@ -102,16 +102,18 @@ class SweepSummary:
     def clusters(self) -> list[FailureCluster]:
         """The largest first."""
         places: dict[Signature, set[str]] = {}
-        for place, told in self._failed.items():
-            places.setdefault(told, set()).add(place)
+        for place, failure in self._failed.items():
+            places.setdefault(failure, set()).add(place)
         tried = [name for name in self.names if name != AS_RECORDED]
-        made = [
+        result = [
             FailureCluster(
-                told, len(own), {name: len(own & self._passes.get(name, set())) for name in tried}
+                failure,
+                len(failed_places),
+                {name: len(failed_places & self._passes.get(name, set())) for name in tried},
             )
-            for told, own in places.items()
+            for failure, failed_places in places.items()
         ]
-        return sorted(made, key=lambda each: (-each.runs, each.signature))
+        return sorted(result, key=lambda each: (-each.runs, each.signature))
 
     @property
     def unfit(self) -> list[str]:
@@ -130,7 +132,7 @@ class SweepSummary:
         return f"! {count} rows: {end} ({why if name in why else f'{name}: {why}'})"
 
     def record(self) -> dict[str, Any]:
-        told = [
+        candidates = [
             {
                 "candidate": name, **self.verdicts.get(name, Counter()), "runs": self.runs,
                 "now pass": self.now_pass(name), "no longer pass": self.no_longer(name), "fits": self.fits[name],
@@ -138,7 +140,7 @@ class SweepSummary:
             for name in self.names
         ]  # fmt: skip
         return {
-            "runs": self.runs, "rows": self.rows, "candidates": told,
+            "runs": self.runs, "rows": self.rows, "candidates": candidates,
             "clusters": [each.record() for each in self.clusters()], "cold": sorted(self.cold),
             "ends": dict(self.ends), "calls": {"tape": self.calls, "live": self.live, "diverged": self.diverged},
             "cost": self.cost, "seconds": round(self.seconds, 3),
@@ -146,37 +148,37 @@ class SweepSummary:
 
     def lines(self) -> list[str]:
         """For people."""
-        made = []
+        text = []
         for name in self.names:
-            own = self.verdicts.get(name, Counter())
-            said = f"  {name:24} {own['passes']:>5} of {self.runs} pass"
+            verdicts = self.verdicts.get(name, Counter())
+            line = f"  {name:24} {verdicts['passes']:>5} of {self.runs} pass"
             if name != AS_RECORDED:
-                said += f", {self.now_pass(name)} of {len(self._failed)} now pass"
-                gone = self.no_longer(name)
-                said += f", {gone} no longer" if gone else ""
-            if own["unresolved"]:
-                said += f", {own['unresolved']} unresolved"
-            made.append(said)
+                line += f", {self.now_pass(name)} of {len(self._failed)} now pass"
+                lost = self.no_longer(name)
+                line += f", {lost} no longer" if lost else ""
+            if verdicts["unresolved"]:
+                line += f", {verdicts['unresolved']} unresolved"
+            text.append(line)
         if clusters := self.clusters():
-            made.append("what does not pass as recorded, and how many of it now pass:")
+            text.append("what does not pass as recorded, and how many of it now pass:")
         for each in clusters:
-            told = "; ".join(
+            passing = "; ".join(
                 f"{name} {count} of {each.runs}" for name, count in each.passing.items()
             )
-            made.append(f"  {each.runs:>5}  {each.label}" + (f"   {told}" if told else ""))
-        made.append(
+            text.append(f"  {each.runs:>5}  {each.label}" + (f"   {passing}" if passing else ""))
+        text.append(
             f"{self.rows} rows, {self.seconds:.1f} s of runs; calls: {self.calls} from the tape, {self.live} live, "
             f"{self.diverged} not on it; ${self.cost:g}"
         )
         if self.cold:
             count = f"{len(self.cold)} of {self.runs}"
-            made.append(f"! cold cases: {count} runs lack what a replay needs (tape gaps)")
-        made += [self._describe_end(end, count) for end, count in self.ends.items()]
-        return [*made, *(f"! {name} changes nothing in any of these runs" for name in self.unfit)]
+            text.append(f"! cold cases: {count} runs lack what a replay needs (tape gaps)")
+        text += [self._describe_end(end, count) for end, count in self.ends.items()]
+        return [*text, *(f"! {name} changes nothing in any of these runs" for name in self.unfit)]
 
 
 def signature(row: Row) -> Signature:
     """What makes failures alike."""
     error = row["error"] or row["end"] or "the check fails"
-    asked = row["asked"].partition(" is not on the tape")[0].partition(" (")[0]
-    return error, asked, row["tool"], row["model"], row["tenant"]
+    first_call = row["asked"].partition(" is not on the tape")[0].partition(" (")[0]
+    return error, first_call, row["tool"], row["model"], row["tenant"]

@@ -107,17 +107,17 @@ def try_candidates(
     where = [wheres] if isinstance(wheres, str | Path) else list(wheres)
     tried = [each if isinstance(each,
     Candidate) else candidates.read_candidate(Path(each)) for each in candidates_]  # fmt: skip
-    found = places.found_places([str(each) for each in where], [results])
-    wanted = SweepOptions(check=check, results=str(results), **options)
+    tried_places = places.found_places([str(each) for each in where], [results])
+    sweep_options = SweepOptions(check=check, results=str(results), **options)
     if not isinstance(workers, str):
-        return sweep(found, tried, wanted, engine.given_executor(workers))
-    with engine.workers_of(str(workers)) as own:
-        return sweep(found, tried, wanted, own)
+        return sweep(tried_places, tried, sweep_options, engine.given_executor(workers))
+    with engine.workers_of(str(workers)) as pool:
+        return sweep(tried_places, tried, sweep_options, pool)
 
 
 def sweep(
-    found: Sequence[TriedPlace], tried: Sequence[Candidate], options: SweepOptions, workers: Workers,
-    tell: Tell = ignore_progress,
+    tried_places: Sequence[TriedPlace], tried: Sequence[Candidate], options: SweepOptions, workers: Workers,
+    on_progress: Tell = ignore_progress,
 ) -> Sweep:  # fmt: skip
     """Have a row of each run as recorded and with each candidate; those that are there count.
 
@@ -135,7 +135,7 @@ def sweep(
     asking.require_limit(tried, budget)
     store = RowStore(options.results)
     store.prepare()
-    jobs = {job.key: job for job in _build_jobs(found, every, options, workers.count)}
+    jobs = {job.key: job for job in _build_jobs(tried_places, every, options, workers.count)}
     summary = SweepSummary(names)
     done: set[str] = set()
     for key, row in () if options.again else store.rows():
@@ -148,34 +148,34 @@ def sweep(
         if row["key"] not in done:
             done.add(row["key"])
             summary.add(row)
-            tell("runs tried", len(done), len(jobs))
+            on_progress("runs tried", len(done), len(jobs))
 
     def run_jobs(*, recorded: bool) -> None:
-        wanted = ((job.candidate["name"] == AS_RECORDED) == recorded for job in jobs.values())
+        selected = ((job.candidate["name"] == AS_RECORDED) == recorded for job in jobs.values())
         left = (
             job
-            for job, own in zip(jobs.values(), wanted, strict=True)
-            if own and job.key not in done
+            for job, is_selected in zip(jobs.values(), selected, strict=True)
+            if is_selected and job.key not in done
         )
         engine.run_jobs(left, store, workers, keep_row)
 
-    tell("runs tried", len(done), len(jobs))
+    on_progress("runs tried", len(done), len(jobs))
     run_jobs(recorded=True)
     if tried:
         _require_answer(options.check, summary)
-        asking.request_missing(found, tried, store, budget, tell)
+        asking.request_missing(tried_places, tried, store, budget, on_progress)
         run_jobs(recorded=False)
     if options.pages:
-        _write_missing_pages(jobs.values(), store, tell)
+        _write_missing_pages(jobs.values(), store, on_progress)
     return Sweep(store, {key: job.place for key, job in jobs.items()}, summary, had)
 
 
-def _write_missing_pages(jobs: Iterable[Attempt], store: RowStore, tell: Tell) -> None:
+def _write_missing_pages(jobs: Iterable[Attempt], store: RowStore, on_progress: Tell) -> None:
     """Of rows that were made when nobody asked for a report."""
     missing = [job for job in jobs if not store.has(f"pages/{job.key}.html")]
     for number, job in enumerate(missing, 1):
         write_pages(job)
-        tell("pages written", number, len(missing))
+        on_progress("pages written", number, len(missing))
 
 
 def _require_answer(check: str, summary: SweepSummary) -> None:
@@ -189,18 +189,21 @@ def _require_answer(check: str, summary: SweepSummary) -> None:
 
 
 def _build_jobs(
-    found: Sequence[TriedPlace], every: Sequence[Candidate], options: SweepOptions, workers: int
+    tried_places: Sequence[TriedPlace],
+    every: Sequence[Candidate],
+    options: SweepOptions,
+    workers: int,
 ) -> Iterator[Attempt]:
     memory = options.memory or limits.usual_memory() // max(1, workers)
     records = [(each, each.record()) for each in every]
     copies: Counter[str] = Counter()
-    for place in found:
+    for place in tried_places:
         copies[place.digest] += 1
-        own = f"{place.digest} {copies[place.digest]}"
+        run_digest = f"{place.digest} {copies[place.digest]}"
         notebook = Path(place.place).resolve() if place.kind == "notebook" else None
         for each, record in records:
             yield Attempt(
-                _derive_key(own, each.digest_for(notebook), options), place.place,
+                _derive_key(run_digest, each.digest_for(notebook), options), place.place,
                 _make_absolute(place.place), place.kind, record, options.check,
                 _make_absolute(options.results), options.env, options.allow_index, options.timeout, options.seconds,
                 memory, options.pages, asking.key_of(place, each) if each.requests else "",
@@ -214,35 +217,35 @@ def _make_absolute(place: str) -> str:
 def _derive_key(place: str, candidate: str, options: SweepOptions) -> str:
     """Of the run (its digest, and which copy of it), the candidate, and what else a row depends on."""
     version = f"{__version__} {_ROWS} {platform.python_version()} {options.env}"
-    told = "\n".join([place, candidate, version, options.check.strip(), f"{options.timeout}"])
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    key_text = "\n".join([place, candidate, version, options.check.strip(), f"{options.timeout}"])
+    return hashlib.sha256(key_text.encode()).hexdigest()[:32]
 
 
-def require_trust(found: Sequence[TriedPlace], *, yes: bool) -> None:
+def require_trust(tried_places: Sequence[TriedPlace], *, yes: bool) -> None:
     """That a person has let these bundles run: with `yes`, once for each before, or now for all
     of them on the terminal. Raises BundleError.
     """
     if yes:
         return
     unknown = []
-    for place in found:
+    for place in tried_places:
         if place.kind == "bundle":
             with opened(place.place) as bundle:
                 if not trust.trusted(bundle.digest):
                     unknown.append(place.place)
     if not unknown:
         return
-    told = (
+    warning = (
         f"{len(unknown)} bundles were not made here (the first: {unknown[0]}). To try them runs their code on this "
         "machine, as you."
     )
-    asked = trust.terminal()
-    if asked is None:
+    prompt = trust.terminal()
+    if prompt is None:
         raise BundleError(
-            f"{told} Nothing was run: say --yes, or look first: tape verify, tape open"
+            f"{warning} Nothing was run: say --yes, or look first: tape verify, tape open"
         )
-    question = f"{told}\nType {trust.WORD} to run them, anything else to leave it: "
-    if asked(question).strip().lower() != trust.WORD:
+    question = f"{warning}\nType {trust.WORD} to run them, anything else to leave it: "
+    if prompt(question).strip().lower() != trust.WORD:
         raise BundleError("not run")
 
 

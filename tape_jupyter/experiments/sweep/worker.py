@@ -61,9 +61,9 @@ def _watch_parent() -> None:
     if parent is None:
         return
     parent.join()
-    own = os.getpid()
-    for pid in reversed(process_tree([own])):
-        if pid != own:
+    own_pid = os.getpid()
+    for pid in reversed(process_tree([own_pid])):
+        if pid != own_pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
     os._exit(1)

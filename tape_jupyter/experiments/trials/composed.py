@@ -37,12 +37,12 @@ class _Added(Entry):
 
     __slots__ = ("given", "told")
 
-    def __init__(self, book: Holder, run: str, told: Mapping[str, Any]) -> None:
-        head = told["head"]
+    def __init__(self, book: Holder, run: str, record: Mapping[str, Any]) -> None:
+        head = record["head"]
         names = (str(head["call"]), run, str(head["match"]), str(head.get("lineage", "")))
         super().__init__(book, (0, 0), names, str(head.get("apart", "")))
-        self.told = {**told, "head": {**head, "run": run}}
-        self.given = records.section_reply(told["response"], book.assets)[0]
+        self.told = {**record, "head": {**head, "run": run}}
+        self.given = records.section_reply(record["response"], book.assets)[0]
 
 
 class ComposedCassette(Cassette):
@@ -51,9 +51,9 @@ class ComposedCassette(Cassette):
     def take(self, name: str) -> Self:
         """What a trial lets out goes to a take of the cassette as it is composed."""
         path = files.path_of(self.root, name)
-        made = _TakeOfComposed(path, self._build_take_base(path), self)
-        made.refresh()
-        return made  # type: ignore[return-value]  # a cassette, as the session asks
+        composed_take = _TakeOfComposed(path, self._build_take_base(path), self)
+        composed_take.refresh()
+        return composed_take  # type: ignore[return-value]  # a cassette, as the session asks
 
     def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
         """None is read ahead: what is added lies in no file."""
@@ -87,9 +87,9 @@ class ComposedCassette(Cassette):
         same = self.by_run[run]
         kept = {key: same[key] for key in ("cell", "source", "session", "title") if same.get(key)}
         self._add_run({"run": name, "mode": "again", "parent": run, **kept})
-        for told in calls:
-            tool = told["head"]["name"] if told["head"].get("kind") in _TOOLS else ""
-            self._add_call(_Added(self, name, told), tool=str(tool))
+        for call_record in calls:
+            tool = call_record["head"]["name"] if call_record["head"].get("kind") in _TOOLS else ""
+            self._add_call(_Added(self, name, call_record), tool=str(tool))
 
     def change_run(self, run: str, changed: Mapping[str, Any], ended: Mapping[str, Any]) -> None:
         """Put other values on a run's record and on its end mark; None takes a key away. `pins` are
@@ -102,9 +102,9 @@ class ComposedCassette(Cassette):
         self.runs[place] = self.by_run[run] = _apply_changes(self.by_run[run], changed)
         self.ended[run] = _apply_changes(self.ended.get(run, {}), ended)
 
-    def keep_runs(self, wanted: Iterable[str]) -> None:
+    def keep_runs(self, run_ids: Iterable[str]) -> None:
         """Leave out the other runs: a newer recording of a cell then replaces none of these."""
-        kept = set(wanted)
+        kept = set(run_ids)
         self.runs[:] = [each for each in self.runs if each["run"] in kept]
 
 
@@ -124,5 +124,5 @@ _TOOLS = ("tool", "retrieval")
 
 
 def _apply_changes(record: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    made = {**copy.copy(dict(record)), **changed}
-    return {key: value for key, value in made.items() if value is not None}
+    merged = {**copy.copy(dict(record)), **changed}
+    return {key: value for key, value in merged.items() if value is not None}

@@ -31,25 +31,25 @@ class TrialFolder:
 
     def state(self) -> State:
         """What stands in the folder now that does not stand below."""
-        found: State = {}
+        contents: State = {}
         for folder in self._list_folders():
-            own = set(_list_names(self.seen / folder))
-            for name in own:
+            seen_names = set(_list_names(self.seen / folder))
+            for name in seen_names:
                 path = os.path.join(folder, name)  # noqa: PTH118 - text, and often
                 if self._is_changed(path):
-                    found[path] = _read_content(self.seen / path)
-            for name in set(_list_names(self.below / folder)) - own:
-                found[os.path.join(folder, name)] = "gone"  # noqa: PTH118 - the same
-        return found
+                    contents[path] = _read_content(self.seen / path)
+            for name in set(_list_names(self.below / folder)) - seen_names:
+                contents[os.path.join(folder, name)] = "gone"  # noqa: PTH118 - the same
+        return contents
 
-    def put_back(self, wanted: State) -> None:
-        """Have the folder as it was at `wanted`."""
+    def put_back(self, state: State) -> None:
+        """Have the folder as it was at `state`."""
         now = self.state()
-        for path in sorted(now.keys() - wanted.keys(), reverse=True):
+        for path in sorted(now.keys() - state.keys(), reverse=True):
             self._restore_path(path)
-        for path in sorted(wanted):
-            if now.get(path) != wanted[path]:
-                _put_content(self.seen / path, wanted[path])
+        for path in sorted(state):
+            if now.get(path) != state[path]:
+                _put_content(self.seen / path, state[path])
 
     def _list_folders(self) -> Iterator[str]:
         """The folders in which something may have been written."""

@@ -56,10 +56,10 @@ def bound(check: Check, sources: Sequence[str]) -> int:
         return len(sources)
     last = 0
     for number, source in enumerate(sources, 1):
-        found = cell_names(transform(source))
-        if found.broken:
+        parsed = cell_names(transform(source))
+        if parsed.broken:
             return len(sources)
-        for statement in found.statements:
+        for statement in parsed.statements:
             code = statement.code
             if statement.uses.dynamic or names & code.later_stores:
                 return len(sources)

@@ -81,8 +81,8 @@ class TrialProcess:
             if _fork is None or _fork() == 0:
                 self._serve_trials(number, sources)
         self._run_cells(sources, self.job["last"])
-        told = {**self._build_result(), "imports": imported_since(self.modules)}
-        self._send_message(self.channels[-1], {**told, "seconds": _clock() - started})
+        result = {**self._build_result(), "imports": imported_since(self.modules)}
+        self._send_message(self.channels[-1], {**result, "seconds": _clock() - started})
         _exit(0)
 
     def _serve_trials(self, number: int, sources: list[str]) -> NoReturn:
@@ -118,8 +118,8 @@ class TrialProcess:
         child = os.fork()
         if child:
             os.close(writing)
-            with os.fdopen(reading, "rb") as told:
-                goes_on = told.read() == b"as recorded"
+            with os.fdopen(reading, "rb") as pipe:
+                goes_on = pipe.read() == b"as recorded"
             if goes_on:
                 os.waitpid(child, 0)
                 _exit(0)
@@ -128,8 +128,8 @@ class TrialProcess:
         os.close(reading)
         import_modules(missing)
         unchanged = {**_UNCHANGED, "options": trial.get("options") or {}}
-        found = self._fork_trial(sources, unchanged, _clock()) if _can_fork() else {}
-        if found.get("digest") != trial["digest"]:
+        result = self._fork_trial(sources, unchanged, _clock()) if _can_fork() else {}
+        if result.get("digest") != trial["digest"]:
             _exit(0)
         os.write(writing, b"as recorded")
         os.close(writing)
@@ -142,18 +142,18 @@ class TrialProcess:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            with os.fdopen(writing, "wb") as told:
-                told.write(f"{_LINE(self._run_trial(sources, trial, started))}\n".encode())
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(f"{_LINE(self._run_trial(sources, trial, started))}\n".encode())
             _exit(0)
         os.close(writing)
-        said = _read_line(reading, started + self.job["seconds"])
-        if said is None:
+        line = _read_line(reading, started + self.job["seconds"])
+        if line is None:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        if said and not status:
-            found: dict[str, Any] = json.loads(said)
-            return found
-        why = f"took longer than {self.job['seconds']:g} s" if said is None else "ended the process"
+        if line and not status:
+            result: dict[str, Any] = json.loads(line)
+            return result
+        why = f"took longer than {self.job['seconds']:g} s" if line is None else "ended the process"
         return {
             "verdict": "unresolved", "why": f"the trial {why}", "seconds": _clock() - started,
         }  # fmt: skip
@@ -163,16 +163,16 @@ class TrialProcess:
     ) -> dict[str, Any]:
         try:
             self._continue_session(trial.get("options") or {})
-            sources = [trial["sources"].get(str(i), own) for i, own in enumerate(sources)]
+            sources = [trial["sources"].get(str(i), source) for i, source in enumerate(sources)]
             self._compose_recording(trial)
             self._run_cells(sources, self.job["last"])
-            told = self._build_result()
+            result = self._build_result()
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             if not isinstance(error, TapeError):
                 why = f"{why} ({traceback.extract_tb(error.__traceback__)[-1]})"
-            told = {"verdict": "unresolved", "why": why}
-        return {**told, "seconds": _clock() - started}
+            result = {"verdict": "unresolved", "why": why}
+        return {**result, "seconds": _clock() - started}
 
     def _continue_session(self, options: Mapping[str, Any]) -> None:
         """Go on in place of the process that this is a fork of."""
@@ -197,33 +197,43 @@ class TrialProcess:
         while self.ran < until and not self.ended:
             number = self.ran
             self.ran += 1
-            ran = execute_in_shell(self.shell, sources[number], self.job["cells"][number])
-            shown = outputs.merge_streams(list(ran["outputs"]))
-            if ran["error"] and not outputs.failure_of(shown)[0]:  # it cleared what it showed
-                shown.append({"output_type": "error", "ename": ran["error"], "evalue": ""})
-            self.outputs.append(shown)
-            self.ended = ends(shown, may_raise=self.job["may_raise"][number])
+            result = execute_in_shell(self.shell, sources[number], self.job["cells"][number])
+            cell_outputs = outputs.merge_streams(list(result["outputs"]))
+            if (
+                result["error"] and not outputs.failure_of(cell_outputs)[0]
+            ):  # it cleared what it showed
+                cell_outputs.append(
+                    {"output_type": "error", "ename": result["error"], "evalue": ""}
+                )
+            self.outputs.append(cell_outputs)
+            self.ended = ends(cell_outputs, may_raise=self.job["may_raise"][number])
 
     def _build_result(self) -> dict[str, Any]:
         """What the check says of it, and what was asked that is not on the tape; with a digest of
         that and of all that the cells showed.
         """
         check = Check(**self.job["check"])
-        shown = self.outputs + [[]] * (len(self.job["sources"]) - self.ran)
+        all_outputs = self.outputs + [[]] * (len(self.job["sources"]) - self.ran)
         cells = [
-            ShownCell(own, self.job["saved"] if number == check.number else (), number <= self.ran)
-            for number, own in enumerate(shown, 1)
+            ShownCell(
+                cell_outputs,
+                self.job["saved"] if number == check.number else (),
+                number <= self.ran,
+            )
+            for number, cell_outputs in enumerate(all_outputs, 1)
         ]
-        answer = run_check(check, self.shell.user_ns, [outputs.shown_text(each) for each in shown])
+        answer = run_check(
+            check, self.shell.user_ns, [outputs.shown_text(each) for each in all_outputs]
+        )
         run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_check_final())
-        wanted = (
+        unmatched = (
             _describe_unmatched_call(self.cell)
             if run.verdict == "unresolved" and run.asked
             else None
         )
-        whole = json.dumps([self.outputs, run.record()], sort_keys=True, default=str)
+        digested = json.dumps([self.outputs, run.record()], sort_keys=True, default=str)
         return {
-            **run.record(), "wanted": wanted, "digest": hashlib.sha256(whole.encode()).hexdigest(),
+            **run.record(), "wanted": unmatched, "digest": hashlib.sha256(digested.encode()).hexdigest(),
         }  # fmt: skip
 
     def _is_check_final(self) -> bool:
@@ -236,9 +246,9 @@ class TrialProcess:
     def set_cell(self, cell: TapedCell | None) -> None:
         self.cell = cell
 
-    def _send_message(self, channel: socket.socket, told: Mapping[str, Any]) -> None:
+    def _send_message(self, channel: socket.socket, message: Mapping[str, Any]) -> None:
         with suppress(OSError):
-            channel.sendall((_LINE(told) + "\n").encode())
+            channel.sendall((_LINE(message) + "\n").encode())
 
 
 def _read_line(pipe: int, until: float) -> bytes | None:
@@ -274,12 +284,23 @@ def _describe_unmatched_call(cell: TapedCell | None) -> dict[str, Any] | None:
     from tape_jupyter.cassette.records import request_section
     from tape_jupyter.secrets.registry import Secrets
 
-    told = cell.findings.divergences[-1] if cell is not None and cell.findings.divergences else None
-    if told is None or not isinstance(told.call, Request):
+    divergence = (
+        cell.findings.divergences[-1] if cell is not None and cell.findings.divergences else None
+    )
+    if divergence is None or not isinstance(divergence.call, Request):
         return None
-    head = {"call": told.id, "match": told.match, "kind": told.kind, "lineage": told.lineage}
-    head |= {"apart": told.apart} if told.apart else {}
-    return {"run": told.repeats, "head": head, "request": request_section(told.call, Secrets())}
+    head = {
+        "call": divergence.id,
+        "match": divergence.match,
+        "kind": divergence.kind,
+        "lineage": divergence.lineage,
+    }
+    head |= {"apart": divergence.apart} if divergence.apart else {}
+    return {
+        "run": divergence.repeats,
+        "head": head,
+        "request": request_section(divergence.call, Secrets()),
+    }
 
 
 def _start_process(job: Mapping[str, Any], channels: list[socket.socket]) -> TrialProcess:
@@ -310,7 +331,7 @@ def _start_process(job: Mapping[str, Any], channels: list[socket.socket]) -> Tri
 
 def main() -> None:
     """`python -m tape_jupyter.experiments.trials.process FD...`: the channels."""
-    channels = [socket.socket(fileno=int(word)) for word in sys.argv[1:]]
+    channels = [socket.socket(fileno=int(argument)) for argument in sys.argv[1:]]
     job = json.loads(sys.stdin.readline())
     sys.stdin = io.StringIO()
     if job["cut"]:

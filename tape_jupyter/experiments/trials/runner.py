@@ -91,13 +91,13 @@ class Trial:
     first: int = 0
 
     def line(self, **more: Any) -> bytes:
-        told = {
+        message = {
             **more,
             "answers": list(self.answers), "added": dict(self.added), "held": dict(self.held),
             "sources": {str(cell): source for cell, source in self.sources.items()},
             "options": dict(self.options),
         }  # fmt: skip
-        return (json.dumps(told) + "\n").encode()
+        return (json.dumps(message) + "\n").encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class TrialResult:
     missing_request: Mapping[str, Any] | None = None
 
     @classmethod
-    def from_record(cls, told: Mapping[str, Any], **changed: Any) -> TrialResult:
-        known = {key: value for key, value in told.items() if key not in ("wanted", *_ABOUT)}
-        return cls(CheckedRun(**{**known, **changed}), told.get("wanted"))
+    def from_record(cls, record: Mapping[str, Any], **changed: Any) -> TrialResult:
+        known = {key: value for key, value in record.items() if key not in ("wanted", *_ABOUT)}
+        return cls(CheckedRun(**{**known, **changed}), record.get("wanted"))
 
 
 class TrialRunner:
@@ -209,10 +209,10 @@ class _Channel:
         line = self.lines.readline()
         if not line:
             raise TapeError(f"the process of trials ended{self._read_last_error()}")
-        found: dict[str, Any] = json.loads(line)
-        if "failed" in found:
-            raise TapeError(found["failed"])
-        return found
+        answer: dict[str, Any] = json.loads(line)
+        if "failed" in answer:
+            raise TapeError(answer["failed"])
+        return answer
 
     def _read_last_error(self) -> str:
         self.errors.seek(0)
@@ -252,13 +252,13 @@ def _open_process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator
 def _build_environment(job: Job) -> dict[str, str]:
     from tape_jupyter.bundle.proof.process import hash_seed
 
-    own = {"PYTHONHASHSEED": hash_seed(job.notebook), **os.environ}
-    own.pop("JPY_SESSION_NAME", None)
+    variables = {"PYTHONHASHSEED": hash_seed(job.notebook), **os.environ}
+    variables.pop("JPY_SESSION_NAME", None)
     take = f"--take {_find_stem(job.plays)}" + (" --on-divergence stale" if job.stale else "")
     return {
-        **own, "TAPE_MODE": "replay", "TAPE_OPTIONS": take, "TAPE_NOTEBOOK": str(job.notebook),
+        **variables, "TAPE_MODE": "replay", "TAPE_OPTIONS": take, "TAPE_NOTEBOOK": str(job.notebook),
         "PYTHONPATH": os.pathsep.join(
-            filter(None, [str(Path(__file__).parents[3]), own.get("PYTHONPATH", "")])
+            filter(None, [str(Path(__file__).parents[3]), variables.get("PYTHONPATH", "")])
         ),
         "IPYTHONDIR": str(Path(tempfile.gettempdir(), "tape-trials-ipython")),
     }  # fmt: skip
@@ -272,7 +272,7 @@ def _find_stem(path: Path) -> str:
 def _send_job(
     child: subprocess.Popen[str], job: Job, stops: Sequence[int], folder: RunFolder, *, cut: bool
 ) -> None:
-    given = {
+    message = {
         "cassette": str(job.cassette), "plays": str(job.plays), "runs": list(job.runs),
         "ids": dict(job.ids), "sources": list(job.sources), "cells": list(job.cells),
         "check": job.check.record(), "stops": list(stops), "last": job.last or len(job.sources),
@@ -284,4 +284,4 @@ def _send_job(
     }  # fmt: skip
     if child.stdin is not None:
         with suppress(BrokenPipeError), child.stdin as stdin:  # it says why it ended
-            stdin.write(json.dumps(given) + "\n")
+            stdin.write(json.dumps(message) + "\n")

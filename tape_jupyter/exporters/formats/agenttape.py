@@ -44,16 +44,16 @@ def write(recording: Recording) -> list[File]:
 
 def _build_interaction(recording: Recording, call: RecordedCall) -> Iterator[dict[str, Any]]:
     lost = recording.lost
-    told = (
+    description = (
         _describe_tool_call(recording, call)
         if isinstance(call.request, FunctionCall)
         else _describe_http_call(recording, call)
     )
-    if told is None:
+    if description is None:
         lost[_NO_REPLY] += 1
         return
     lost[_SPANS] += bool(call.spans or call.parent)
-    kind, boundary, request, answer = told
+    kind, boundary, request, answer = description
     key = hashlib.sha256(
         json.dumps(request, sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -94,17 +94,17 @@ def _describe_tool_call(recording: Recording, call: RecordedCall) -> _Told:
 
 
 def _describe_http_call(recording: Recording, call: RecordedCall) -> _Told | None:
-    asked, said = call.request, call.reply
+    http_request, reply = call.request, call.reply
     if (
-        not isinstance(asked, Request)
-        or not isinstance(said, Reply)
-        or said.status is None
-        or said.status == 101
+        not isinstance(http_request, Request)
+        or not isinstance(reply, Reply)
+        or reply.status is None
+        or reply.status == 101
     ):
         return None
-    known = registry.identify(asked)
-    body = plain_bodies.parse_body(asked.headers, asked.body)
-    answer = editing.reply_message(asked, said)
+    known = registry.identify(http_request)
+    body = plain_bodies.parse_body(http_request.headers, http_request.body)
+    answer = editing.reply_message(http_request, reply)
     if known.wire in _ENDPOINTS and isinstance(body, Mapping) and answer is not None:
         recording.lost[_HEAD] += 1
         recording.lost[_STREAMS] += "stream" in body
@@ -115,17 +115,17 @@ def _describe_http_call(recording: Recording, call: RecordedCall) -> _Told | Non
         }
         return "llm", "llm", {"endpoint": _ENDPOINTS[known.wire], **plain}, {"response": answer}
     request = {
-        "method": asked.method,
-        "url": asked.url,
-        "headers": _map_headers(asked.headers),
-        **_encode_body(asked),
+        "method": http_request.method,
+        "url": http_request.url,
+        "headers": _map_headers(http_request.headers),
+        **_encode_body(http_request),
     }
     response = {
-        "status_code": said.status,
-        "headers": _map_headers(said.headers),
-        **_encode_body(said),
+        "status_code": reply.status,
+        "headers": _map_headers(reply.headers),
+        **_encode_body(reply),
     }
-    recording.lost[_STREAMS] += len(said.chunks) > 1
+    recording.lost[_STREAMS] += len(reply.chunks) > 1
     return "http", "http", request, {"response": response}
 
 
@@ -139,14 +139,14 @@ def _encode_body(side: Request | Reply) -> dict[str, Any]:
     text, coded = plain_bodies.text_or_base64(data)
     if coded:
         return {"body_b64": text}
-    found = plain_bodies.parse_body((), data) if "json" in _find_content_type(side) else None
-    if found is None:
+    parsed = plain_bodies.parse_body((), data) if "json" in _find_content_type(side) else None
+    if parsed is None:
         return {"text": text}
-    same = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace") == data
+    same = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace") == data
     return (
-        {"json": found}
+        {"json": parsed}
         if same
-        else {"json": found, "raw_b64": base64.b64encode(data).decode("ascii")}
+        else {"json": parsed, "raw_b64": base64.b64encode(data).decode("ascii")}
     )
 
 

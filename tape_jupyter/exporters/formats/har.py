@@ -17,7 +17,9 @@ SUFFIX = ".har"
 
 
 def write(recording: Recording) -> list[File]:
-    entries = [_build_entry(call, asked, said) for call, asked, said in recording.exchanges("HAR")]
+    entries = [
+        _build_entry(call, request, reply) for call, request, reply in recording.exchanges("HAR")
+    ]
     if not entries:
         return []
     log = {
@@ -38,72 +40,72 @@ def _read_version() -> str:
     return __version__
 
 
-def _build_entry(call: RecordedCall, asked: Request, said: Reply) -> dict[str, Any]:
-    first = said.waits[0] if said.waits else call.seconds
+def _build_entry(call: RecordedCall, request: Request, reply: Reply) -> dict[str, Any]:
+    first = reply.waits[0] if reply.waits else call.seconds
     wait, receive = round(first * 1000, 3), round(max(call.seconds - first, 0.0) * 1000, 3)
     return {
         "startedDateTime": datetime.fromtimestamp(call.start, UTC).isoformat(
             timespec="milliseconds"
         ),
         "time": wait + receive,
-        "request": _build_request(asked),
-        "response": _build_response(said),
+        "request": _build_request(request),
+        "response": _build_response(reply),
         "cache": {},
         "timings": {"send": 0, "wait": wait, "receive": receive},
         "comment": f"call {call.id}",
-        "_tape": _build_own_fields(call, said),
+        "_tape": _build_own_fields(call, reply),
     }
 
 
-def _build_request(asked: Request) -> dict[str, Any]:
-    query = parse_qsl(urlsplit(asked.url).query, keep_blank_values=True)
-    told: dict[str, Any] = {
-        "method": asked.method, "url": asked.url, "httpVersion": "HTTP/1.1", "cookies": [],
-        "headers": _to_pairs(asked.headers), "queryString": _to_pairs(tuple(query)), "headersSize": -1,
-        "bodySize": len(asked.body),
+def _build_request(request: Request) -> dict[str, Any]:
+    query = parse_qsl(urlsplit(request.url).query, keep_blank_values=True)
+    request_json: dict[str, Any] = {
+        "method": request.method, "url": request.url, "httpVersion": "HTTP/1.1", "cookies": [],
+        "headers": _to_pairs(request.headers), "queryString": _to_pairs(tuple(query)), "headersSize": -1,
+        "bodySize": len(request.body),
     }  # fmt: skip
-    if asked.body:
-        text, coded = text_or_base64(asked.body)
-        kind = asked.header(
-            "content-type", "application/json" if asked.body[:1] in (b"{", b"[") else ""
+    if request.body:
+        text, coded = text_or_base64(request.body)
+        kind = request.header(
+            "content-type", "application/json" if request.body[:1] in (b"{", b"[") else ""
         )
-        told["postData"] = {
+        request_json["postData"] = {
             "mimeType": kind,
             "text": text,
             **({"encoding": "base64"} if coded else {}),
         }
-    return told
+    return request_json
 
 
-def _build_response(said: Reply) -> dict[str, Any]:
-    body = plain_body(said.headers, said.body)
+def _build_response(reply: Reply) -> dict[str, Any]:
+    body = plain_body(reply.headers, reply.body)
     text, coded = text_or_base64(body)
     content: dict[str, Any] = {
         "size": len(body),
-        "mimeType": said.header("content-type"),
+        "mimeType": reply.header("content-type"),
         "text": text,
     }
     if coded:
         content["encoding"] = "base64"
     return {
-        "status": said.status, "statusText": said.reason, "httpVersion": said.version, "cookies": [],
-        "headers": _to_pairs(said.headers), "content": content, "redirectURL": said.header("location"),
-        "headersSize": -1, "bodySize": len(said.body),
+        "status": reply.status, "statusText": reply.reason, "httpVersion": reply.version, "cookies": [],
+        "headers": _to_pairs(reply.headers), "content": content, "redirectURL": reply.header("location"),
+        "headersSize": -1, "bodySize": len(reply.body),
     }  # fmt: skip
 
 
-def _to_pairs(told: Headers) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in told]
+def _to_pairs(headers: Headers) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in headers]
 
 
-def _build_own_fields(call: RecordedCall, said: Reply) -> dict[str, Any]:
+def _build_own_fields(call: RecordedCall, reply: Reply) -> dict[str, Any]:
     """What `tape import` reads back: the run, the spans, the reads with their times, a body with
     its encoding on.
     """
-    told: dict[str, Any] = {
-        "call": call.id, "run": call.run, "spans": list(call.spans), "reads": [len(chunk) for chunk in said.chunks],
-        "waits": list(said.waits), "end": said.end if said.end != "complete" else "",
+    tape_fields: dict[str, Any] = {
+        "call": call.id, "run": call.run, "spans": list(call.spans), "reads": [len(chunk) for chunk in reply.chunks],
+        "waits": list(reply.waits), "end": reply.end if reply.end != "complete" else "",
     }  # fmt: skip
-    if said.header("content-encoding"):
-        told["wire"] = b64encode(said.body).decode("ascii")
-    return {name: value for name, value in told.items() if value}
+    if reply.header("content-encoding"):
+        tape_fields["wire"] = b64encode(reply.body).decode("ascii")
+    return {name: value for name, value in tape_fields.items() if value}

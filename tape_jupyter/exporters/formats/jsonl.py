@@ -23,8 +23,8 @@ _HEAD = "headers, chunks and their times"
 
 
 def write(recording: Recording) -> list[File]:
-    asked: dict[str, list[Any]] = {}
-    said: dict[str, list[Any]] = {}
+    requests: dict[str, list[Any]] = {}
+    results: dict[str, list[Any]] = {}
     for call, request, reply in recording.exchanges("a batch file"):
         wire = registry.identify(request).wire or registry.call_facts(request).wire
         body = parse_body(request.headers, request.body)
@@ -41,41 +41,52 @@ def write(recording: Recording) -> list[File]:
         plain = {
             name: value for name, value in body.items() if name not in ("stream", "stream_options")
         }
-        own = call.id.replace("/", "-")
+        custom_id = call.id.replace("/", "-")
         if form == "openai":
-            asked.setdefault(form, []).append(_build_openai_request(own, request, plain))
-            said.setdefault(form, []).append(_build_openai_result(own, call, reply, answer))
+            requests.setdefault(form, []).append(_build_openai_request(custom_id, request, plain))
+            results.setdefault(form, []).append(
+                _build_openai_result(custom_id, call, reply, answer)
+            )
         else:
-            asked.setdefault(form, []).append({"custom_id": own, "params": plain})
-            said.setdefault(form, []).append(_build_anthropic_result(own, reply, answer))
-    files = [File(_encode_lines(asked[form]), form) for form in asked]
-    return [*files, *(File(_encode_lines(said[form]), f"{form}.results") for form in said)]
+            requests.setdefault(form, []).append({"custom_id": custom_id, "params": plain})
+            results.setdefault(form, []).append(_build_anthropic_result(custom_id, reply, answer))
+    files = [File(_encode_lines(requests[form]), form) for form in requests]
+    return [*files, *(File(_encode_lines(results[form]), f"{form}.results") for form in results)]
 
 
-def _build_openai_request(own: str, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"custom_id": own, "method": "POST", "url": urlsplit(request.url).path, "body": body}
+def _build_openai_request(
+    custom_id: str, request: Request, body: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "custom_id": custom_id,
+        "method": "POST",
+        "url": urlsplit(request.url).path,
+        "body": body,
+    }
 
 
-def _build_openai_result(own: str, call: RecordedCall, reply: Reply, answer: Any) -> dict[str, Any]:
+def _build_openai_result(
+    custom_id: str, call: RecordedCall, reply: Reply, answer: Any
+) -> dict[str, Any]:
     request_id = reply.header("x-request-id")
     response = {"status_code": reply.status, "request_id": request_id, "body": answer}
     return {
         "id": f"batch_req_{call.id.rpartition('/')[2]}",
-        "custom_id": own,
+        "custom_id": custom_id,
         "response": response,
         "error": None,
     }
 
 
-def _build_anthropic_result(own: str, reply: Reply, answer: Any) -> dict[str, Any]:
+def _build_anthropic_result(custom_id: str, reply: Reply, answer: Any) -> dict[str, Any]:
     if (reply.status or 0) >= 400:
-        told = (
+        error = (
             answer
             if isinstance(answer, Mapping)
             else {"type": "error", "error": {"message": str(reply.reason)}}
         )
-        return {"custom_id": own, "result": {"type": "errored", "error": told}}
-    return {"custom_id": own, "result": {"type": "succeeded", "message": answer}}
+        return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
+    return {"custom_id": custom_id, "result": {"type": "succeeded", "message": answer}}
 
 
 def _encode_lines(rows: list[Any]) -> bytes:

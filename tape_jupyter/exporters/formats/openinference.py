@@ -31,59 +31,83 @@ def write(recording: Recording) -> list[File]:
 
 
 class _OpenInference:
-    def model(self, call: RecordedCall, told: ExportedConversation) -> Attributes:
-        facts, usage = told.facts, told.facts.usage
+    def model(self, call: RecordedCall, conversation: ExportedConversation) -> Attributes:
+        facts, usage = conversation.facts, conversation.facts.usage
         embeds = "embed" in facts.api
-        body = told.request_json if isinstance(told.request_json, Mapping) else {}
+        body = conversation.request_json if isinstance(conversation.request_json, Mapping) else {}
         settings = {name: value for name, value in body.items() if name not in _UNSAID}
         model = "embedding.model_name" if embeds else "llm.model_name"
         return {
-            **filled_attributes({
-                "openinference.span.kind": "EMBEDDING" if embeds else "LLM",
-                model: facts.answered or facts.model,
-                "llm.provider": facts.provider,
-                "llm.system": facts.provider,
-                "llm.invocation_parameters": json_text(settings) if settings else "",
-                "llm.finish_reason": told.stop,
-                "llm.token_count.prompt": usage.input if usage else None,
-                "llm.token_count.completion": usage.output if usage else None,
-                "llm.token_count.total": usage.input + usage.output if usage else None,
-                "llm.token_count.prompt_details.cache_read": (usage.cached or None) if usage else None,
-                "llm.token_count.prompt_details.cache_write": (usage.written or None) if usage else None,
-                **_describe_values(call, told),
-            }),
-            **_flatten_messages("llm.input_messages", [*_build_system_messages(told), *([] if embeds else told.input_messages)]),
-            **_flatten_messages("llm.output_messages", told.output_messages),
-            **{f"llm.tools.{n}.tool.json_schema": json_text(tool) for n, tool in enumerate(_find_tools(body))},
-        }  # fmt: skip
+            **filled_attributes(
+                {
+                    "openinference.span.kind": "EMBEDDING" if embeds else "LLM",
+                    model: facts.answered or facts.model,
+                    "llm.provider": facts.provider,
+                    "llm.system": facts.provider,
+                    "llm.invocation_parameters": json_text(settings) if settings else "",
+                    "llm.finish_reason": conversation.stop,
+                    "llm.token_count.prompt": usage.input if usage else None,
+                    "llm.token_count.completion": usage.output if usage else None,
+                    "llm.token_count.total": usage.input + usage.output if usage else None,
+                    "llm.token_count.prompt_details.cache_read": (usage.cached or None)
+                    if usage
+                    else None,
+                    "llm.token_count.prompt_details.cache_write": (usage.written or None)
+                    if usage
+                    else None,
+                    **_describe_values(call, conversation),
+                }
+            ),
+            **_flatten_messages(
+                "llm.input_messages",
+                [
+                    *_build_system_messages(conversation),
+                    *([] if embeds else conversation.input_messages),
+                ],
+            ),
+            **_flatten_messages("llm.output_messages", conversation.output_messages),
+            **{
+                f"llm.tools.{n}.tool.json_schema": json_text(tool)
+                for n, tool in enumerate(_find_tools(body))
+            },
+        }
 
     def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes:
-        asked = call.request
-        assert isinstance(asked, FunctionCall)
-        told: Attributes = {"input.value": json_text(dict(arguments)), "input.mime_type": _JSON}
+        function_call = call.request
+        assert isinstance(function_call, FunctionCall)
+        attributes: Attributes = {
+            "input.value": json_text(dict(arguments)),
+            "input.mime_type": _JSON,
+        }
         if call.reply.error is None:
-            told |= {"output.value": json_text(result), "output.mime_type": _JSON}
-        if asked.kind == "retrieval":
-            return {"openinference.span.kind": "RETRIEVER", **told, **_flatten_documents(result)}
-        return {"openinference.span.kind": "TOOL", "tool.name": asked.name, **told}
+            attributes |= {"output.value": json_text(result), "output.mime_type": _JSON}
+        if function_call.kind == "retrieval":
+            return {
+                "openinference.span.kind": "RETRIEVER",
+                **attributes,
+                **_flatten_documents(result),
+            }
+        return {"openinference.span.kind": "TOOL", "tool.name": function_call.name, **attributes}
 
     def step(self) -> Attributes:
         return {"openinference.span.kind": "CHAIN"}
 
 
-def _describe_values(call: RecordedCall, told: ExportedConversation) -> Attributes:
+def _describe_values(call: RecordedCall, conversation: ExportedConversation) -> Attributes:
     """`input.value` is the request's own text, `output.value` the reply's; a stream is put
     together.
     """
     assert isinstance(call.request, Request)
     assert isinstance(call.reply, Reply)
-    asked, coded = plain_bodies.text_or_base64(
+    request_text, coded = plain_bodies.text_or_base64(
         plain_bodies.plain_body(call.request.headers, call.request.body)
     )
-    values: Attributes = {} if coded else {"input.value": asked, "input.mime_type": _JSON}
-    if told.reply_json is None:
+    values: Attributes = {} if coded else {"input.value": request_text, "input.mime_type": _JSON}
+    if conversation.reply_json is None:
         text = "\n".join(
-            str(part.get("content", "")) for each in told.output_messages for part in each["parts"]
+            str(part.get("content", ""))
+            for each in conversation.output_messages
+            for part in each["parts"]
         )
         return (
             {**values, "output.value": text, "output.mime_type": "text/plain"} if text else values
@@ -91,18 +115,20 @@ def _describe_values(call: RecordedCall, told: ExportedConversation) -> Attribut
     said_text, coded = plain_bodies.text_or_base64(
         plain_bodies.plain_body(call.reply.headers, call.reply.body)
     )
-    whole = not coded and plain_bodies.parse_body(call.reply.headers, call.reply.body) is not None
+    complete = (
+        not coded and plain_bodies.parse_body(call.reply.headers, call.reply.body) is not None
+    )
     return {
         **values,
-        "output.value": said_text if whole else json_text(told.reply_json),
+        "output.value": said_text if complete else json_text(conversation.reply_json),
         "output.mime_type": _JSON,
     }
 
 
-def _build_system_messages(told: ExportedConversation) -> list[dict[str, Any]]:
+def _build_system_messages(conversation: ExportedConversation) -> list[dict[str, Any]]:
     return (
-        [{"role": "system", "parts": [{"type": "text", "content": told.system}]}]
-        if told.system
+        [{"role": "system", "parts": [{"type": "text", "content": conversation.system}]}]
+        if conversation.system
         else []
     )
 
@@ -112,10 +138,10 @@ def _find_tools(body: Mapping[str, Any]) -> list[Any]:
     return tools if isinstance(tools, list) else []
 
 
-def _flatten_messages(prefix: str, told: list[Any]) -> Attributes:
+def _flatten_messages(prefix: str, messages: list[Any]) -> Attributes:
     return {
         f"{prefix}.{number}.message.{name}": value
-        for number, message in enumerate(told)
+        for number, message in enumerate(messages)
         for name, value in _flatten_message(message)
     }
 
@@ -152,9 +178,9 @@ def _to_text(value: Any) -> str:
 
 def _flatten_documents(result: Any) -> Attributes:
     """The documents of a retrieval, where its result is a list of them."""
-    told: Attributes = {}
+    attributes: Attributes = {}
     for number, each in enumerate(result if isinstance(result, list) else ()):
         document = each if isinstance(each, Mapping) else {"content": each}
         for name, value in document.items():
-            told[f"retrieval.documents.{number}.document.{name}"] = _to_text(value)
-    return told
+            attributes[f"retrieval.documents.{number}.document.{name}"] = _to_text(value)
+    return attributes

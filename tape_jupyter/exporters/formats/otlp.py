@@ -24,35 +24,50 @@ def write(recording: Recording) -> list[File]:
 
 
 class _GenAI:
-    def model(self, _call: RecordedCall, told: ExportedConversation) -> Attributes:
-        facts, usage = told.facts, told.facts.usage
+    def model(self, _call: RecordedCall, conversation: ExportedConversation) -> Attributes:
+        facts, usage = conversation.facts, conversation.facts.usage
         embeds = "embed" in facts.api
-        asked = [] if embeds else told.input_messages
-        return filled_attributes({
-            "gen_ai.operation.name": "embeddings" if embeds else "chat",
-            "gen_ai.provider.name": PROVIDERS.get(facts.provider, facts.provider),
-            "gen_ai.request.model": facts.model,
-            **{f"gen_ai.request.{name}": value for name, value in told.settings.items()},
-            "gen_ai.request.stream": True if facts.streamed else None,
-            "gen_ai.response.model": facts.answered or None,
-            "gen_ai.response.id": told.id,
-            "gen_ai.response.finish_reasons": [told.stop] if told.stop else None,
-            "gen_ai.usage.input_tokens": usage.input if usage else None,
-            "gen_ai.usage.output_tokens": usage.output if usage else None,
-            "gen_ai.usage.cache_read.input_tokens": (usage.cached or None) if usage else None,
-            "gen_ai.usage.cache_write.input_tokens": (usage.written or None) if usage else None,
-            "gen_ai.system_instructions": _to_json_text(
-                [{"type": "text", "content": told.system}] if told.system else []
-            ),
-            "gen_ai.tool.definitions": _to_json_text([{"type": "function", **tool} for tool in told.tools]),
-            "gen_ai.input.messages": _to_json_text(asked),
-            "gen_ai.output.messages": _to_json_text([{"finish_reason": told.stop, **each} for each in told.output_messages]),
-            "openai.api.type": "responses" if facts.wire == "openai_responses" else None,
-        })  # fmt: skip
+        input_messages = [] if embeds else conversation.input_messages
+        return filled_attributes(
+            {
+                "gen_ai.operation.name": "embeddings" if embeds else "chat",
+                "gen_ai.provider.name": PROVIDERS.get(facts.provider, facts.provider),
+                "gen_ai.request.model": facts.model,
+                **{
+                    f"gen_ai.request.{name}": value for name, value in conversation.settings.items()
+                },
+                "gen_ai.request.stream": True if facts.streamed else None,
+                "gen_ai.response.model": facts.answered or None,
+                "gen_ai.response.id": conversation.id,
+                "gen_ai.response.finish_reasons": [conversation.stop]
+                if conversation.stop
+                else None,
+                "gen_ai.usage.input_tokens": usage.input if usage else None,
+                "gen_ai.usage.output_tokens": usage.output if usage else None,
+                "gen_ai.usage.cache_read.input_tokens": (usage.cached or None) if usage else None,
+                "gen_ai.usage.cache_write.input_tokens": (usage.written or None) if usage else None,
+                "gen_ai.system_instructions": _to_json_text(
+                    [{"type": "text", "content": conversation.system}]
+                    if conversation.system
+                    else []
+                ),
+                "gen_ai.tool.definitions": _to_json_text(
+                    [{"type": "function", **tool} for tool in conversation.tools]
+                ),
+                "gen_ai.input.messages": _to_json_text(input_messages),
+                "gen_ai.output.messages": _to_json_text(
+                    [
+                        {"finish_reason": conversation.stop, **each}
+                        for each in conversation.output_messages
+                    ]
+                ),
+                "openai.api.type": "responses" if facts.wire == "openai_responses" else None,
+            }
+        )
 
     def tool(self, call: RecordedCall, arguments: Mapping[str, Any], result: Any) -> Attributes:
         retrieves = isinstance(call.request, FunctionCall) and call.request.kind == "retrieval"
-        told = {
+        attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.request.name
             if isinstance(call.request, FunctionCall)
@@ -61,11 +76,13 @@ class _GenAI:
             "gen_ai.tool.call.arguments": json_text(dict(arguments)),
         }
         failed = call.reply.error is not None
-        return told if failed else {**told, "gen_ai.tool.call.result": json_text(result)}
+        return (
+            attributes if failed else {**attributes, "gen_ai.tool.call.result": json_text(result)}
+        )
 
     def step(self) -> Attributes:
         return {}
 
 
-def _to_json_text(told: list[Any]) -> str:
-    return json_text(told) if told else ""
+def _to_json_text(values: list[Any]) -> str:
+    return json_text(values) if values else ""

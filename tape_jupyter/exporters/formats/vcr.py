@@ -23,28 +23,28 @@ _ESCAPED = re.compile(
 
 def write(recording: Recording) -> list[File]:
     lines = ["interactions:"]
-    for _, asked, said in recording.exchanges("vcrpy"):
-        lines += _format_interaction(asked, said)
-        recording.lost[_READS] += len(said.chunks) > 1
-        recording.lost[_ENDED] += said.end != "complete"
+    for _, request, reply in recording.exchanges("vcrpy"):
+        lines += _format_interaction(request, reply)
+        recording.lost[_READS] += len(reply.chunks) > 1
+        recording.lost[_ENDED] += reply.end != "complete"
     if len(lines) == 1:
         return []
     return [File("\n".join([*lines, "version: 1", ""]).encode())]
 
 
-def _format_interaction(asked: Request, said: Reply) -> Iterator[str]:
+def _format_interaction(request: Request, reply: Reply) -> Iterator[str]:
     yield "- request:"
-    yield f"    body: {_format_body(asked.body) if asked.body else 'null'}"
-    yield from _format_headers(asked.headers)
-    yield f"    method: {asked.method}"
-    yield f"    uri: {_quote_text(asked.url)}"
+    yield f"    body: {_format_body(request.body) if request.body else 'null'}"
+    yield from _format_headers(request.headers)
+    yield f"    method: {request.method}"
+    yield f"    uri: {_quote_text(request.url)}"
     yield "  response:"
     yield "    body:"
-    yield f"      string: {_format_body(said.body)}"
-    yield from _format_headers(said.headers)
+    yield f"      string: {_format_body(reply.body)}"
+    yield from _format_headers(reply.headers)
     yield "    status:"
-    yield f"      code: {said.status}"
-    yield f"      message: {_quote_text(said.reason or _find_phrase(said.status or 0))}"
+    yield f"      code: {reply.status}"
+    yield f"      message: {_quote_text(reply.reason or _find_phrase(reply.status or 0))}"
 
 
 def _format_headers(headers: Headers) -> Iterator[str]:
@@ -74,8 +74,8 @@ def _quote_text(text: str) -> str:
     return _ESCAPED.sub(_escape_character, json.dumps(text, ensure_ascii=False))
 
 
-def _escape_character(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape_character(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

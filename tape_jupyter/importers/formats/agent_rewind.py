@@ -16,9 +16,9 @@ TITLE = "agent-rewind"
 
 _KINDS = {"llm": "model", "tool": "tool", "memory": "tool"}
 _MARKS: dict[str, Callable[[Any], Any]] = {
-    "__rewind_blob__": lambda _: None, "__rewind_literal__": lambda told: told, "__repr__": str,
-    "__bytes_hex__": lambda told: bytes.fromhex(str(told)),
-    "__bytes_utf8__": lambda told: str(told).encode("utf-8", "surrogatepass"),
+    "__rewind_blob__": lambda _: None, "__rewind_literal__": lambda value: value, "__repr__": str,
+    "__bytes_hex__": lambda value: bytes.fromhex(str(value)),
+    "__bytes_utf8__": lambda value: str(value).encode("utf-8", "surrogatepass"),
 }  # fmt: skip
 _LOST = {
     "__rewind_blob__": "what lies in the folder of blobs", "__repr__": "objects, of which there is only their repr",
@@ -57,7 +57,7 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
         return
     missing: list[str] = []
-    asked, said = (
+    raw_request, raw_reply = (
         _strip_marks(row.get("request"), missing),
         _strip_marks(row.get("response"), missing),
     )
@@ -66,20 +66,20 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
     took = float(row.get("duration_ms") or 0.0) / 1000
     seen = ObservedStep(
         str(row.get("seq")), place, name, trace, "", start - took if start else 0.0, start,  # type: ignore[arg-type]
-        recorders.named_arguments(asked), said,
+        recorders.named_arguments(raw_request), raw_reply,
         failed, thrown, line=line, missing=missing,
     )  # fmt: skip
     if place == "model":
         seen.provider = recorders.named_provider(name)
         seen.model = str(seen.input.get("model") or "") if isinstance(seen.input, Mapping) else ""
-        if isinstance(said, Mapping) and _STREAM in said:
-            seen.chunks = listed_field(said[_STREAM])
+        if isinstance(raw_reply, Mapping) and _STREAM in raw_reply:
+            seen.chunks = listed_field(raw_reply[_STREAM])
             seen.missing.append("pace")
             for mark, what in (
                 ("truncated", "the rest of the stream"),
                 ("error", "the error that ended the stream"),
             ):
-                if said.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
+                if raw_reply.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
                     seen.missing.append(what)
     yield observed.item(seen, "agent-rewind", file)
 

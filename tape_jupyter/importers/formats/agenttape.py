@@ -45,15 +45,15 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    told = mapping_field(document(source))
-    trace, about = str(told.get("run_id") or ""), mapping_field(told.get("meta"))
+    tape = mapping_field(document(source))
+    trace, about = str(tape.get("run_id") or ""), mapping_field(tape.get("meta"))
     yield Run(
         trace,
         f"run {trace[:8]}",
         {name: about[name] for name in ("framework", "model") if about.get(name)},
     )
-    start = attribute_seconds(str(told.get("created_at") or ""))
-    for number, row in enumerate(listed_field(told.get("interactions"))):
+    start = attribute_seconds(str(tape.get("created_at") or ""))
+    for number, row in enumerate(listed_field(tape.get("interactions"))):
         yield from each(partial(_read_interaction, source, trace, about, start, number, row))
         start += float(mapping_field(row).get("latency_ms") or 0.0) / 1000
 
@@ -68,46 +68,58 @@ def _read_interaction(
 ) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     missing: list[str] = []
-    asked, said = (
+    raw_request, raw_reply = (
         _strip_marks(row.get("request"), missing),
         _strip_marks(row.get("response"), missing),
     )
-    if kind == "http" and isinstance(asked, Mapping) and isinstance(said, Mapping):
-        yield _build_http_call(source, trace, number, asked, said, start)
+    if kind == "http" and isinstance(raw_request, Mapping) and isinstance(raw_reply, Mapping):
+        yield _build_http_call(source, trace, number, raw_request, raw_reply, start)
         return
-    if kind not in _KINDS or not isinstance(asked, Mapping):
+    if kind not in _KINDS or not isinstance(raw_request, Mapping):
         yield Skipped(f"an interaction of kind {kind[:40] or 'none'}: no call")
         return
     failed, thrown = recorders.error_message_and_class(row.get("error"))
     place: Any = _KINDS[kind]
     seen = ObservedStep(
-        f"{row.get('index', number)}", place, str(asked.get("name") or row.get("boundary") or ""), trace, "", start,
-        start + float(row.get("latency_ms") or 0.0) / 1000, error=failed, thrown=thrown, output=said,
-        usage=usage_of(row.get("usage")), missing=missing, assumed=["time, from when the tape began"] if start else [],
-    )  # fmt: skip
+        f"{row.get('index', number)}",
+        place,
+        str(raw_request.get("name") or row.get("boundary") or ""),
+        trace,
+        "",
+        start,
+        start + float(row.get("latency_ms") or 0.0) / 1000,
+        error=failed,
+        thrown=thrown,
+        output=raw_reply,
+        usage=usage_of(row.get("usage")),
+        missing=missing,
+        assumed=["time, from when the tape began"] if start else [],
+    )
     if place == "model":
-        body = {name: value for name, value in asked.items() if name != "endpoint"}
+        body = {name: value for name, value in raw_request.items() if name != "endpoint"}
         seen.input, seen.model = (
-            _cut_later_messages(body, said, seen.assumed),
-            str(asked.get("model") or ""),
+            _cut_later_messages(body, raw_reply, seen.assumed),
+            str(raw_request.get("model") or ""),
         )
-        seen.provider = recorders.named_provider(asked.get("endpoint"), about.get("framework"))
+        seen.provider = recorders.named_provider(
+            raw_request.get("endpoint"), about.get("framework")
+        )
     else:
-        given = asked.get("args", asked.get("arguments", asked))
-        more = asked.get("kwargs")
+        arguments = raw_request.get("args", raw_request.get("arguments", raw_request))
+        more = raw_request.get("kwargs")
         seen.input = recorders.named_arguments(
-            {"args": given, "kwargs": more} if more is not None else given
+            {"args": arguments, "kwargs": more} if more is not None else arguments
         )
     yield observed.item(seen, "agenttape", source.name)
 
 
-def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> dict[str, Any]:
+def _cut_later_messages(body: dict[str, Any], raw_reply: Any, assumed: list[str]) -> dict[str, Any]:
     """The request without what came after it: agenttape keeps the list of messages that the program
     goes on with.
     """
-    own = _find_tool_call_ids(said)
+    call_ids = _find_tool_call_ids(raw_reply)
     for place, message in enumerate(listed_field(body.get("messages"))):
-        if own & _find_tool_call_ids(message):
+        if call_ids & _find_tool_call_ids(message):
             assumed.append(
                 "messages up to the reply: the tape holds those that were added after it too"
             )
@@ -115,18 +127,18 @@ def _cut_later_messages(body: dict[str, Any], said: Any, assumed: list[str]) -> 
     return body
 
 
-def _find_tool_call_ids(told: Any) -> set[str]:
+def _find_tool_call_ids(value: Any) -> set[str]:
     """The ids of the tool calls in a message, or in a reply's choices."""
     choices = [
         mapping_field(each_).get("message")
-        for each_ in listed_field(mapping_field(told).get("choices"))
-    ] or [told]
+        for each_ in listed_field(mapping_field(value).get("choices"))
+    ] or [value]
     calls = (
         use for message in choices for use in listed_field(mapping_field(message).get("tool_calls"))
     )
     blocks = (
         block
-        for block in listed_field(mapping_field(told).get("content"))
+        for block in listed_field(mapping_field(value).get("content"))
         if mapping_field(block).get("type") == "tool_use"
     )
     return {str(use["id"]) for use in (*calls, *blocks) if mapping_field(use).get("id")}
@@ -136,21 +148,23 @@ def _build_http_call(
     source: Source,
     trace: str,
     number: int,
-    asked: Mapping[str, Any],
-    said: Mapping[str, Any],
+    raw_request: Mapping[str, Any],
+    raw_reply: Mapping[str, Any],
     start: float,
 ) -> Item:
     request = Request(
-        str(asked.get("method") or "GET").upper(), str(asked.get("url") or ""), read_headers(asked.get("headers")),
-        _decode_body(asked),
-    )  # fmt: skip
-    data = _decode_body(said)
+        str(raw_request.get("method") or "GET").upper(),
+        str(raw_request.get("url") or ""),
+        read_headers(raw_request.get("headers")),
+        _decode_body(raw_request),
+    )
+    data = _decode_body(raw_reply)
     reply = Reply(
-        status_of(said.get("status", said.get("status_code"))),
-        read_headers(said.get("headers")),
+        status_of(raw_reply.get("status", raw_reply.get("status_code"))),
+        read_headers(raw_reply.get("headers")),
         (data,),
     )
-    made = recorded_exchange(
+    item = recorded_exchange(
         source,
         number,
         "agenttape",
@@ -160,9 +174,9 @@ def _build_http_call(
         missing=[LOST, "request bytes"],
         start=start,
     )
-    if not isinstance(made, Skipped):
-        made.trace = trace
-    return made
+    if not isinstance(item, Skipped):
+        item.trace = trace
+    return item
 
 
 def _decode_body(side: Mapping[str, Any]) -> bytes:

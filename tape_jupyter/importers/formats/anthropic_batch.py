@@ -28,14 +28,16 @@ def read(source: Source) -> Iterator[Item]:
     if "result" not in source.top:
         yield from read_rows(source, _skip_request, "requests")
         return
-    wanted = {
+    result_ids = {
         str(row["custom_id"])
         for _, row, _ in source_rows(source)
         if isinstance(row, dict) and "custom_id" in row
     }
     yield from read_rows(
         source,
-        partial(_read_row, source.name, batch.requests_of_results(source, _read_requests, wanted)),
+        partial(
+            _read_row, source.name, batch.requests_of_results(source, _read_requests, result_ids)
+        ),
     )
 
 
@@ -56,14 +58,14 @@ def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
 
 
 def _read_row(
-    file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
+    file: str, requests: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
 ) -> Iterator[Item]:
     result = mapping_field(row.get("result"))
     kind = str(result.get("type") or "")
     if "custom_id" not in row or kind not in ("succeeded", "errored"):
         yield Skipped(f"a result without a reply: {kind or 'it has no type'}", line=line)
         return
-    own, message, told = (
+    request_id, message, error = (
         str(row["custom_id"]),
         mapping_field(result.get("message")),
         mapping_field(result.get("error")),
@@ -73,29 +75,39 @@ def _read_row(
         list[str](),
     )
     grade: Grade = "J"
-    if own in asks:
-        asked = asks[own][2]
-        if asked.get("stream") is False:
+    if request_id in requests:
+        body = requests[request_id][2]
+        if body.get("stream") is False:
             missing.append("whether the program that made the batch sent stream: false")
     else:
-        grade, asked = "T", batch.echoed(message)
+        grade, body = "T", batch.echoed(message)
         missing.append("request body: no file beside it has the requests")
     if kind == "succeeded":
         reply, failed = rebuild.reply(message), ""
     else:
-        inner = mapping_field(told.get("error")) or told
+        inner = mapping_field(error.get("error")) or error
         failed = str(inner.get("message") or inner.get("type") or "error")
-        made, assumed = rebuild.failed(_to_camel_case(str(inner.get("type") or "")), failed)
+        status_reply, assumed = rebuild.failed(_to_camel_case(str(inner.get("type") or "")), failed)
         reply = rebuild.reply(
-            told if "error" in told else {"type": "error", "error": told}, made.status or 500
+            error if "error" in error else {"type": "error", "error": error},
+            status_reply.status or 500,
         )
     yield Call(
-        own, "model", rebuild.request(_URL, asked), reply, grade, Origin("anthropic-batch", file, own, line),
-        name=own, provider="anthropic", model=str(message.get("model") or asked.get("model") or ""),
-        missing=missing, assumed=assumed, error=failed,
-    )  # fmt: skip
+        request_id,
+        "model",
+        rebuild.request(_URL, body),
+        reply,
+        grade,
+        Origin("anthropic-batch", file, request_id, line),
+        name=request_id,
+        provider="anthropic",
+        model=str(message.get("model") or body.get("model") or ""),
+        missing=missing,
+        assumed=assumed,
+        error=failed,
+    )
 
 
 def _to_camel_case(kind: str) -> str:
     """`rate_limit_error` as an SDK's class is called."""
-    return "".join(word.capitalize() for word in kind.split("_"))
+    return "".join(part.capitalize() for part in kind.split("_"))

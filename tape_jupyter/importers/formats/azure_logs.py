@@ -38,40 +38,46 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    empty = found = 0
+    empty = calls = 0
     for item in read_rows(source, partial(_read_row, source), "records"):
-        found += isinstance(item, Call)
+        calls += isinstance(item, Call)
         empty += isinstance(item, Skipped) and item.reason == _NO_CONTENT
         yield item
-    if empty and not found:
+    if empty and not calls:
         raise source.failed(_WHY)
 
 
 def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
-    told = mapping_field(row.get("properties"))
-    asked = next(
-        (told[key] for key in ("backendRequestBody", "requestBody") if told.get(key)), None
+    properties = mapping_field(row.get("properties"))
+    request_body = next(
+        (properties[key] for key in ("backendRequestBody", "requestBody") if properties.get(key)),
+        None,
     )
-    said = next(
-        (told[key] for key in ("backendResponseBody", "responseBody") if told.get(key)), None
+    reply_body = next(
+        (properties[key] for key in ("backendResponseBody", "responseBody") if properties.get(key)),
+        None,
     )
-    if asked is None and said is None:
+    if request_body is None and reply_body is None:
         category = str(row.get("category") or "")
         yield Skipped(
             _NO_CONTENT if category != "GatewayLogs" else "a request without its bodies", line=line
         )
         return
-    url = str(told.get("backendUrl") or told.get("url") or "")
+    url = str(properties.get("backendUrl") or properties.get("url") or "")
     missing = ["request headers", "reply headers", "chunk borders and pace"]
-    for what, body in (("request", asked), ("reply", said)):
+    for what, body in (("request", request_body), ("reply", reply_body)):
         if body is None or not _is_complete_text(str(body)):
             missing.append(f"the rest of the {what} body: it is cut")
-    text = str(said or "")
+    text = str(reply_body or "")
     headers = rebuild.SSE_HEADERS if text.startswith(("data:", "event:")) else rebuild.JSON_HEADERS
-    data = _encode_body(said)
-    method = str(told.get("backendMethod") or told.get("method") or "POST")
-    request = Request(method, url, rebuild.JSON_HEADERS, _encode_body(asked))
-    code = told.get("backendResponseCode") or told.get("responseCode") or row.get("resultSignature")
+    data = _encode_body(reply_body)
+    method = str(properties.get("backendMethod") or properties.get("method") or "POST")
+    request = Request(method, url, rebuild.JSON_HEADERS, _encode_body(request_body))
+    code = (
+        properties.get("backendResponseCode")
+        or properties.get("responseCode")
+        or row.get("resultSignature")
+    )
     reply = Reply(status_of(code), headers, (data,) if data else ())
     yield recorded_exchange(
         source, line, "azure", request, reply, grade="J", missing=missing,

@@ -40,42 +40,46 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     if "modelId" not in row:  # CloudWatch puts a log's text into its own record
         row = mapping_field(row.get("message", row.get("@message")))
     operation = str(row.get("operation") or "")
-    asked, said = mapping_field(row.get("input")), mapping_field(row.get("output"))
+    raw_request, raw_reply = mapping_field(row.get("input")), mapping_field(row.get("output"))
     if "modelId" not in row:
         yield Skipped("a record that is no invocation", line=line)
-    elif operation not in _OPERATIONS and not _is_chat_reply(said):
+    elif operation not in _OPERATIONS and not _is_chat_reply(raw_reply):
         yield Skipped(
             f"an invocation by {operation or 'an operation without a name'}, which is not known",
             line=line,
         )
-    elif "inputBodyJson" not in asked:
-        where = str(asked.get("inputBodyS3Path") or "")
+    elif "inputBodyJson" not in raw_request:
+        where = str(raw_request.get("inputBodyS3Path") or "")
         reason = "lies in S3, and is not fetched" if where else "is not in the log"
         yield Skipped(f"an invocation whose request {reason}", line=line, text=where)
-    elif "outputBodyJson" not in said and not row.get("errorCode"):
-        where = str(said.get("outputBodyS3Path") or "")
+    elif "outputBodyJson" not in raw_reply and not row.get("errorCode"):
+        where = str(raw_reply.get("outputBodyS3Path") or "")
         reason = "lies in S3, and is not fetched" if where else "is not in the log"
         yield Skipped(f"an invocation whose reply {reason}", line=line, text=where)
     else:
-        yield _build_call(file, row, asked, said, line)
+        yield _build_call(file, row, raw_request, raw_reply, line)
 
 
-def _is_chat_reply(said: Mapping[str, Any]) -> bool:
+def _is_chat_reply(raw_reply: Mapping[str, Any]) -> bool:
     """Whether a reply is that of OpenAI's chat API, which Bedrock serves too."""
-    told = decode_field(said.get("outputBodyJson"))
-    first = told[0] if isinstance(told, list) and told else told
+    reply_body = decode_field(raw_reply.get("outputBodyJson"))
+    first = reply_body[0] if isinstance(reply_body, list) and reply_body else reply_body
     return "choices" in mapping_field(first)
 
 
 def _build_call(
-    file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Mapping[str, Any], line: int
+    file: str,
+    row: Mapping[str, Any],
+    raw_request: Mapping[str, Any],
+    raw_reply: Mapping[str, Any],
+    line: int,
 ) -> Call:
-    told = decode_field(said.get("outputBodyJson"))
+    reply_body = decode_field(raw_reply.get("outputBodyJson"))
     api, stream = _OPERATIONS.get(
-        str(row["operation"]), (rebuild.OPENAI_CHAT, isinstance(told, list))
+        str(row["operation"]), (rebuild.OPENAI_CHAT, isinstance(reply_body, list))
     )
     model, region = str(row["modelId"]), str(row.get("region") or "us-east-1")
-    body = decode_field(asked["inputBodyJson"])
+    body = decode_field(raw_request["inputBodyJson"])
     base = f"https://bedrock-runtime.{region}.amazonaws.com"
     if api == rebuild.OPENAI_CHAT:
         base += "/openai/v1"
@@ -86,14 +90,16 @@ def _build_call(
     url = rebuild.url_of(api, "bedrock", assumed, model=model, stream=stream, base=base)
     if api == rebuild.OPENAI_CHAT:
         assumed.append(f"url {url}")
-    start, own = attribute_seconds(row.get("timestamp")), str(row.get("requestId") or "")
+    start, request_id = attribute_seconds(row.get("timestamp")), str(row.get("requestId") or "")
     failed = str(row.get("errorCode") or "")
     if failed:
         reply, assumed = rebuild.failed(failed, failed)
         missing.append("error message")
     else:
-        reply = _build_reply(api, told, missing, assumed, stream=stream)
-    usage = {name: int(asked.get(key) or said.get(key) or 0) for name, key in _USAGE.items()}
+        reply = _build_reply(api, reply_body, missing, assumed, stream=stream)
+    usage = {
+        name: int(raw_request.get(key) or raw_reply.get(key) or 0) for name, key in _USAGE.items()
+    }
     identity = mapping_field(row.get("identity")).get("arn")
     about = {
         "account": row.get("accountId"),
@@ -101,7 +107,7 @@ def _build_call(
         "request metadata": row.get("requestMetadata"),
     }
     return Call(
-        own, "model", rebuild.request(url, body), reply, "J", Origin("bedrock", file, own, line),
+        request_id, "model", rebuild.request(url, body), reply, "J", Origin("bedrock", file, request_id, line),
         name=str(row["operation"]), provider="bedrock", model=model, start=start, error=failed, missing=missing,
         assumed=assumed, usage=usage, about={name: value for name, value in about.items() if value},
     )  # fmt: skip

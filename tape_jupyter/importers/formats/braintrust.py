@@ -37,9 +37,9 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    found = _Rows(source.name)
-    yield from read_rows(source, found.row, "data", "rows", "events")
-    for row, line in found.parts.values():
+    rows = _Rows(source.name)
+    yield from read_rows(source, rows.row, "data", "rows", "events")
+    for row, line in rows.parts.values():
         yield from each(partial(_read_span, source.name, row, line), line)
 
 
@@ -52,12 +52,12 @@ class _Rows:
 
     def row(self, row: dict[str, Any], line: int) -> Iterator[Item]:
         body = mapping_field(row.get("jsonBody") or row.get("rawBody"))
-        own = str(row.get("id") or "")
-        if own and ("_is_merge" in row or own in self.parts):
-            if own in self.parts:
+        row_id = str(row.get("id") or "")
+        if row_id and ("_is_merge" in row or row_id in self.parts):
+            if row_id in self.parts:
                 yield Skipped("a further part of a span", line=line)
-            before, at = self.parts.get(own, ({}, line))
-            self.parts[own] = (_merge_parts(before, row), at)
+            before, at = self.parts.get(row_id, ({}, line))
+            self.parts[row_id] = (_merge_parts(before, row), at)
         elif "span_attributes" in row or {"name", "type"} <= row.keys():
             yield _build_span(self.file, row, line)
         elif listed_field(body.get("rows")):  # a request of an SDK, with its rows
@@ -74,13 +74,13 @@ class _Rows:
 
 def _merge_parts(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
     """The later part's fields over the earlier one's; maps in them are put together."""
-    made = dict(before)
+    merged = dict(before)
     for name, value in row.items():
-        old = made.get(name)
-        made[name] = (
+        old = merged.get(name)
+        merged[name] = (
             {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
         )
-    return made
+    return merged
 
 
 def _read_span(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
@@ -88,25 +88,25 @@ def _read_span(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
 
 
 def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
-    told, metrics, about = (
+    attributes, metrics, about = (
         mapping_field(row.get("span_attributes")),
         mapping_field(row.get("metrics")),
         mapping_field(row.get("metadata")),
     )
     above = listed_field(row.get("span_parents"))
     failed = row.get("error")
-    kind: Any = _KINDS.get(str(told.get("type") or row.get("type")), "span")
+    kind: Any = _KINDS.get(str(attributes.get("type") or row.get("type")), "span")
     start = attribute_seconds(metrics.get("start")) or attribute_seconds(row.get("created"))
     seen = ObservedStep(
-        str(row.get("span_id") or row.get("id") or ""), kind, str(told.get("name") or row.get("name") or ""),
+        str(row.get("span_id") or row.get("id") or ""), kind, str(attributes.get("name") or row.get("name") or ""),
         str(row.get("root_span_id") or ""), str(above[0]) if above else "", start,
         attribute_seconds(metrics.get("end")),
         decode_field(row.get("input")), decode_field(row.get("output")), str(failed or ""),
         model=str(about.get("model") or ""), provider=str(about.get("provider") or ""),
         usage=usage_of(metrics), line=line,
     )  # fmt: skip
-    if kind == "model" and (made := _build_model_call(seen, about, metrics, file)) is not None:
-        return made
+    if kind == "model" and (call := _build_model_call(seen, about, metrics, file)) is not None:
+        return call
     if kind == "model" and not isinstance(seen.input, dict):
         seen.input = {"messages": seen.input}
     return observed.item(seen, "braintrust", file)
@@ -137,5 +137,5 @@ def _build_model_call(
         seen.output = envelopes.envelope_reply(api, seen.output, seen.model, seen.usage, about)
         seen.assumed.append("reply envelope: the platform keeps its choices, output or content")
         seen.sent = True
-    made = observed.item(seen, "braintrust", file)
-    return made if isinstance(made, Call) else None
+    item = observed.item(seen, "braintrust", file)
+    return item if isinstance(item, Call) else None

@@ -38,31 +38,31 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    told = mapping_field(document(source))
-    for number, row in enumerate(listed_field(told.get("interactions"))):
+    cassette = mapping_field(document(source))
+    for number, row in enumerate(listed_field(cassette.get("interactions"))):
         yield from each(partial(_read_interaction, source, number, row))
     for name, what in (
         ("grpc_interactions", "a gRPC call"),
         ("ws_interactions", "a WebSocket conversation"),
     ):
-        if count := len(listed_field(told.get(name))):
+        if count := len(listed_field(cassette.get(name))):
             yield Skipped(f"{what}: not imported", count)
 
 
 def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    asked, said = mapping_field(row.get("request")), mapping_field(row.get("response"))
+    raw_request, raw_reply = mapping_field(row.get("request")), mapping_field(row.get("response"))
     missing = [LOST]
-    headers = read_headers(said.get("headers"))
-    body = _read_body(asked.get("body"), "request bytes", missing)
-    data = _read_body(said.get("body"), "reply bytes", missing)
+    headers = read_headers(raw_reply.get("headers"))
+    body = _read_body(raw_request.get("body"), "request bytes", missing)
+    data = _read_body(raw_reply.get("body"), "reply bytes", missing)
     request = Request(
-        str(asked.get("method") or "GET"),
-        str(asked.get("uri") or ""),
-        read_headers(asked.get("headers")),
+        str(raw_request.get("method") or "GET"),
+        str(raw_request.get("uri") or ""),
+        read_headers(raw_request.get("headers")),
         body,
     )
-    told: Headers = decoded_headers(headers, data)
-    reply = Reply(status_of(said.get("status")), told, (data,) if data else ())
+    reply_headers: Headers = decoded_headers(headers, data)
+    reply = Reply(status_of(raw_reply.get("status")), reply_headers, (data,) if data else ())
     grade: Grade = "J" if len(missing) > 1 else "W"
     start = parse_moment(row.get("recorded_at"))
     yield recorded_exchange(
@@ -70,8 +70,8 @@ def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> It
     )
 
 
-def _read_body(told: Any, what: str, missing: list[str]) -> bytes:
-    body = mapping_field(told)
+def _read_body(value: Any, what: str, missing: list[str]) -> bytes:
+    body = mapping_field(value)
     kind, content = str(body.get("type") or "none"), body.get("content")
     if kind == "none":
         return b""

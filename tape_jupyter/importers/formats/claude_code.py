@@ -66,38 +66,38 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
     if row["type"] == "user":
         for block in listed_field(message.get("content")):
             if isinstance(block, Mapping) and block.get("type") == "tool_result":
-                own = str(block.get("tool_use_id") or "")
+                call_id = str(block.get("tool_use_id") or "")
                 result = transcript.tool_answer_text(block.get("content"))
                 error = str(result or "error") if block.get("is_error") else ""
                 yield from talk.close()
-                yield talk.used(own, result, time, line, error=error)
+                yield talk.used(call_id, result, time, line, error=error)
         yield from talk.add_message({"role": "user", "content": message.get("content")}, time, line)
     elif message.get("model") == "<synthetic>":
         yield Skipped("an answer that the agent wrote itself", line=line)
     else:
         key = str(message.get("id") or row.get("requestId") or row.get("uuid") or line)
-        items, spoken = transcript.spoken_items(talk.open_answer(key, line, time))
+        items, answer = transcript.spoken_items(talk.open_answer(key, line, time))
         yield from items
-        _add_answer_parts(talk, spoken, row, message, line)
+        _add_answer_parts(talk, answer, row, message, line)
 
 
 def _add_answer_parts(
-    talk: Transcript, spoken: Spoken, row: Mapping[str, Any], message: Mapping[str, Any], line: int
+    talk: Transcript, answer: Spoken, row: Mapping[str, Any], message: Mapping[str, Any], line: int
 ) -> None:
     content = message.get("content")
     blocks = (
         content if isinstance(content, list) else [{"type": "text", "text": str(content or "")}]
     )
-    spoken.parts += blocks
-    spoken.model = str(message.get("model") or spoken.model)
-    spoken.more |= {
+    answer.parts += blocks
+    answer.model = str(message.get("model") or answer.model)
+    answer.more |= {
         name: message[name]
         for name in ("id", "stop_reason", "stop_sequence", "usage")
         if message.get(name)
     }
-    spoken.usage = usage_of(message.get("usage")) or spoken.usage  # each line repeats it
+    answer.usage = usage_of(message.get("usage")) or answer.usage  # each line repeats it
     if row.get("isApiErrorMessage"):
-        spoken.error = str(transcript.tool_answer_text(blocks))
+        answer.error = str(transcript.tool_answer_text(blocks))
     for block in blocks:
         if isinstance(block, Mapping) and block.get("type") == "tool_use":
             use = str(block.get("id") or "")
@@ -110,16 +110,16 @@ def _add_answer_parts(
             )
 
 
-def _build_request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
-    return _URL, {"model": model, "messages": asked}
+def _build_request(model: str, messages: list[Any]) -> tuple[str, dict[str, Any]]:
+    return _URL, {"model": model, "messages": messages}
 
 
-def _build_reply(spoken: Spoken) -> dict[str, Any]:
+def _build_reply(answer: Spoken) -> dict[str, Any]:
     uses = any(
-        isinstance(block, Mapping) and block.get("type") == "tool_use" for block in spoken.parts
+        isinstance(block, Mapping) and block.get("type") == "tool_use" for block in answer.parts
     )
     return {
-        "id": "msg_imported", "type": "message", "role": "assistant", "model": spoken.model,
-        "content": spoken.parts, "stop_reason": "tool_use" if uses else "end_turn", "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0}, **spoken.more,
+        "id": "msg_imported", "type": "message", "role": "assistant", "model": answer.model,
+        "content": answer.parts, "stop_reason": "tool_use" if uses else "end_turn", "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0}, **answer.more,
     }  # fmt: skip

@@ -35,35 +35,38 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
-    asked, said = row.get("request"), row.get("response")
-    if not isinstance(asked, Mapping) or "url" not in asked:
+    raw_request, raw_reply = row.get("request"), row.get("response")
+    if not isinstance(raw_request, Mapping) or "url" not in raw_request:
         yield Skipped("a record without a request", line=line)
-    elif not isinstance(said, Mapping):
+    elif not isinstance(raw_reply, Mapping):
         note = str(row.get("note") or "")
         yield Skipped(f"a request without a reply{': ' + note[:60] if note else ''}", line=line)
     else:
-        start = attribute_seconds(asked.get("timestamp"))
+        start = attribute_seconds(raw_request.get("timestamp"))
         request = Request(
-            str(asked.get("method") or "POST").upper(),
-            str(asked["url"]),
-            read_headers(asked.get("headers")),
-            data_of(asked.get("body")),
+            str(raw_request.get("method") or "POST").upper(),
+            str(raw_request["url"]),
+            read_headers(raw_request.get("headers")),
+            data_of(raw_request.get("body")),
         )
         missing = [LOST, "request bytes"]
-        reply = _build_reply(said, start, missing)
+        reply = _build_reply(raw_reply, start, missing)
         yield recorded_exchange(
             source, line, "claude-trace", request, reply, grade="J", missing=missing, start=start, line=line
         )  # fmt: skip
 
 
-def _build_reply(said: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
-    status, headers = status_of(said.get("status_code")), read_headers(said.get("headers"))
-    if isinstance(said.get("events"), list) and said["events"]:
+def _build_reply(raw_reply: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
+    status, headers = (
+        status_of(raw_reply.get("status_code")),
+        read_headers(raw_reply.get("headers")),
+    )
+    if isinstance(raw_reply.get("events"), list) and raw_reply["events"]:
         missing[0] = "reply bytes"
-        return captured.stream_of(said["events"], status, headers, start)
-    if said.get("body_raw") is not None:
-        data = str(said["body_raw"]).encode("utf-8", "surrogatepass")
+        return captured.stream_of(raw_reply["events"], status, headers, start)
+    if raw_reply.get("body_raw") is not None:
+        data = str(raw_reply["body_raw"]).encode("utf-8", "surrogatepass")
     else:
-        data = data_of(said.get("body"))
+        data = data_of(raw_reply.get("body"))
         missing.append("reply bytes")
     return Reply(status, decoded_headers(headers, data), (data,) if data else ())

@@ -77,80 +77,86 @@ class _State:
 
     def row(self, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         payload = row.get("payload")
-        told: Mapping[str, Any] = payload if isinstance(payload, Mapping) else row
+        record: Mapping[str, Any] = payload if isinstance(payload, Mapping) else row
         kind, time = str(row.get("type") or ""), attribute_seconds(row.get("timestamp"))
         if kind == "session_meta" and not self.named:
             self.named = True
             about = {
-                "directory": told.get("cwd"),
-                "version": told.get("cli_version"),
-                "id": told.get("id"),
+                "directory": record.get("cwd"),
+                "version": record.get("cli_version"),
+                "id": record.get("id"),
             }
             yield Run(
                 "",
-                f"session {str(told.get('id') or '')[:8]}",
+                f"session {str(record.get('id') or '')[:8]}",
                 {k: v for k, v in about.items() if v},
             )
         elif kind == "turn_context":
-            self.model = str(told.get("model") or self.model)
+            self.model = str(record.get("model") or self.model)
             yield from self._end_turn()
             yield Skipped("a record of kind turn_context: no call", line=line)
         elif kind == "event_msg":
-            yield from self._read_event(told, time, line)
-        elif kind == "response_item" or (payload is None and "type" in told and kind not in _KINDS):
-            yield from self._read_item(told, time, line)
+            yield from self._read_event(record, time, line)
+        elif kind == "response_item" or (
+            payload is None and "type" in record and kind not in _KINDS
+        ):
+            yield from self._read_item(record, time, line)
         else:
             yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
 
-    def _read_event(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
-        kind = str(told.get("type") or "")
+    def _read_event(self, event: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+        kind = str(event.get("type") or "")
         if kind == "user_message" and not self.has_messages:
             yield from self._add_message(
-                {"role": "user", "content": told.get("message")}, time, line
+                {"role": "user", "content": event.get("message")}, time, line
             )
             return
         if kind == "agent_message" and not self.has_messages:
             text = [
-                {"type": "output_text", "text": str(told.get("message") or ""), "annotations": []}
+                {"type": "output_text", "text": str(event.get("message") or ""), "annotations": []}
             ]
             item = {"type": "message", "role": "assistant", "status": "completed", "content": text}
             yield from self._add_answer_part(item, time, line)
             return
         if kind == "token_count":
-            usage = usage_of(mapping_field(mapping_field(told.get("info")).get("last_token_usage")))
+            usage = usage_of(
+                mapping_field(mapping_field(event.get("info")).get("last_token_usage"))
+            )
             yield from self._end_turn(usage)
         yield Skipped(f"an event of kind {kind[:40] or 'none'}: no call", line=line)
 
-    def _read_item(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
-        kind = str(told.get("type") or "")
-        if kind == "message" and told.get("role") != "assistant":
-            yield from self._add_message(told, time, line)
+    def _read_item(self, record: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+        kind = str(record.get("type") or "")
+        if kind == "message" and record.get("role") != "assistant":
+            yield from self._add_message(record, time, line)
         elif kind in _RESULTS:
             yield from self._end_turn()
-            result = told.get("output", told.get("tools"))
+            result = record.get("output", record.get("tools"))
             result = transcript.tool_answer_text(
                 decode_field(result) if isinstance(result, str) and result[:1] == "{" else result
             )
             if isinstance(result, Mapping) and isinstance(result.get("output"), str):
                 result = result["output"]
-            yield self.talk.used(str(told.get("call_id") or ""), result, time, line)
-            self.talk.messages.append(dict(told))
+            yield self.talk.used(str(record.get("call_id") or ""), result, time, line)
+            self.talk.messages.append(dict(record))
         elif kind == "message" or kind in _SAID:
-            yield from self._add_answer_part(told, time, line)
+            yield from self._add_answer_part(record, time, line)
         else:
             yield Skipped(f"an item of kind {kind[:40] or 'none'}: no call", line=line)
 
-    def _add_answer_part(self, told: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
-        items, spoken = transcript.spoken_items(
+    def _add_answer_part(self, part: Mapping[str, Any], time: float, line: int) -> Iterator[Item]:
+        items, answer = transcript.spoken_items(
             self.talk.open_answer(f"answer {self.turn}", line, time)
         )
         yield from items
-        spoken.model = self.model
-        spoken.parts.append(told)
-        if told.get("type") in _USES:
-            given = decode_field(told.get("arguments", told.get("input", told.get("action"))))
-            name = str(told.get("name") or told.get("type"))
-            self.talk.use(str(told.get("call_id") or told.get("id") or ""), name, given, time, line)
+        answer.model = self.model
+        answer.parts.append(part)
+        if part.get("type") in _USES:
+            arguments = decode_field(part.get("arguments", part.get("input", part.get("action"))))
+            name = str(part.get("name") or part.get("type"))
+            self.talk.use(
+                str(part.get("call_id") or part.get("id") or ""), name, arguments, time, line
+            )
 
     def _add_message(self, message: Any, time: float, line: int) -> Iterator[Item]:
         self.turn += 1
@@ -163,12 +169,12 @@ class _State:
             yield call
 
 
-def _build_request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
-    return "https://api.openai.com/v1/responses", {"model": model, "input": asked}
+def _build_request(model: str, items: list[Any]) -> tuple[str, dict[str, Any]]:
+    return "https://api.openai.com/v1/responses", {"model": model, "input": items}
 
 
-def _build_reply(spoken: Spoken) -> dict[str, Any]:
+def _build_reply(answer: Spoken) -> dict[str, Any]:
     return {
-        "id": "resp_imported", "object": "response", "created_at": 0, "status": "completed", "model": spoken.model,
-        "output": spoken.parts, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+        "id": "resp_imported", "object": "response", "created_at": 0, "status": "completed", "model": answer.model,
+        "output": answer.parts, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
     }  # fmt: skip

@@ -50,7 +50,7 @@ def _read_span(
         yield Skipped(f"a span of kind {kind[:40] or 'none'}: no call", line=line)
         return
     metrics = mapping_field(row.get("metrics"))
-    own = str(row.get("id") or unnamed or f"line {line}")
+    span_id = str(row.get("id") or unnamed or f"line {line}")
     start = attribute_seconds(row.get("created_at"))
     end = (
         start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
@@ -61,7 +61,7 @@ def _read_span(
     status = status_of(row.get("status_code"))
     model = str(row.get("model") or "")
     seen = ObservedStep(
-        own, place, str(row.get("name") or ""), trace, parent, start, end, decode_field(row.get("input")),
+        span_id, place, str(row.get("name") or ""), trace, parent, start, end, decode_field(row.get("input")),
         decode_field(row.get("output")), f"status {status}" if status >= 400 else "", model=model,
         tools=listed_field(row.get("tools")), usage=usage_of(metrics), line=line,
         settings={"temperature": row["temperature"]} if row.get("temperature") is not None else {},
@@ -75,5 +75,8 @@ def _read_span(
     yield observed.item(seen, "galileo", file)
     for number, inner in enumerate(listed_field(row.get("spans"))):
         yield from each(
-            partial(_read_span, file, inner, trace, own, line, depth + 1, f"{own}/{number}"), line
+            partial(
+                _read_span, file, inner, trace, span_id, line, depth + 1, f"{span_id}/{number}"
+            ),
+            line,
         )

@@ -73,20 +73,20 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
     if kind not in ("gemini", "model", "assistant"):
         yield Skipped(f"a message of kind {kind[:40] or 'none'}: no call", line=line)
         return
-    items, spoken = transcript.spoken_items(
+    items, answer = transcript.spoken_items(
         talk.open_answer(str(row.get("id") or line), line, time)
     )
     yield from items
     calls = [each for each in listed_field(row.get("toolCalls")) if isinstance(each, Mapping)]
     thoughts = [each for each in listed_field(row.get("thoughts")) if isinstance(each, Mapping)]
-    spoken.parts += [
+    answer.parts += [
         {"text": str(each.get("description") or ""), "thought": True} for each in thoughts
     ]
-    spoken.parts += parts
-    spoken.parts += [
+    answer.parts += parts
+    answer.parts += [
         {"functionCall": {"name": use.get("name"), "args": use.get("args") or {}}} for use in calls
     ]
-    spoken.model, spoken.usage = str(row.get("model") or ""), usage_of(row.get("tokens"))
+    answer.model, answer.usage = str(row.get("model") or ""), usage_of(row.get("tokens"))
     yield from talk.close()
     answers: list[Any] = []
     for number, use in enumerate(calls):
@@ -96,13 +96,18 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
 
 
 def _build_tool_call(
-    talk: Transcript, use: Mapping[str, Any], own: str, time: float, line: int, answers: list[Any]
+    talk: Transcript,
+    use: Mapping[str, Any],
+    call_id: str,
+    time: float,
+    line: int,
+    answers: list[Any],
 ) -> Item:
-    found = [each for each in listed_field(use.get("result")) if isinstance(each, Mapping)]
-    answers += found
+    results = [each for each in listed_field(use.get("result")) if isinstance(each, Mapping)]
+    answers += results
     result = (
-        mapping_field(found[0].get("functionResponse")).get("response")
-        if found
+        mapping_field(results[0].get("functionResponse")).get("response")
+        if results
         else use.get("resultDisplay")
     )
     if isinstance(result, Mapping) and result.keys() == {"output"}:
@@ -113,45 +118,49 @@ def _build_tool_call(
         if failed
         else ""
     )
-    talk.use(own, str(use.get("name") or ""), use.get("args"), time, line)
-    made = talk.used(
-        own, result, attribute_seconds(use.get("timestamp")) or time, line, error=error
+    talk.use(call_id, str(use.get("name") or ""), use.get("args"), time, line)
+    item = talk.used(
+        call_id, result, attribute_seconds(use.get("timestamp")) or time, line, error=error
     )
-    if result is None and isinstance(made, Call):
-        made.missing.append("result")
-    return made
+    if result is None and isinstance(item, Call):
+        item.missing.append("result")
+    return item
 
 
-def _build_request(model: str, asked: list[Any]) -> tuple[str, dict[str, Any]]:
+def _build_request(model: str, contents: list[Any]) -> tuple[str, dict[str, Any]]:
     return rebuild.url_of(rebuild.GEMINI, "gemini", [], model=model or "gemini"), {
-        "contents": asked
+        "contents": contents
     }
 
 
-def _build_reply(spoken: Spoken) -> dict[str, Any]:
+def _build_reply(answer: Spoken) -> dict[str, Any]:
     usage = {
-        "promptTokenCount": spoken.usage.get("input", 0),
-        "candidatesTokenCount": spoken.usage.get("output", 0),
+        "promptTokenCount": answer.usage.get("input", 0),
+        "candidatesTokenCount": answer.usage.get("output", 0),
     }
-    content = {"role": "model", "parts": spoken.parts}
+    content = {"role": "model", "parts": answer.parts}
     return {
-        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": spoken.model,
-        **({"usageMetadata": usage} if spoken.usage else {}),
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": answer.model,
+        **({"usageMetadata": usage} if answer.usage else {}),
     }  # fmt: skip
 
 
 def _read_recorded_reply(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     """A reply of `--record-responses`: whole, and to which request is not told."""
-    method, said = str(row.get("method") or ""), row.get("response")
-    if method not in ("generateContent", "generateContentStream") or said is None:
+    method, raw_reply = str(row.get("method") or ""), row.get("response")
+    if method not in ("generateContent", "generateContentStream") or raw_reply is None:
         yield Skipped(f"a reply of {method[:40] or 'no method'}: no model call", line=line)
         return
-    stream = isinstance(said, list)
-    first: Any = said[0] if isinstance(said, list) and said else said
+    stream = isinstance(raw_reply, list)
+    first: Any = raw_reply[0] if isinstance(raw_reply, list) and raw_reply else raw_reply
     model = str(first.get("modelVersion") or "gemini") if isinstance(first, Mapping) else "gemini"
     assumed: list[str] = []
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model, stream=stream)
-    reply = rebuild.streamed(rebuild.GEMINI, listed_field(said)) if stream else rebuild.reply(said)
+    reply = (
+        rebuild.streamed(rebuild.GEMINI, listed_field(raw_reply))
+        if stream
+        else rebuild.reply(raw_reply)
+    )
     yield Call(
         f"{line}", "model", rebuild.request(url, {"contents": []}), reply, "T",
         Origin("gemini-cli", file, str(line), line), name=method, provider="gemini", model=model,

@@ -36,8 +36,8 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     if source.head_text[:1] != "{":
-        for number, told in enumerate(document(source)["log"]["entries"]):
-            yield from each_record(partial(_read_entry, source, number, Value(_ENTRIES, told, 0)))
+        for number, entry in enumerate(document(source)["log"]["entries"]):
+            yield from each_record(partial(_read_entry, source, number, Value(_ENTRIES, entry, 0)))
         return
     for number, each in enumerate(
         source.values(lambda path: path in ((), ("log",), ("log", "entries")))
@@ -51,52 +51,57 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_entry(source: Source, number: int, each: Value) -> Iterator[Item]:
-    asked, said = each.value.get("request") or {}, each.value.get("response") or {}
-    if not asked.get("url") or not asked.get("method"):
+    raw_request, raw_reply = each.value.get("request") or {}, each.value.get("response") or {}
+    if not raw_request.get("url") or not raw_request.get("method"):
         yield Skipped("an entry without a request", line=each.line)
         return
     missing, assumed = ["chunk borders and pace"], list[str]()
-    body = _read_request_body(asked.get("postData"), missing, assumed)
-    request = Request(str(asked["method"]).upper(), str(asked["url"]), _read_headers(asked), body)
+    body = _read_request_body(raw_request.get("postData"), missing, assumed)
+    request = Request(
+        str(raw_request["method"]).upper(),
+        str(raw_request["url"]),
+        _read_headers(raw_request),
+        body,
+    )
     start = parse_moment(each.value.get("startedDateTime"))
     seconds = max(float(each.value.get("time") or 0.0), 0.0) / 1000
-    own = mapping_field(each.value.get("_tape"))
-    status = int(said.get("status") or 0)
+    tape_fields = mapping_field(each.value.get("_tape"))
+    status = int(raw_reply.get("status") or 0)
     if not 100 <= status <= 999:
         yield Skipped(
             "a request without a reply (cancelled, blocked, or from a cache)", line=each.line
         )
         return
-    chunks, coded = _read_reply_body(said.get("content") or {}, missing)
-    headers = _read_headers(said)
-    kind = (said.get("content") or {}).get("mimeType")
+    chunks, coded = _read_reply_body(raw_reply.get("content") or {}, missing)
+    headers = _read_headers(raw_reply)
+    kind = (raw_reply.get("content") or {}).get("mimeType")
     if chunks and kind and not any(name.lower() == "content-type" for name, _ in headers):
         headers = (*headers, ("content-type", str(kind)))
         assumed.append("header content-type, from the kind of the content")
-    if own.get("wire"):
-        chunks, coded = (base64.b64decode(str(own["wire"])),), True
+    if tape_fields.get("wire"):
+        chunks, coded = (base64.b64decode(str(tape_fields["wire"])),), True
     if not coded:
         headers = tuple((name, value) for name, value in headers if name.lower() not in _CODED)
     waits = tuple(round(seconds, 4) for _ in chunks) if seconds else ()
     grade: Grade = "J" if "request bytes" in missing else "W"
-    reply = Reply(status, headers, chunks, waits, reason=str(said.get("statusText") or ""))
-    if own:  # of `tape export --as har`
-        reply = _restore_reads(reply, own, missing)
+    reply = Reply(status, headers, chunks, waits, reason=str(raw_reply.get("statusText") or ""))
+    if tape_fields:  # of `tape export --as har`
+        reply = _restore_reads(reply, tape_fields, missing)
     own_id = "-".join(str(each.value[name]) for name in ("_id", "_order") if name in each.value)
     yield Call(
         f"{number}", "http", request, reply, grade,
         Origin("har", source.name, own_id or f"{number}", each.line), start=start, end=start + seconds,
-        missing=missing, assumed=assumed, trace=str(own.get("run") or ""),
+        missing=missing, assumed=assumed, trace=str(tape_fields.get("run") or ""),
     )  # fmt: skip
     if sockets := each.value.get("_webSocketMessages"):
         yield Skipped("a message of a WebSocket", len(sockets), each.line)
 
 
-def _restore_reads(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> Reply:
+def _restore_reads(reply: Reply, tape_fields: Mapping[str, Any], missing: list[str]) -> Reply:
     """The reply in the reads that it came in, with their times, where our own fields tell them and
     fit its body.
     """
-    reads, waits = listed_field(own.get("reads")), listed_field(own.get("waits"))
+    reads, waits = listed_field(tape_fields.get("reads")), listed_field(tape_fields.get("waits"))
     sizes = [size for size in reads if isinstance(size, int) and size > 0]
     if len(sizes) != len(reads) or sum(sizes) != len(reply.body):
         return reply
@@ -109,11 +114,11 @@ def _restore_reads(reply: Reply, own: Mapping[str, Any], missing: list[str]) -> 
     )
 
 
-def _read_headers(told: Mapping[str, Any]) -> Headers:
+def _read_headers(message: Mapping[str, Any]) -> Headers:
     """HTTP/2's own (`:authority`) are no headers; Polly marks those that repeat."""
     pairs = (
         (str(each.get("name", "")), str(each.get("value", "")))
-        for each in told.get("headers") or ()
+        for each in message.get("headers") or ()
     )
     return tuple((name, value) for name, value in pairs if name and not name.startswith(":"))
 

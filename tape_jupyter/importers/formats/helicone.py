@@ -30,16 +30,19 @@ _FIELDS = {"request_body", "response_body", "target_url", "signed_body_url", "re
 
 
 def read(source: Source) -> Iterator[Item]:
-    told: set[tuple[str, str]] = set()
-    yield from read_rows(source, partial(_read_row, source.name, told), "data")
+    seen_spans: set[tuple[str, str]] = set()
+    yield from read_rows(source, partial(_read_row, source.name, seen_spans), "data")
 
 
 def _read_row(
-    file: str, told: set[tuple[str, str]], row: dict[str, Any], line: int
+    file: str, seen_spans: set[tuple[str, str]], row: dict[str, Any], line: int
 ) -> Iterator[Item]:
-    asked, said = _read_body(row.get("request_body")), _read_body(row.get("response_body"))
-    own = str(row.get("request_id") or "")
-    if not isinstance(asked, dict) or not asked:
+    request_body, reply_body = (
+        _read_body(row.get("request_body")),
+        _read_body(row.get("response_body")),
+    )
+    request_id = str(row.get("request_id") or "")
+    if not isinstance(request_body, dict) or not request_body:
         where = str(row.get("signed_body_url") or "")
         reason = (
             "whose bodies lie behind a URL, which is not fetched" if where else "without its bodies"
@@ -51,8 +54,8 @@ def _read_row(
     parent = ""
     for name in (part for part in path.split("/") if part):
         above, parent = parent, f"{parent}/{name}"
-        if (trace, parent) not in told:
-            told.add((trace, parent))
+        if (trace, parent) not in seen_spans:
+            seen_spans.add((trace, parent))
             yield Span(parent, name, above, trace)
     start = attribute_seconds(row.get("request_created_at"))
     end = (
@@ -60,7 +63,7 @@ def _read_row(
         or start + float(row.get("delay_ms") or 0) / 1000
     )
     seen = ObservedStep(
-        own, "model", str(row.get("model") or ""), trace, parent, start, end, asked, said,
+        request_id, "model", str(row.get("model") or ""), trace, parent, start, end, request_body, reply_body,
         model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
         url=_build_url(row), usage=_read_usage(row), sent=True, line=line,
         status=status_of(row.get("response_status")),
@@ -70,19 +73,19 @@ def _read_row(
         seen.missing.append(
             f"status: {row['response_status']} is Helicone's own (cancelled, or timed out)"
         )
-    if isinstance(said, dict) and isinstance(said.get("streamed_data"), list):
-        seen.chunks = said["streamed_data"]
+    if isinstance(reply_body, dict) and isinstance(reply_body.get("streamed_data"), list):
+        seen.chunks = reply_body["streamed_data"]
         seen.missing.append("pace")
-    elif said is None or said == "":
+    elif reply_body is None or reply_body == "":
         yield Skipped("a request without its reply", line=line)
         return
     yield observed.item(seen, "helicone", file)
 
 
-def _read_body(told: Any) -> Any:
+def _read_body(value: Any) -> Any:
     """A body; None where only Helicone's word stands in its place, that it lies behind a URL."""
-    found = decode_field(told)
-    return None if isinstance(found, dict) and found.keys() == {"helicone_message"} else found
+    body = decode_field(value)
+    return None if isinstance(body, dict) and body.keys() == {"helicone_message"} else body
 
 
 def _build_url(row: Mapping[str, Any]) -> str:

@@ -34,18 +34,19 @@ def recognises(source: Source) -> int:
 
 
 def read(source: Source) -> Iterator[Item]:
-    told = source.json()
-    version = str((told.get("meta") or {}).get("schemaVersion") or "")
+    simulation = source.json()
+    version = str((simulation.get("meta") or {}).get("schemaVersion") or "")
     if not version.startswith("v5"):
         raise source.failed(
             f"is a simulation of schema {version or 'unknown'}; Hoverfly itself makes v5 of it", 1
         )
-    if (told["data"].get("globalActions") or {}).get("delays"):
+    if (simulation["data"].get("globalActions") or {}).get("delays"):
         yield Skipped(
-            "a delay that was made up (globalActions)", len(told["data"]["globalActions"]["delays"])
+            "a delay that was made up (globalActions)",
+            len(simulation["data"]["globalActions"]["delays"]),
         )
-    start = parse_moment((told.get("meta") or {}).get("timeExported"))
-    for number, pair in enumerate(told["data"].get("pairs") or ()):
+    start = parse_moment((simulation.get("meta") or {}).get("timeExported"))
+    for number, pair in enumerate(simulation["data"].get("pairs") or ()):
         yield from each(partial(_read_pair, source, number, pair, start))
 
 
@@ -56,39 +57,42 @@ def _read_pair(
 
 
 def _build_exchange(source: Source, number: int, pair: Mapping[str, Any], start: float) -> Item:
-    asked, said = pair.get("request") or {}, pair.get("response") or {}
-    if said.get("templated"):
+    raw_request, raw_reply = pair.get("request") or {}, pair.get("response") or {}
+    if raw_reply.get("templated"):
         return Skipped("a response that is a template: no recording")
     missing, assumed = [LOST], list[str]()
-    host, path = _find_exact_value(asked.get("destination")), _find_exact_value(asked.get("path"))
+    host, path = (
+        _find_exact_value(raw_request.get("destination")),
+        _find_exact_value(raw_request.get("path")),
+    )
     if host is None:
         return Skipped("a request that is a pattern of hosts: no recording")
     if path is None:
         missing.append("path")
-    query = _build_query(asked.get("query"), missing)
-    scheme = _find_exact_value(asked.get("scheme"))
+    query = _build_query(raw_request.get("query"), missing)
+    scheme = _find_exact_value(raw_request.get("scheme"))
     if scheme is None:
         assumed.append("scheme https")
-    body = _find_exact_value(asked.get("body"))
-    if body is None and asked.get("body"):
+    body = _find_exact_value(raw_request.get("body"))
+    if body is None and raw_request.get("body"):
         missing.append("request body")
     url = f"{scheme or 'https'}://{host}{path or '/'}{query}"
-    method = _find_exact_value(asked.get("method")) or "GET"
+    method = _find_exact_value(raw_request.get("method")) or "GET"
     headers = {
         name: value
-        for name, told in (asked.get("headers") or {}).items()
-        if (value := _find_exact_value(told)) is not None
+        for name, matchers in (raw_request.get("headers") or {}).items()
+        if (value := _find_exact_value(matchers)) is not None
     }
     data = (
-        base64.b64decode(said.get("body") or "")
-        if said.get("encodedBody")
-        else data_of(said.get("body"))
+        base64.b64decode(raw_reply.get("body") or "")
+        if raw_reply.get("encodedBody")
+        else data_of(raw_reply.get("body"))
     )
-    if "bodyFile" in said:
+    if "bodyFile" in raw_reply:
         missing.append("reply body: it is in another file, which is not opened")
     reply = Reply(
-        status_of(said.get("status")),
-        decoded_headers(read_headers(said.get("headers")), data),
+        status_of(raw_reply.get("status")),
+        decoded_headers(read_headers(raw_reply.get("headers")), data),
         (data,) if data else (),
     )
     request = Request(method.upper(), url, read_headers(headers), data_of(body))
@@ -120,11 +124,13 @@ def _find_exact_value(matchers: Any) -> str | None:
     return None
 
 
-def _build_query(told: Any, missing: list[str]) -> str:
-    if isinstance(told, list):
-        return f"?{value}" if (value := _find_exact_value(told)) else ""
-    found = [(name, _find_exact_value(each)) for name, each in (told or {}).items()]
-    if any(value is None for _, value in found):
+def _build_query(query: Any, missing: list[str]) -> str:
+    if isinstance(query, list):
+        return f"?{value}" if (value := _find_exact_value(query)) else ""
+    parameters = [(name, _find_exact_value(each)) for name, each in (query or {}).items()]
+    if any(value is None for _, value in parameters):
         missing.append("parts of the query")
-    kept = [(name, part) for name, value in found if value is not None for part in value.split(";")]
+    kept = [
+        (name, part) for name, value in parameters if value is not None for part in value.split(";")
+    ]
     return f"?{urlencode(kept)}" if kept else ""

@@ -60,12 +60,12 @@ def read(source: Source) -> Iterator[Item]:
 
 def _read_member(file: str, member: Source) -> Iterator[Item]:
     try:
-        told = member.json()
+        sample = member.json()
     except TraceError as error:
         text = member.text() if member.size < RECORD_CAP else ""
         yield Skipped(f"a sample that {error.reason}", text=text)
         return
-    yield from _read_sample(file, told, 0)
+    yield from _read_sample(file, sample, 0)
 
 
 def _is_sample(name: str) -> bool:
@@ -104,18 +104,18 @@ class _Pool:
         if name not in self.texts:
             self.lost.add(name)
             return value
-        found = str(self.texts[name])
-        self._spend_budget(len(found))
-        return found
+        resolved = str(self.texts[name])
+        self._spend_budget(len(resolved))
+        return resolved
 
     def slices(self, items: Sequence[Any], places: Any) -> list[Any]:
         """`[[start, end], ...]` into a list."""
-        found: list[Any] = []
+        selected: list[Any] = []
         for start, end in places or ():
             part = items[start:end]
             self._spend_budget(sum(len(json.dumps(each)) for each in part))
-            found += part
-        return found
+            selected += part
+        return selected
 
     def _spend_budget(self, size: int) -> None:
         self.budget -= size
@@ -123,36 +123,36 @@ class _Pool:
             raise ValueError("its references expand past all measure")
 
 
-def _read_sample(file: str, told: Mapping[str, Any], line: int) -> Iterator[Item]:
-    data = mapping_field(told.get("events_data"))
+def _read_sample(file: str, sample: Mapping[str, Any], line: int) -> Iterator[Item]:
+    data = mapping_field(sample.get("events_data"))
     pool = _Pool(
-        mapping_field(told.get("attachments")), listed_field(data.get("messages") or told.get("message_pool")),
-        listed_field(data.get("calls") or told.get("call_pool")),
+        mapping_field(sample.get("attachments")), listed_field(data.get("messages") or sample.get("message_pool")),
+        listed_field(data.get("calls") or sample.get("call_pool")),
     )  # fmt: skip
-    trace = f"{told.get('id', '')}_epoch_{told.get('epoch', 1)}"
+    trace = f"{sample.get('id', '')}_epoch_{sample.get('epoch', 1)}"
     about = {
-        "sample": told.get("id"),
-        "epoch": told.get("epoch"),
-        "scores": _read_scores(told.get("scores")),
+        "sample": sample.get("id"),
+        "epoch": sample.get("epoch"),
+        "scores": _read_scores(sample.get("scores")),
     }
     yield Run(
         trace,
-        f"sample {told.get('id', '')}, epoch {told.get('epoch', 1)}",
+        f"sample {sample.get('id', '')}, epoch {sample.get('epoch', 1)}",
         {k: v for k, v in about.items() if v},
     )
-    events = listed_field(told.get("events"))
+    events = listed_field(sample.get("events"))
     if events:
         yield from _read_events(_Log(file, trace, pool, line), events, "")
     else:
-        yield from _read_messages(_Log(file, trace, pool, line), told)
+        yield from _read_messages(_Log(file, trace, pool, line), sample)
     if pool.lost:
         yield Skipped("a text that is kept in attachments that are not there", len(pool.lost), line)
 
 
-def _read_scores(told: Any) -> dict[str, Any]:
+def _read_scores(scores: Any) -> dict[str, Any]:
     return {
         name: each.get("value")
-        for name, each in mapping_field(told).items()
+        for name, each in mapping_field(scores).items()
         if isinstance(each, Mapping)
     }
 
@@ -185,13 +185,13 @@ def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[It
     if kind == "model":
         yield _build_model_call(log, event, above)
     elif kind == "tool":
-        own = (
+        event_id = (
             str(event.get("span_id") or "")
             + "/"
             + str(event.get("id") or log.identify_event(event))
         )
-        yield _build_tool_call(log, event, own, above)
-        yield from _read_events(log, event.get("events") or (), own)
+        yield _build_tool_call(log, event, event_id, above)
+        yield from _read_events(log, event.get("events") or (), event_id)
     elif kind == "span_begin":
         outer = str(event.get("parent_id") or "")
         yield Span(
@@ -202,17 +202,17 @@ def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[It
             attribute_seconds(event.get("timestamp")),
         )
     elif (kind == "step" and event.get("action") == "begin") or kind == "subtask":
-        own = log.identify_event(event)
+        event_id = log.identify_event(event)
         yield Span(
-            own,
+            event_id,
             str(event.get("name") or kind),
             above,
             log.trace,
             attribute_seconds(event.get("timestamp")),
         )
         if kind == "step":
-            log.opened.append(own)
-        yield from _read_events(log, event.get("events") or (), own)
+            log.opened.append(event_id)
+        yield from _read_events(log, event.get("events") or (), event_id)
     elif kind in ("span_end", "step"):
         if kind == "step" and log.opened:
             log.opened.pop()
@@ -248,8 +248,8 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
         )
         seen.error = seen.error or str(call.get("error") or "")
         return observed.item(seen, "inspect_ai", log.file)
-    asked = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
-    seen.input, seen.output = pool.resolve_texts(asked), output.get("choices")
+    input_messages = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
+    seen.input, seen.output = pool.resolve_texts(input_messages), output.get("choices")
     seen.settings = {**mapping_field(event.get("config")), "tool_choice": event.get("tool_choice")}
     seen.tools = pool.resolve_texts(listed_field(event.get("tools")))
     if not seen.tools:
@@ -270,7 +270,7 @@ def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -
     return {name: value for name, value in request.items() if value is not None}
 
 
-def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str) -> Item:
+def _build_tool_call(log: _Log, event: Mapping[str, Any], call_id: str, parent: str) -> Item:
     failed = event.get("error")
     error = (
         str(failed.get("message") or failed.get("type") or "error")
@@ -278,7 +278,7 @@ def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str)
         else ""
     )
     seen = ObservedStep(
-        own, "tool", str(event.get("function") or ""), log.trace, parent, attribute_seconds(event.get("timestamp")),
+        call_id, "tool", str(event.get("function") or ""), log.trace, parent, attribute_seconds(event.get("timestamp")),
         attribute_seconds(event.get("completed")), log.pool.resolve_texts(event.get("arguments") or {}),
         log.pool.resolve_texts(event.get("result")), error, line=log.line,
         thrown={"timeout": "TimeoutError"}.get(str(cast("Any", failed or {}).get("type")), "") if error else "",
@@ -286,24 +286,24 @@ def _build_tool_call(log: _Log, event: Mapping[str, Any], own: str, parent: str)
     return observed.item(seen, "inspect_ai", log.file)
 
 
-def _read_messages(log: _Log, told: Mapping[str, Any]) -> Iterator[Item]:
+def _read_messages(log: _Log, sample: Mapping[str, Any]) -> Iterator[Item]:
     """A sample without events has its messages: the tool calls are told by them."""
     uses: dict[str, Mapping[str, Any]] = {}
-    for number, message in enumerate(log.pool.resolve_texts(listed_field(told.get("messages")))):
+    for number, message in enumerate(log.pool.resolve_texts(listed_field(sample.get("messages")))):
         if not isinstance(message, Mapping):
             yield Skipped("a message that is no JSON object", line=log.line)
         elif message.get("role") == "tool":
-            own = str(message.get("tool_call_id") or number)
+            call_id = str(message.get("tool_call_id") or number)
             event = {
                 **message,
-                "id": own,
+                "id": call_id,
                 "result": message.get("content"),
-                **uses.get(own, {"arguments": None}),
+                **uses.get(call_id, {"arguments": None}),
             }
-            made = _build_tool_call(log, event, own, "")
-            if own not in uses:
-                getattr(made, "missing", []).append("arguments")
-            yield made
+            item = _build_tool_call(log, event, call_id, "")
+            if call_id not in uses:
+                getattr(item, "missing", []).append("arguments")
+            yield item
         else:
             calls = (
                 use for use in listed_field(message.get("tool_calls")) if isinstance(use, Mapping)

@@ -51,19 +51,19 @@ def read(source: Source) -> Iterator[Item]:
             elif not path or path[-1] == "[]":
                 yield Skipped("a record that is no JSON object", line=line, text=str(row))
         elif len(path) == 2 and path[0] in ("post", "patch"):
-            own = str(
+            run_id = str(
                 row.get("id") or str(row.get("dotted_order") or "").rpartition("Z")[2] or last
             )
-            before, at = parts.get(own, ({}, line))
-            parts[own] = (
+            before, at = parts.get(run_id, ({}, line))
+            parts[run_id] = (
                 {
                     **before,
                     **{k: v for k, v in row.items() if v is not None and (v or k not in before)},
-                    "id": own,
+                    "id": run_id,
                 },
                 at,
             )
-            last = own
+            last = run_id
         elif "run_type" in row:
             yield from each(partial(_read_run, source.name, row, line), line)
         else:
@@ -75,7 +75,7 @@ def read(source: Source) -> Iterator[Item]:
 def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     extra = mapping_field(row.get("extra"))
     about = mapping_field(extra.get("metadata"))
-    own, order = str(row.get("id") or ""), str(row.get("dotted_order") or "")
+    run_id, order = str(row.get("id") or ""), str(row.get("dotted_order") or "")
     above = order.split(".")[-2] if "." in order else ""
     parent = str(row.get("parent_run_id") or above.partition("Z")[2])
     start, end = attribute_seconds(row.get("start_time")), attribute_seconds(row.get("end_time"))
@@ -85,16 +85,16 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         str(row.get("error") or ""),
     )
     if any(key.startswith(("gen_ai.", "openinference.")) for key in about):
-        span = Traced(own, trace, parent, name, start, end, about, error=failed, line=line)
-        made = conventions.item_of_span(span, file)
-        if isinstance(made, Call) and "reply" not in made.missing:
-            yield made
+        span = Traced(run_id, trace, parent, name, start, end, about, error=failed, line=line)
+        item = conventions.item_of_span(span, file)
+        if isinstance(item, Call) and "reply" not in item.missing:
+            yield item
             return
     kind: Any = _KINDS.get(str(row.get("run_type")), "span")
     missing = [f"{side}: they lie in S3, which the file names" for side in ("inputs", "outputs")
                if row.get(f"{side}_s3_urls") and not row.get(side)]  # fmt: skip
     seen = ObservedStep(
-        own, kind, name, trace, parent, start, end, mapping_field(row.get("inputs")) or row.get("inputs"),
+        run_id, kind, name, trace, parent, start, end, mapping_field(row.get("inputs")) or row.get("inputs"),
         mapping_field(row.get("outputs")) or row.get("outputs"), _strip_traceback(failed), _find_error_type(failed),
         str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _guess_provider(row)), line=line,
         usage=usage_of(about.get("usage_metadata") or mapping_field(row.get("outputs")).get("usage_metadata") or row),
@@ -170,16 +170,16 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
         seen.output = _restore_reply(seen.output, seen)
 
 
-def _find_token_counts(said: Any) -> Any:
+def _find_token_counts(reply: Any) -> Any:
     """The counts of tokens in LangChain's result."""
-    generations = mapping_field(said).get("generations")
+    generations = mapping_field(reply).get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
     message = mapping_field(mapping_field(generations).get("message"))
-    output = mapping_field(mapping_field(said).get("llm_output"))
-    told = (message.get("kwargs") or message, output)
+    output = mapping_field(mapping_field(reply).get("llm_output"))
+    places = (message.get("kwargs") or message, output)
     return next(
-        (each[name] for each in told for name in _COUNTS if mapping_field(each).get(name)), None
+        (each[name] for each in places for name in _COUNTS if mapping_field(each).get(name)), None
     )
 
 
@@ -194,28 +194,28 @@ def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     return (token, attribute_seconds(event.get("time"))) if isinstance(token, dict) else None
 
 
-def _restore_reply(said: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
+def _restore_reply(reply: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
     """A reply as the provider gave it: LangSmith renames its usage, and puts streams together."""
-    made = {name: value for name, value in said.items() if name != "usage_metadata"}
-    if made.get("object") == "chat.completion.chunk":
-        made["object"] = "chat.completion"
-    if isinstance(made.get("choices"), list):
-        made["choices"] = [_repair_finish_reason(choice) for choice in made["choices"]]
-    told = said.get("usage_metadata")
-    if "usage" not in made and isinstance(told, dict) and _AMOUNT & told.keys():
-        into, out = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
+    restored = {name: value for name, value in reply.items() if name != "usage_metadata"}
+    if restored.get("object") == "chat.completion.chunk":
+        restored["object"] = "chat.completion"
+    if isinstance(restored.get("choices"), list):
+        restored["choices"] = [_repair_finish_reason(choice) for choice in restored["choices"]]
+    usage = reply.get("usage_metadata")
+    if "usage" not in restored and isinstance(usage, dict) and _AMOUNT & usage.keys():
+        into, out = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
         names = (
             ("prompt_tokens", "completion_tokens")
-            if "choices" in made
+            if "choices" in restored
             else ("input_tokens", "output_tokens")
         )
-        made["usage"] = {
+        restored["usage"] = {
             names[0]: into,
             names[1]: out,
-            "total_tokens": int(told.get("total_tokens") or into + out),
+            "total_tokens": int(usage.get("total_tokens") or into + out),
         }
         seen.assumed.append("reply usage, by the provider's names")
-    return made
+    return restored
 
 
 def _repair_finish_reason(choice: Any) -> Any:

@@ -36,20 +36,35 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     kind = str(row.get("type") or "")
     failed, thrown = recorders.error_message_and_class(row.get("error"))
     if kind == "llm_call":
-        asked = mapping_field(row.get("request"))
-        body = mapping_field(asked.get("body"))
+        raw_request = mapping_field(row.get("request"))
+        body = mapping_field(raw_request.get("body"))
         provider = str(row.get("provider") or "") or recorders.named_provider(
-            asked.get("operation")
+            raw_request.get("operation")
         )
         seen = ObservedStep(
-            str(line), "model", str(asked.get("operation") or ""), input=body, output=row.get("response"), error=failed,
-            thrown=thrown, model=str(body.get("model") or ""), provider=provider, sent=bool(body), line=line,
-        )  # fmt: skip
+            str(line),
+            "model",
+            str(raw_request.get("operation") or ""),
+            input=body,
+            output=row.get("response"),
+            error=failed,
+            thrown=thrown,
+            model=str(body.get("model") or ""),
+            provider=provider,
+            sent=bool(body),
+            line=line,
+        )
     elif kind == "tool_call":
         seen = ObservedStep(
-            str(line), "tool", str(row.get("name") or ""), input=row.get("args"), output=row.get("result"), error=failed,
-            thrown=thrown, line=line,
-        )  # fmt: skip
+            str(line),
+            "tool",
+            str(row.get("name") or ""),
+            input=row.get("args"),
+            output=row.get("result"),
+            error=failed,
+            thrown=thrown,
+            line=line,
+        )
     else:
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
         return

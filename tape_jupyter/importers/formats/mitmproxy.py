@@ -49,56 +49,64 @@ def _read_flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
     if kind != "http":
         yield Skipped(f"a flow that is not HTTP ({kind[:40]})")
         return
-    asked, said = flow["request"], flow.get("response")
-    if not isinstance(said, Mapping):
+    raw_request, raw_reply = flow["request"], flow.get("response")
+    if not isinstance(raw_reply, Mapping):
         yield Skipped("a request without a reply")
         return
     missing = ["chunk borders"]
-    content = said.get("content")
+    content = raw_reply.get("content")
     if content is None or (
-        not content and "event-stream" in str(read_headers(said.get("headers"))).lower()
+        not content and "event-stream" in str(read_headers(raw_reply.get("headers"))).lower()
     ):
         missing.append("reply body: it was streamed through")
-    if asked.get("content") is None:
+    if raw_request.get("content") is None:
         missing.append("request body: it was streamed through")
-    url = _build_url(asked)
+    url = _build_url(raw_request)
     body = content or b""
-    start, end = float(asked.get("timestamp_start") or 0), float(said.get("timestamp_end") or 0)
+    start, end = (
+        float(raw_request.get("timestamp_start") or 0),
+        float(raw_reply.get("timestamp_end") or 0),
+    )
     waits = (round(max(end - start, 0.0), 4),) if body and start and end else ()
     reply = Reply(
-        status_of(said.get("status_code")), read_headers(said.get("headers")), (body,) if body else (), waits,
-        version=_to_text(said.get("http_version") or "HTTP/1.1"), reason=_to_text(said.get("reason") or ""),
+        status_of(raw_reply.get("status_code")), read_headers(raw_reply.get("headers")), (body,) if body else (), waits,
+        version=_to_text(raw_reply.get("http_version") or "HTTP/1.1"), reason=_to_text(raw_reply.get("reason") or ""),
     )  # fmt: skip
     request = Request(
-        _to_text(asked["method"]).upper(),
+        _to_text(raw_request["method"]).upper(),
         url,
-        read_headers(asked.get("headers")),
-        asked.get("content") or b"",
+        read_headers(raw_request.get("headers")),
+        raw_request.get("content") or b"",
     )
-    made = recorded_exchange(
+    item = recorded_exchange(
         source, number, "mitmproxy", request, reply, missing=missing, start=start
     )
-    if isinstance(made, Call):
-        made.end, made.origin.id = end, _to_text(flow.get("id") or number)
-    yield made
+    if isinstance(item, Call):
+        item.end, item.origin.id = end, _to_text(flow.get("id") or number)
+    yield item
     if flow.get("websocket"):
         yield Skipped("a message of a WebSocket", len(flow["websocket"].get("messages") or ()))
 
 
-def _build_url(asked: Mapping[str, Any]) -> str:
+def _build_url(raw_request: Mapping[str, Any]) -> str:
     """The address by the name that was asked for; a transparent proxy knows the host's number
     alone.
     """
     named = next(
-        (value for name, value in read_headers(asked.get("headers")) if name.lower() == "host"), ""
+        (
+            value
+            for name, value in read_headers(raw_request.get("headers"))
+            if name.lower() == "host"
+        ),
+        "",
     )
-    host = _to_text(asked.get("authority") or named or asked["host"])
-    scheme, port = _to_text(asked.get("scheme") or "https"), asked.get("port")
+    host = _to_text(raw_request.get("authority") or named or raw_request["host"])
+    scheme, port = _to_text(raw_request.get("scheme") or "https"), raw_request.get("port")
     usual = {"https": 443, "http": 80}.get(scheme)
     place = host.removesuffix(f":{usual}")
     if port not in (usual, None) and not re.search(r":\d+$", place):
         place = f"{place}:{port}"
-    return f"{scheme}://{place}{_to_text(asked.get('path') or '/')}"
+    return f"{scheme}://{place}{_to_text(raw_request.get('path') or '/')}"
 
 
 def _to_text(value: Any) -> str:

@@ -60,10 +60,10 @@ def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         return
     trace = ""
     for span in spans:
-        if told := mapping_field(span):
-            made = _build_span(file, told, line)
-            trace = made.trace
-            yield made
+        if record := mapping_field(span):
+            item = _build_span(file, record, line)
+            trace = item.trace
+            yield item
         else:
             yield Skipped("a span that is no JSON object", line=line)
     if info and trace:
@@ -85,22 +85,22 @@ def _read_span(file: str, span: Mapping[str, Any], line: int) -> Iterator[Item]:
     yield _build_span(file, span, line)
 
 
-def _build_span(file: str, told: Mapping[str, Any], line: int) -> Any:
-    span = attributes.of_span(told, "", line)
+def _build_span(file: str, record: Mapping[str, Any], line: int) -> Any:
+    span = attributes.of_span(record, "", line)
     span.attributes = {name: _parse_value(value) for name, value in span.attributes.items()}
     kind: Any = _KINDS.get(
-        str(span.attributes.get("mlflow.spanType") or told.get("span_type")).upper(), "span"
+        str(span.attributes.get("mlflow.spanType") or record.get("span_type")).upper(), "span"
     )
     if "mlflow.spanInputs" not in span.attributes:
-        made = conventions.item_of_span(span, file)
-        if isinstance(made, Call) or kind == "span":
-            return made
+        item = conventions.item_of_span(span, file)
+        if isinstance(item, Call) or kind == "span":
+            return item
     return observed.item(_build_step(span, kind), "mlflow", file)
 
 
 def _build_step(span: Traced, kind: Any) -> ObservedStep:
-    told = span.attributes
-    form = str(told.get("mlflow.message.format") or "")
+    span_attributes = span.attributes
+    form = str(span_attributes.get("mlflow.message.format") or "")
     thrown = next((event.attributes for event in span.events if event.name == "exception"), {})
     chunks = [each for each in span.events if each.name.startswith(_CHUNK)]
     chunks.sort(
@@ -109,12 +109,23 @@ def _build_step(span: Traced, kind: Any) -> ObservedStep:
         )
     )
     seen = ObservedStep(
-        span.id, kind, span.name, span.trace, span.parent, span.start, span.end, told.get("mlflow.spanInputs"),
-        told.get("mlflow.spanOutputs"), span.error, str(_parse_value(thrown.get("exception.type")) or ""),
-        str(told.get("mlflow.llm.model") or told.get("model") or ""),
-        str(told.get("mlflow.llm.provider") or form or ""), usage=usage_of(told.get("mlflow.chat.tokenUsage")),
-        tools=_to_list(told.get("mlflow.chat.tools")), line=span.line,
-    )  # fmt: skip
+        span.id,
+        kind,
+        span.name,
+        span.trace,
+        span.parent,
+        span.start,
+        span.end,
+        span_attributes.get("mlflow.spanInputs"),
+        span_attributes.get("mlflow.spanOutputs"),
+        span.error,
+        str(_parse_value(thrown.get("exception.type")) or ""),
+        str(span_attributes.get("mlflow.llm.model") or span_attributes.get("model") or ""),
+        str(span_attributes.get("mlflow.llm.provider") or form or ""),
+        usage=usage_of(span_attributes.get("mlflow.chat.tokenUsage")),
+        tools=_to_list(span_attributes.get("mlflow.chat.tools")),
+        line=span.line,
+    )
     if kind == "model" and chunks:
         values = [decode_field(each.attributes.get("mlflow.chunk.value")) for each in chunks]
         if all(isinstance(each, Mapping) for each in values):

@@ -44,15 +44,20 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _build_exchange(source: Source, number: int, each: Mapping[str, Any]) -> Item:
-    missing, asked = [LOST], each.get("body")
+    missing, raw_body = [LOST], each.get("body")
     coded = any("encoding" in name.lower() for name, _ in read_headers(each.get("reqheaders")))
     body = b""
-    if isinstance(asked, list) and coded and asked and all(_is_hex(part) for part in asked):
-        body = b"".join(bytes.fromhex(part) for part in asked)
-    elif isinstance(asked, str):
-        body = asked.encode("utf-8", "surrogatepass")
-    elif asked is not None:
-        body = rebuild.compact(asked)
+    if (
+        isinstance(raw_body, list)
+        and coded
+        and raw_body
+        and all(_is_hex(part) for part in raw_body)
+    ):
+        body = b"".join(bytes.fromhex(part) for part in raw_body)
+    elif isinstance(raw_body, str):
+        body = raw_body.encode("utf-8", "surrogatepass")
+    elif raw_body is not None:
+        body = rebuild.compact(raw_body)
         missing.append("request bytes")
     chunks = _read_chunks(each, missing)
     scope = str(each["scope"]).removesuffix(
@@ -86,21 +91,26 @@ def _read_headers(each: Mapping[str, Any]) -> Headers:
 
 def _read_chunks(each: Mapping[str, Any], missing: list[str]) -> tuple[bytes, ...]:
     """Text, parsed JSON, hex of binary, or a list of chunks in hex (of what is content-encoded)."""
-    said = each.get("response")
-    if said in (None, ""):
+    raw_body = each.get("response")
+    if raw_body in (None, ""):
         return ()
     coded = any("encoding" in name.lower() for name, _ in _read_headers(each))
-    if isinstance(said, list) and coded and said and all(_is_hex(part) for part in said):
+    if (
+        isinstance(raw_body, list)
+        and coded
+        and raw_body
+        and all(_is_hex(part) for part in raw_body)
+    ):
         missing[:] = [what for what in missing if what != LOST] + ["pace"]
-        return tuple(bytes.fromhex(part) for part in said)
-    if isinstance(said, str):
+        return tuple(bytes.fromhex(part) for part in raw_body)
+    if isinstance(raw_body, str):
         return (
-            bytes.fromhex(said)
-            if each.get("responseIsBinary") and _is_hex(said)
-            else said.encode("utf-8", "surrogatepass"),
+            bytes.fromhex(raw_body)
+            if each.get("responseIsBinary") and _is_hex(raw_body)
+            else raw_body.encode("utf-8", "surrogatepass"),
         )
     missing.append("reply bytes")
-    return (rebuild.compact(said),)
+    return (rebuild.compact(raw_body),)
 
 
 def _is_hex(text: Any) -> bool:

@@ -35,14 +35,16 @@ def read(source: Source) -> Iterator[Item]:
     if "body" in source.top and "response" not in source.top:
         yield from read_rows(source, _skip_request)
         return
-    wanted = {
+    result_ids = {
         str(row["custom_id"])
         for _, row, _ in source_rows(source)
         if isinstance(row, dict) and "custom_id" in row
     }
     yield from read_rows(
         source,
-        partial(_read_row, source.name, batch.requests_of_results(source, _read_requests, wanted)),
+        partial(
+            _read_row, source.name, batch.requests_of_results(source, _read_requests, result_ids)
+        ),
     )
 
 
@@ -61,26 +63,26 @@ def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:
 
 
 def _read_row(
-    file: str, asks: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
+    file: str, requests: Mapping[str, batch.Ask], row: Mapping[str, Any], line: int
 ) -> Iterator[Item]:
     if "custom_id" not in row:
         yield Skipped("a record that is no result of a batch", line=line)
         return
-    own, said, failed = (
+    request_id, raw_reply, failed = (
         str(row["custom_id"]),
         mapping_field(row.get("response")),
         mapping_field(row.get("error")),
     )
-    body = decode_field(said.get("body"))
+    body = decode_field(raw_reply.get("body"))
     missing, assumed = (
         ["request headers", "reply headers", "request bytes", "reply bytes"],
         list[str](),
     )
     grade: Grade = "J"
-    if own in asks:
-        _, path, asked = asks[own]
+    if request_id in requests:
+        _, path, request_body = requests[request_id]
     else:
-        grade, asked, path = (
+        grade, request_body, path = (
             "T",
             batch.echoed(mapping_field(body)),
             _guess_path(mapping_field(body)),
@@ -89,21 +91,33 @@ def _read_row(
     url = path if "://" in path else _HOST + path
     assumed.append(f"host {_HOST}: a batch names none")
     if body is not None:
-        reply = rebuild.reply(body, status_of(said.get("status_code")))
+        reply = rebuild.reply(body, status_of(raw_reply.get("status_code")))
     else:
         reply, more = rebuild.failed(
             str(failed.get("code") or ""),
             str(failed.get("message") or failed.get("code") or "no reply"),
         )
         assumed += more
-    about = {"batch request": row.get("id"), "request id": said.get("request_id")}
-    request = rebuild.request(url, asked)
+    about = {"batch request": row.get("id"), "request id": raw_reply.get("request_id")}
+    request = rebuild.request(url, request_body)
     yield Call(
-        own, "model", request, reply, grade, Origin("openai-batch", file, own, line), provider="openai", name=own,
-        model=str(mapping_field(body).get("model") or asked.get("model") or ""), missing=missing, assumed=assumed,
-        start=attribute_seconds(mapping_field(body).get("created") or mapping_field(body).get("created_at")),
-        error=str(failed.get("message") or ""), about={name: value for name, value in about.items() if value},
-    )  # fmt: skip
+        request_id,
+        "model",
+        request,
+        reply,
+        grade,
+        Origin("openai-batch", file, request_id, line),
+        provider="openai",
+        name=request_id,
+        model=str(mapping_field(body).get("model") or request_body.get("model") or ""),
+        missing=missing,
+        assumed=assumed,
+        start=attribute_seconds(
+            mapping_field(body).get("created") or mapping_field(body).get("created_at")
+        ),
+        error=str(failed.get("message") or ""),
+        about={name: value for name, value in about.items() if value},
+    )
 
 
 def _guess_path(body: Mapping[str, Any]) -> str:

@@ -24,8 +24,8 @@ def recognises(source: Source) -> int:
         "sample",
     } <= source.keys:
         return 85
-    own = {"run_id", "sample_id", "event_id", "data"} <= source.keys
-    return 80 if own or {"spec"} == source.top else 0
+    has_keys = {"run_id", "sample_id", "event_id", "data"} <= source.keys
+    return 80 if has_keys or {"spec"} == source.top else 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -69,12 +69,19 @@ def _build_hosted_call(file: str, row: Mapping[str, Any], line: int) -> Item:
 
 def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
     data = mapping_field(row.get("data"))
-    said = data.get("sampled")
+    sampled = data.get("sampled")
     seen = ObservedStep(
-        str(row.get("event_id") or ""), "model", str(row.get("sample_id") or ""), str(row.get("run_id") or ""),
+        str(row.get("event_id") or ""),
+        "model",
+        str(row.get("sample_id") or ""),
+        str(row.get("run_id") or ""),
         start=attribute_seconds(str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")),
-        input={"messages": data.get("prompt")}, output=said[0] if isinstance(said, list) and len(said) == 1 else said,
-        model=str(data.get("model") or ""), provider="openai", usage=usage_of(data.get("usage")), line=line,
+        input={"messages": data.get("prompt")},
+        output=sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled,
+        model=str(data.get("model") or ""),
+        provider="openai",
+        usage=usage_of(data.get("usage")),
+        line=line,
         missing=["parameters"] + ([] if data.get("model") else ["model"]),
-    )  # fmt: skip
+    )
     return observed.item(seen, "openai-evals", file)

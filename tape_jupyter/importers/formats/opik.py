@@ -21,8 +21,11 @@ _DEEPEST = 200
 
 
 def recognises(source: Source) -> int:
-    own = {"parent_span_id", "trace_id"} <= source.keys or {"spans", "project_name"} <= source.keys
-    if own and {"feedback_scores", "created_from", "thread_id", "error_info"} & source.keys:
+    has_keys = {"parent_span_id", "trace_id"} <= source.keys or {
+        "spans",
+        "project_name",
+    } <= source.keys
+    if has_keys and {"feedback_scores", "created_from", "thread_id", "error_info"} & source.keys:
         return 88
     return 80 if {"trace", "spans"} <= source.top and "start_time" in source.keys else 0
 
@@ -37,19 +40,19 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     )
     spans = listed_field(row.get("spans"))
     if trace and "id" in trace:
-        own = str(trace["id"])
+        trace_id = str(trace["id"])
         about = {
             "thread": trace.get("thread_id"),
             "tags": trace.get("tags"),
             "project": trace.get("project_name"),
         }
         yield Run(
-            own,
+            trace_id,
             str(trace.get("name") or ""),
             {name: value for name, value in about.items() if value},
         )
         for span in spans or listed_field(trace.get("spans")):
-            yield from each(partial(_read_span, file, span, own, "", line, 0), line)
+            yield from each(partial(_read_span, file, span, trace_id, "", line, 0), line)
         if not spans and not trace.get("spans"):
             yield Skipped("a trace without its spans", line=line)
     elif "id" in row:
@@ -59,23 +62,23 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 
 def _read_span(
-    file: str, told: Mapping[str, Any], trace: str, parent: str, line: int, depth: int
+    file: str, record: Mapping[str, Any], trace: str, parent: str, line: int, depth: int
 ) -> Iterator[Item]:
-    own, about, failed = (
-        str(told.get("id") or ""),
-        mapping_field(told.get("metadata")),
-        mapping_field(told.get("error_info")),
+    span_id, about, failed = (
+        str(record.get("id") or ""),
+        mapping_field(record.get("metadata")),
+        mapping_field(record.get("error_info")),
     )
-    kind: Any = _KINDS.get(str(told.get("type")), "span")
+    kind: Any = _KINDS.get(str(record.get("type")), "span")
     seen = ObservedStep(
-        own, kind, str(told.get("name") or ""), str(told.get("trace_id") or trace),
-        str(told.get("parent_span_id") or parent), attribute_seconds(told.get("start_time")),
-        attribute_seconds(told.get("end_time")),
-        decode_field(told.get("input")), decode_field(told.get("output")),
+        span_id, kind, str(record.get("name") or ""), str(record.get("trace_id") or trace),
+        str(record.get("parent_span_id") or parent), attribute_seconds(record.get("start_time")),
+        attribute_seconds(record.get("end_time")),
+        decode_field(record.get("input")), decode_field(record.get("output")),
         str(failed.get("message") or failed.get("traceback") or ""),
-        str(failed.get("exception_type") or ""), str(told.get("model") or about.get("model") or ""),
-        _choose_provider(str(told.get("provider") or ""), str(about.get("created_from") or "")),
-        usage=usage_of(told.get("usage")), line=line,
+        str(failed.get("exception_type") or ""), str(record.get("model") or about.get("model") or ""),
+        _choose_provider(str(record.get("provider") or ""), str(about.get("created_from") or "")),
+        usage=usage_of(record.get("usage")), line=line,
     )  # fmt: skip
     if failed and not seen.error:
         seen.error = seen.thrown or "error"
@@ -83,15 +86,19 @@ def _read_span(
         _fill_model_step(seen, about)
     yield observed.item(seen, "opik", file)
     if depth > _DEEPEST:
-        yield Skipped("spans that are nested too deep", len(listed_field(told.get("spans"))), line)
+        yield Skipped(
+            "spans that are nested too deep", len(listed_field(record.get("spans"))), line
+        )
         return
-    for inner in listed_field(told.get("spans")):
-        yield from _read_span(file, inner, seen.trace, own, line, depth + 1)
+    for inner in listed_field(record.get("spans")):
+        yield from _read_span(file, inner, seen.trace, span_id, line, depth + 1)
 
 
-def _choose_provider(told: str, made_by: str) -> str:
+def _choose_provider(provider: str, made_by: str) -> str:
     """Opik keeps the host of a provider that it does not know."""
-    return made_by if not told or told[:1].isdigit() or told == "localhost" else told
+    return (
+        made_by if not provider or provider[:1].isdigit() or provider == "localhost" else provider
+    )
 
 
 def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:

@@ -63,9 +63,9 @@ def _build_path_filter(source: Source) -> Callable[[tuple[str, ...]], bool]:
 
 
 def read(source: Source) -> Iterator[Item]:
-    found = begin()
-    yield from found.read(source)
-    yield from (item for _, item in found.rest())
+    joined = begin()
+    yield from joined.read(source)
+    yield from (item for _, item in joined.rest())
 
 
 def begin() -> JoinedFiles:
@@ -110,10 +110,10 @@ class JoinedFiles:
         for span in _find_spans(value, self._scope, line):
             count += 1
             if not span.id or not conventions.wants_content(span):
-                made = conventions.item_of_span(span, self._source.name)
-                if isinstance(made, Call):
+                item = conventions.item_of_span(span, self._source.name)
+                if isinstance(item, Call):
                     self._joined.add((span.trace, span.id))
-                yield made
+                yield item
                 continue
             if (span.trace, span.id) in self._waiting:
                 yield Skipped(TWICE, line=line)
@@ -122,11 +122,11 @@ class JoinedFiles:
             yield Skipped("an item that holds no span", line=line)
 
     def _read_log(self, value: Any, line: int) -> Iterator[Item]:
-        trace, own, event = attributes.of_log(value if isinstance(value, Mapping) else {})
-        if own and (
+        trace, span_id, event = attributes.of_log(value if isinstance(value, Mapping) else {})
+        if span_id and (
             event.name.startswith("gen_ai.") or "gen_ai.input.messages" in event.attributes
         ):
-            self._logs.setdefault((trace, own), (self._source, []))[1].append(event)
+            self._logs.setdefault((trace, span_id), (self._source, []))[1].append(event)
         else:
             yield Skipped("a log record that tells of no model call", line=line)
 
@@ -134,22 +134,22 @@ class JoinedFiles:
         """What waited, each with its file."""
         for key, (source, span) in self._waiting.items():
             _, events = self._logs.pop(key, (source, []))
-            for made in each(partial(self._read_waiting_span, span, source, events), span.line):
-                yield source, made
-        for (trace, own), (source, events) in self._logs.items():
-            if (trace, own) in self._joined:
+            for item in each(partial(self._read_waiting_span, span, source, events), span.line):
+                yield source, item
+        for (trace, span_id), (source, events) in self._logs.items():
+            if (trace, span_id) in self._joined:
                 yield source, Skipped("a log record that repeats what its span says", len(events))
                 continue
-            alone = _build_span(trace, own, events)
-            for made in each(partial(self._read_waiting_span, alone, source, []), alone.line):
-                yield source, made
+            orphan = _build_span(trace, span_id, events)
+            for item in each(partial(self._read_waiting_span, orphan, source, []), orphan.line):
+                yield source, item
 
     @staticmethod
     def _read_waiting_span(span: Traced, source: Source, events: list[SpanEvent]) -> Iterator[Item]:
-        made = conventions.item_of_span(span, source.name, events)
-        if isinstance(made, Span):
+        item = conventions.item_of_span(span, source.name, events)
+        if isinstance(item, Span):
             source.counted(f"model calls {conventions.why_empty(span)}: they are spans")
-        yield made
+        yield item
 
 
 def _find_spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
@@ -169,23 +169,23 @@ def _find_spans(value: Any, scope: str, line: int) -> Iterator[Traced]:
         yield attributes.of_span(value, scope, line)
 
 
-def _build_span(trace: str, own: str, events: list[SpanEvent]) -> Traced:
+def _build_span(trace: str, span_id: str, events: list[SpanEvent]) -> Traced:
     """Log records of a span that is not in the file, as that span."""
-    told = {
+    span_attributes = {
         name: value
         for event in events
         for name, value in event.attributes.items()
         if name != "body"
     }
     start = min((event.time for event in events if event.time), default=0.0)
-    told.setdefault("gen_ai.operation.name", "chat")
+    span_attributes.setdefault("gen_ai.operation.name", "chat")
     return Traced(
-        own,
+        span_id,
         trace,
         "",
-        f"chat {told.get('gen_ai.request.model', '')}".strip(),
+        f"chat {span_attributes.get('gen_ai.request.model', '')}".strip(),
         start,
         0.0,
-        told,
+        span_attributes,
         events,
     )

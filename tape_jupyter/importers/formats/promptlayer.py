@@ -27,20 +27,22 @@ def read(source: Source) -> Iterator[Item]:
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     blueprint = mapping_field(row.get("prompt_blueprint"))
     template = mapping_field(blueprint.get("prompt_template"))
-    told = [each for each in listed_field(template.get("messages")) if isinstance(each, Mapping)]
-    if not told and isinstance(template.get("content"), list):  # a completion
-        told = [{"role": "user", "content": template["content"]}]
-    if not told:
+    conversation = [
+        each for each in listed_field(template.get("messages")) if isinstance(each, Mapping)
+    ]
+    if not conversation and isinstance(template.get("content"), list):  # a completion
+        conversation = [{"role": "user", "content": template["content"]}]
+    if not conversation:
         yield Skipped("a request without its messages", line=line)
         return
-    said = told.pop() if told[-1].get("role") == "assistant" else None
+    answer = conversation.pop() if conversation[-1].get("role") == "assistant" else None
     model = mapping_field(mapping_field(blueprint.get("metadata")).get("model"))
     tools = [*listed_field(template.get("tools")), *listed_field(template.get("functions"))]
     seen = ObservedStep(
         str(row.get("id") or row.get("request_id") or line), "model", str(row.get("prompt_name") or ""),
         str(row.get("trace_id") or ""), "", attribute_seconds(row.get("request_start_time")),
-        attribute_seconds(row.get("request_end_time")), {"prompt": messages.messages_of(told)},
-        messages.said_messages(said) if said else row.get("response"),
+        attribute_seconds(row.get("request_end_time")), {"prompt": messages.messages_of(conversation)},
+        messages.said_messages(answer) if answer else row.get("response"),
         str(row.get("error_message") or ""), model=str(model.get("name") or row.get("model") or ""),
         provider=str(model.get("provider") or row.get("provider") or ""),
         settings=mapping_field(model.get("parameters")),

@@ -35,24 +35,24 @@ def read(source: Source) -> Iterator[Item]:
         raise source.failed(
             "is an ERB template: render it first, code of a recording is not run here"
         )
-    told = document(source)
-    if not isinstance(told, Mapping) or not isinstance(told.get("http_interactions"), list):
+    cassette = document(source)
+    if not isinstance(cassette, Mapping) or not isinstance(cassette.get("http_interactions"), list):
         raise source.failed("holds no list of http_interactions", 1)
-    for number, row in enumerate(told["http_interactions"]):
+    for number, row in enumerate(cassette["http_interactions"]):
         yield from each(partial(_read_interaction, source, number, row))
 
 
 def _read_interaction(source: Source, number: int, row: Mapping[str, Any]) -> Iterator[Item]:
-    asked, said = row["request"], row["response"]
-    body = data_of(said.get("body"))
+    raw_request, raw_reply = row["request"], row["response"]
+    body = data_of(raw_reply.get("body"))
     request = Request(
-        str(asked["method"]).upper(),
-        str(asked["uri"]),
-        read_headers(asked.get("headers")),
-        data_of(asked.get("body")),
+        str(raw_request["method"]).upper(),
+        str(raw_request["uri"]),
+        read_headers(raw_request.get("headers")),
+        data_of(raw_request.get("body")),
     )
-    headers = decoded_headers(read_headers(said.get("headers")), body)
-    status = said.get("status", said.get("status_code"))
+    headers = decoded_headers(read_headers(raw_reply.get("headers")), body)
+    status = raw_reply.get("status", raw_reply.get("status_code"))
     reply = Reply(status_of(status), headers, (body,) if body else ())
     yield recorded_exchange(
         source,

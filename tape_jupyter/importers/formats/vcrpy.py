@@ -48,14 +48,14 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     if _is_old(source):
         raise source.failed(_OLD, 1)
-    told = (
+    cassette = (
         _unpack_msgpack(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
     )
-    if isinstance(told, list):
+    if isinstance(cassette, list):
         raise source.failed(_OLD, 1)
-    if not isinstance(told, Mapping) or not isinstance(told.get("interactions"), list):
+    if not isinstance(cassette, Mapping) or not isinstance(cassette.get("interactions"), list):
         raise source.failed("holds no list of interactions", 1)
-    for number, each in enumerate(told["interactions"]):
+    for number, each in enumerate(cassette["interactions"]):
         if not isinstance(each, Mapping) or "request" not in each or "response" not in each:
             yield Skipped("an interaction without a request and a response")
         else:
@@ -83,17 +83,21 @@ def _unpack_msgpack(source: Source) -> Any:
         raise source.failed(f"is no such cassette: {error}") from None
 
 
-def _read_interaction(source: Source, number: int, asked: Any, said: Any) -> Iterator[Item]:
+def _read_interaction(
+    source: Source, number: int, raw_request: Any, raw_reply: Any
+) -> Iterator[Item]:
     missing = [LOST]
     request = Request(
-        str(asked.get("method") or "GET").upper(), str(asked.get("uri") or ""), read_headers(asked.get("headers")),
-        _read_body(asked, "body", missing, "request bytes"),
-    )  # fmt: skip
-    body = _read_body(said, "body", missing, "reply bytes")
-    if "content" in said and "body" not in said:  # of vcrpy before 6, for httpx
-        body = data_of(said["content"])
-    headers = decoded_headers(read_headers(said.get("headers")), body)
-    status = said.get("status", said.get("status_code"))
+        str(raw_request.get("method") or "GET").upper(),
+        str(raw_request.get("uri") or ""),
+        read_headers(raw_request.get("headers")),
+        _read_body(raw_request, "body", missing, "request bytes"),
+    )
+    body = _read_body(raw_reply, "body", missing, "reply bytes")
+    if "content" in raw_reply and "body" not in raw_reply:  # of vcrpy before 6, for httpx
+        body = data_of(raw_reply["content"])
+    headers = decoded_headers(read_headers(raw_reply.get("headers")), body)
+    status = raw_reply.get("status", raw_reply.get("status_code"))
     reason = str((status.get("message") if isinstance(status, Mapping) else "") or "")
     reply = Reply(
         status_of(status), _correct_length(headers, body), (body,) if body else (), reason=reason
@@ -104,12 +108,12 @@ def _read_interaction(source: Source, number: int, asked: Any, said: Any) -> Ite
     )
 
 
-def _read_body(told: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
+def _read_body(record: Mapping[str, Any], name: str, missing: list[str], lost: str) -> bytes:
     """A body; of one that was kept as parsed JSON the bytes are gone."""
-    if "parsed_body" in told and not told.get(name):
+    if "parsed_body" in record and not record.get(name):
         missing.append(lost)
-        return rebuild.compact(told["parsed_body"]) if told["parsed_body"] is not None else b""
-    return data_of(told.get(name))
+        return rebuild.compact(record["parsed_body"]) if record["parsed_body"] is not None else b""
+    return data_of(record.get(name))
 
 
 def _correct_length(headers: Headers, body: bytes) -> Headers:

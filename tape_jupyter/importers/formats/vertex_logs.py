@@ -34,39 +34,44 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
-    asked = mapping_field(row.get("full_request")) or _read_first(row.get("request_payload"))
-    said = decode_field(row.get("full_response")) or _read_payload(row.get("response_payload"))
+    raw_request = mapping_field(row.get("full_request")) or _read_first(row.get("request_payload"))
+    raw_reply = decode_field(row.get("full_response")) or _read_payload(row.get("response_payload"))
     method = str(row.get("api_method") or "GenerateContent").rpartition(".")[2]
     method = method[:1].upper() + method[1:]
-    if not asked or not said:
+    if not raw_request or not raw_reply:
         yield Skipped("a row without its request or its reply", line=line)
     elif method not in _VERBS:
         yield Skipped(f"a call of {method[:40]}, which is not known", line=line)
     else:
-        yield _build_call(file, row, asked, said, method, line)
+        yield _build_call(file, row, raw_request, raw_reply, method, line)
 
 
-def _read_payload(told: Any) -> Any:
-    found = [decode_field(each) for each in listed_field(told)]
-    return found if len(found) > 1 else found[0] if found else None
+def _read_payload(value: Any) -> Any:
+    payloads = [decode_field(each) for each in listed_field(value)]
+    return payloads if len(payloads) > 1 else payloads[0] if payloads else None
 
 
-def _read_first(told: Any) -> dict[str, Any]:
-    return mapping_field(next(iter(listed_field(told)), None))
+def _read_first(value: Any) -> dict[str, Any]:
+    return mapping_field(next(iter(listed_field(value)), None))
 
 
 def _build_call(
-    file: str, row: Mapping[str, Any], asked: Mapping[str, Any], said: Any, method: str, line: int
+    file: str,
+    row: Mapping[str, Any],
+    raw_request: Mapping[str, Any],
+    raw_reply: Any,
+    method: str,
+    line: int,
 ) -> Call:
-    name = str(asked.get("model") or row.get("model") or row.get("endpoint") or "")
-    body: dict[str, Any] = {key: value for key, value in asked.items() if key != "model"}
+    name = str(raw_request.get("model") or row.get("model") or row.get("endpoint") or "")
+    body: dict[str, Any] = {key: value for key, value in raw_request.items() if key != "model"}
     missing = ["request headers", "reply headers", "request bytes", "reply bytes"]
     assumed: list[str] = []
     if "contents" in body:
-        body, said = camel(body), camel(said)
+        body, raw_reply = camel(body), camel(raw_reply)
         assumed.append("camelCase, which the log writes in snake_case")
-    found = re.search(r"locations/([\w-]+)/", name)
-    region = found[1] if found else "us-central1"
+    match = re.search(r"locations/([\w-]+)/", name)
+    region = match[1] if match else "us-central1"
     host = (
         "aiplatform.googleapis.com" if region == "global" else f"{region}-aiplatform.googleapis.com"
     )
@@ -74,19 +79,33 @@ def _build_call(
     if path != name:
         assumed.append("project and region of the url")
     url = f"https://{host}/v1/{path}:{_VERBS[method]}"
-    own, end = str(row.get("request_id") or line), attribute_seconds(row.get("logging_time"))
+    request_id, end = str(row.get("request_id") or line), attribute_seconds(row.get("logging_time"))
     took = float(mapping_field(row.get("metadata")).get("request_latency") or 0.0) / 1000
-    failed = mapping_field(said.get("error")) if isinstance(said, dict) else {}
+    failed = mapping_field(raw_reply.get("error")) if isinstance(raw_reply, dict) else {}
     if failed or not method.startswith("Stream"):
-        reply = rebuild.reply(said, status_of(failed.get("code")), took)
-    elif isinstance(said, list):
+        reply = rebuild.reply(raw_reply, status_of(failed.get("code")), took)
+    elif isinstance(raw_reply, list):
         missing.append("pace")
-        reply = rebuild.streamed(rebuild.GEMINI if "contents" in body else rebuild.ANTHROPIC, said)
+        reply = rebuild.streamed(
+            rebuild.GEMINI if "contents" in body else rebuild.ANTHROPIC, raw_reply
+        )
     else:
         missing.append("chunks")
-        reply = rebuild.as_stream(rebuild.GEMINI if "contents" in body else rebuild.ANTHROPIC, said)
+        reply = rebuild.as_stream(
+            rebuild.GEMINI if "contents" in body else rebuild.ANTHROPIC, raw_reply
+        )
     return Call(
-        own, "model", rebuild.request(url, body), reply, "J", Origin("vertex", file, own, line), name=method,
-        provider="gemini" if "contents" in body else "anthropic", model=name.rpartition("/")[2],
-        start=max(end - took, 0.0), end=end, missing=missing, assumed=assumed,
-    )  # fmt: skip
+        request_id,
+        "model",
+        rebuild.request(url, body),
+        reply,
+        "J",
+        Origin("vertex", file, request_id, line),
+        name=method,
+        provider="gemini" if "contents" in body else "anthropic",
+        model=name.rpartition("/")[2],
+        start=max(end - took, 0.0),
+        end=end,
+        missing=missing,
+        assumed=assumed,
+    )

@@ -44,12 +44,12 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     summary = mapping_field(mapping_field(row.get("summary")).get("usage"))
     model = str(inputs.get("model") or next(iter(summary), ""))
     lines = failed.strip().splitlines()
-    thrown, _, said = lines[-1].partition(": ") if lines else ("", "", "")
+    thrown, _, message = lines[-1].partition(": ") if lines else ("", "", "")
     seen = ObservedStep(
         str(row["id"]), kind, str(row.get("display_name") or name), str(row.get("trace_id") or ""),
         str(row.get("parent_id") or ""), attribute_seconds(row.get("started_at")),
         attribute_seconds(row.get("ended_at")), inputs,
-        row.get("output"), said or failed, thrown if thrown.isidentifier() else "", model, provider,
+        row.get("output"), message or failed, thrown if thrown.isidentifier() else "", model, provider,
         usage=usage_of(next(iter(summary.values()), None)), line=line,
     )  # fmt: skip
     if kind != "span" and _REFERENCE in str(inputs) + str(row.get("output")):
@@ -61,12 +61,14 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 def _classify_call(
     name: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[Any, str]:
-    told = str(attributes.get("kind") or mapping_field(attributes.get("weave")).get("kind") or "")
+    declared_kind = str(
+        attributes.get("kind") or mapping_field(attributes.get("weave")).get("kind") or ""
+    )
     for start, provider in _SDKS.items():
         if name.startswith(start) and (
             "messages" in inputs or "contents" in inputs or "input" in inputs
         ):
             return "model", provider
-    if told in ("tool", "llm"):
-        return {"tool": "tool", "llm": "model"}[told], ""
+    if declared_kind in ("tool", "llm"):
+        return {"tool": "tool", "llm": "model"}[declared_kind], ""
     return "span", ""

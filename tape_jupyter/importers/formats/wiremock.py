@@ -36,7 +36,7 @@ _HOSTS = {
 def recognises(source: Source) -> int:
     if source.path.parent.name == "__files" and (source.path.parent.parent / "mappings").is_dir():
         return 95
-    told = source.keys & {
+    mapping_keys = source.keys & {
         "bodyFileName",
         "bodyPatterns",
         "jsonBody",
@@ -45,7 +45,9 @@ def recognises(source: Source) -> int:
         "urlPattern",
     }
     return (
-        85 if {"request", "response"} <= source.keys and (told or "mappings" in source.top) else 0
+        85
+        if {"request", "response"} <= source.keys and (mapping_keys or "mappings" in source.top)
+        else 0
     )
 
 
@@ -53,12 +55,12 @@ def read(source: Source) -> Iterator[Item]:
     if source.path.parent.name == "__files":
         yield Skipped("the body of a mapping: it is read with it")
         return
-    found = [
+    mappings = [
         (row, line)
         for path, row, line in source_rows(source, "mappings")
         if path in ((), ("[]",), ("mappings", "[]"))
     ]
-    for number, (row, line) in enumerate(_sort_mappings(found)):
+    for number, (row, line) in enumerate(_sort_mappings(mappings)):
         if isinstance(row, Mapping):
             yield from each(partial(_read_mapping, source, number, row), line)
         else:
@@ -66,18 +68,18 @@ def read(source: Source) -> Iterator[Item]:
             yield Skipped("a record that is no mapping", line=line, text=text)
 
 
-def _sort_mappings(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+def _sort_mappings(mappings: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
     """As they were recorded: by `insertionIndex`; where there is none, a scenario's states tell, for
     WireMock lists the newest first.
     """
-    told = [row if isinstance(row, Mapping) else {} for row, _ in found]
-    if any("insertionIndex" in row for row in told):
+    records = [row if isinstance(row, Mapping) else {} for row, _ in mappings]
+    if any("insertionIndex" in row for row in records):
         return sorted(
-            found, key=lambda each: int(mapping_field(each[0]).get("insertionIndex") or 0)
+            mappings, key=lambda each: int(mapping_field(each[0]).get("insertionIndex") or 0)
         )
     steps = {
         (row.get("scenarioName"), row.get("requiredScenarioState")): row.get("newScenarioState")
-        for row in told
+        for row in records
         if row.get("scenarioName")
     }
     order: dict[tuple[Any, Any], int] = {}
@@ -88,7 +90,7 @@ def _sort_mappings(found: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
             order[name, state] = number
             state, number = steps.get((name, state)), number + 1
     return sorted(
-        found,
+        mappings,
         key=lambda each: order.get(
             (
                 mapping_field(each[0]).get("scenarioName"),
@@ -104,30 +106,30 @@ def _read_mapping(source: Source, number: int, row: Mapping[str, Any]) -> Iterat
 
 
 def _build_exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item:
-    asked, said = row.get("request") or {}, row.get("response") or {}
-    if "response-template" in (said.get("transformers") or ()):
+    raw_request, raw_reply = row.get("request") or {}, row.get("response") or {}
+    if "response-template" in (raw_reply.get("transformers") or ()):
         return Skipped("a response that is a template: no recording")
-    if said.get("proxyBaseUrl") or said.get("fault"):
+    if raw_reply.get("proxyBaseUrl") or raw_reply.get("fault"):
         return Skipped("a response that is a proxy or a fault: no recording")
-    path = str(asked.get("url") or asked.get("urlPath") or "")
+    path = str(raw_request.get("url") or raw_request.get("urlPath") or "")
     if not path:
         return Skipped("a request that is a pattern of URLs: no recording")
     missing, assumed = [LOST], list[str]()
     url = path if "://" in path else _guess_host(path, assumed) + path
-    url += _build_query(asked.get("queryParameters"), missing)
+    url += _build_query(raw_request.get("queryParameters"), missing)
     headers = tuple(
-        (str(name), str(told["equalTo"]))
-        for name, told in (asked.get("headers") or {}).items()
-        if isinstance(told, Mapping) and "equalTo" in told
+        (str(name), str(matcher["equalTo"]))
+        for name, matcher in (raw_request.get("headers") or {}).items()
+        if isinstance(matcher, Mapping) and "equalTo" in matcher
     )
-    method = str(asked.get("method") or "GET").upper()
-    body = _read_request_body(asked.get("bodyPatterns") or (), missing)
-    if asked.get("multipartPatterns"):
+    method = str(raw_request.get("method") or "GET").upper()
+    body = _read_request_body(raw_request.get("bodyPatterns") or (), missing)
+    if raw_request.get("multipartPatterns"):
         missing.append("request body")
-    data = _read_reply_body(source, said, missing)
+    data = _read_reply_body(source, raw_reply, missing)
     reply = Reply(
-        status_of(said.get("status")),
-        decoded_headers(read_headers(said.get("headers")), data),
+        status_of(raw_reply.get("status")),
+        decoded_headers(read_headers(raw_reply.get("headers")), data),
         (data,) if data else (),
     )
     request = Request(method, url, headers, body)
@@ -137,10 +139,10 @@ def _build_exchange(source: Source, number: int, row: Mapping[str, Any]) -> Item
     )
 
 
-def _build_query(told: Any, missing: list[str]) -> str:
+def _build_query(parameters: Any, missing: list[str]) -> str:
     """The parameters that a mapping tells apart from its `urlPath`."""
     kept: list[tuple[str, str]] = []
-    for name, matcher in told.items() if isinstance(told, Mapping) else ():
+    for name, matcher in parameters.items() if isinstance(parameters, Mapping) else ():
         several = matcher.get("hasExactly") if isinstance(matcher, Mapping) else None
         values = [mapping_field(one).get("equalTo") for one in several or [matcher]]
         kept += [(str(name), str(value)) for value in values if value is not None]
@@ -150,19 +152,19 @@ def _build_query(told: Any, missing: list[str]) -> str:
 
 
 def _guess_host(path: str, assumed: list[str]) -> str:
-    found = next(
+    host_url = next(
         (host for start, host in _HOSTS.items() if path.startswith(start)), "http://localhost:8080"
     )
-    assumed.append(f"host {found}: a mapping names none")
-    return found
+    assumed.append(f"host {host_url}: a mapping names none")
+    return host_url
 
 
 def _read_request_body(patterns: Any, missing: list[str]) -> bytes:
     """`equalToJson` and `equalTo` say what was sent; any other pattern only what it was like."""
     for pattern in patterns:
         if "equalToJson" in pattern:
-            told = pattern["equalToJson"]
-            return told.encode() if isinstance(told, str) else rebuild.compact(told)
+            body = pattern["equalToJson"]
+            return body.encode() if isinstance(body, str) else rebuild.compact(body)
         if "equalTo" in pattern:
             return data_of(pattern["equalTo"])
         if "binaryEqualTo" in pattern:
@@ -172,16 +174,16 @@ def _read_request_body(patterns: Any, missing: list[str]) -> bytes:
     return b""
 
 
-def _read_reply_body(source: Source, said: Mapping[str, Any], missing: list[str]) -> bytes:
-    if "bodyFileName" in said:
+def _read_reply_body(source: Source, raw_reply: Mapping[str, Any], missing: list[str]) -> bytes:
+    if "bodyFileName" in raw_reply:
         folder = source.path.absolute().parent.parent / "__files"
-        return _read_file(folder, str(said["bodyFileName"]), missing)
-    if "jsonBody" in said:
+        return _read_file(folder, str(raw_reply["bodyFileName"]), missing)
+    if "jsonBody" in raw_reply:
         missing.append("reply bytes")
-        return rebuild.compact(said["jsonBody"])
-    if "base64Body" in said:
-        return base64.b64decode(said["base64Body"])
-    return data_of(said.get("body"))
+        return rebuild.compact(raw_reply["jsonBody"])
+    if "base64Body" in raw_reply:
+        return base64.b64decode(raw_reply["base64Body"])
+    return data_of(raw_reply.get("body"))
 
 
 def _read_file(folder: Path, name: str, missing: list[str]) -> bytes:

@@ -43,10 +43,12 @@ class _Tap:
     def _make_item_strand(
         self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()
     ) -> Strand | None:
-        own = create_strand(function_name(func, args)) if isinstance(pool, self.threads) else None
-        if own is not None and (clock := own.clock) is not None:
+        strand = (
+            create_strand(function_name(func, args)) if isinstance(pool, self.threads) else None
+        )
+        if strand is not None and (clock := strand.clock) is not None:
             clock.threads.update((*pool._pool, pool._task_handler, pool._result_handler))  # noqa: SLF001
-        return own
+        return strand
 
     def wrap_init(self, original: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(original)
@@ -67,10 +69,10 @@ class _Tap:
     def apply_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def apply_async(pool: Any, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-            own = self._make_item_strand(pool, func, *args[:1])
+            strand = self._make_item_strand(pool, func, *args[:1])
             return original(
                 pool,
-                func if own is None else functools.partial(_call_in_strand, own, func),
+                func if strand is None else functools.partial(_call_in_strand, strand, func),
                 *args,
                 **kwargs,
             )
@@ -87,11 +89,11 @@ class _Tap:
             *args: Any,
             **kwargs: Any,
         ) -> Any:
-            own = self._make_item_strand(pool, func)
-            if own is None:
+            strand = self._make_item_strand(pool, func)
+            if strand is None:
                 return original(pool, func, iterable, mapper, *args, **kwargs)
             # An item may be a row of an array: `list` gives what a `for` loop would.
-            items = [(own.child(), item) for item in list(iterable)]
+            items = [(strand.child(), item) for item in list(iterable)]
             call = _call_with_all if mapper is self.unpacks else _call_with_one
             return original(pool, functools.partial(call, func), items, mapper, *args, **kwargs)
 
@@ -102,13 +104,13 @@ class _Tap:
         def imap_taped(
             pool: Any, func: Callable[..., Any], iterable: Iterable[Any], *args: Any, **kwargs: Any
         ) -> Any:
-            own = self._make_item_strand(pool, func)
-            if own is None:
+            strand = self._make_item_strand(pool, func)
+            if strand is None:
                 return original(pool, func, iterable, *args, **kwargs)
             return original(
                 pool,
                 functools.partial(_call_with_one, func),
-                _pair_with_strands(own, iterable),
+                _pair_with_strands(strand, iterable),
                 *args,
                 **kwargs,
             )
@@ -116,9 +118,9 @@ class _Tap:
         return imap_taped
 
 
-def _call_in_strand(own: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    with own.activate_strand(), _convert_refusals():
-        own.begins()
+def _call_in_strand(strand: Strand, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    with strand.activate_strand(), _convert_refusals():
+        strand.begins()
         return func(*args, **kwargs)
 
 
@@ -126,22 +128,22 @@ def _call_with_one(func: Callable[..., Any], item: tuple[Strand, Any]) -> Any:
     return _call_in_strand(item[0], func, item[1])
 
 
-def _call_with_all(func: Callable[..., Any], own: Strand, args: Iterable[Any]) -> Any:
-    return _call_in_strand(own, func, *args)
+def _call_with_all(func: Callable[..., Any], strand: Strand, args: Iterable[Any]) -> Any:
+    return _call_in_strand(strand, func, *args)
 
 
-def _pair_with_strands(own: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, Any]]:
+def _pair_with_strands(strand: Strand, iterable: Iterable[Any]) -> Iterator[tuple[Strand, Any]]:
     """Each item with its strand. The pool's own thread reads the program's iterable: it runs in the
     call's strand.
     """
     iterator = iter(iterable)
     while True:
-        with own.activate_strand(), _convert_refusals():
+        with strand.activate_strand(), _convert_refusals():
             try:
                 item = next(iterator)
             except StopIteration:
                 return
-        yield own.child(), item
+        yield strand.child(), item
 
 
 @contextmanager

@@ -99,8 +99,8 @@ class Strand:
 
     __slots__ = ("carried", "origin", "submitter", "ticket")
 
-    def __init__(self, submitter: Origin, name: str = "", sort: str = "") -> None:
-        self.submitter, self.origin = submitter, submitter.spawn(name, sort=sort)
+    def __init__(self, submitter: Origin, name: str = "", kind: str = "") -> None:
+        self.submitter, self.origin = submitter, submitter.spawn(name, kind=kind)
         self.carried = [(variable, variable.get()) for variable in _CARRIED]
         self.ticket = _take_ticket(self.clock)
 
@@ -186,13 +186,13 @@ class _Running(threading.local):
 _running = _Running()
 
 
-def create_strand(name: str = "", *, sort: str = "") -> Strand | None:
+def create_strand(name: str = "", *, kind: str = "") -> Strand | None:
     """A new strand of the code that runs now, which runs a function of that name; None outside
     taped cells.
     """
     settle_origin()
     origin = ORIGIN.get()
-    return None if origin is None else Strand(origin, name, sort)
+    return None if origin is None else Strand(origin, name, kind)
 
 
 def function_name(function: Any, args: tuple[Any, ...] = ()) -> str:
@@ -235,27 +235,27 @@ def _find_library_class(thread: threading.Thread) -> str:
     """A library's own class of threads: whether one is started (tqdm's monitor, anyio's idle
     workers) hangs on what the process did before this cell.
     """
-    own = type(thread)
-    file = getattr(sys.modules.get(own.__module__), "__file__", None) or ""
-    return own.__name__ if "-packages" in file else ""
+    thread_class = type(thread)
+    file = getattr(sys.modules.get(thread_class.__module__), "__file__", None) or ""
+    return thread_class.__name__ if "-packages" in file else ""
 
 
 def _wrap_start(original: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
     @functools.wraps(original)
     def start_taped(thread: threading.Thread) -> None:
-        own = create_strand(_find_thread_name(thread), sort=_find_library_class(thread))
-        if own is None:
+        strand = create_strand(_find_thread_name(thread), kind=_find_library_class(thread))
+        if strand is None:
             return original(thread)
         run = thread.run
 
         def run_in_strand() -> None:
             del thread.run  # the instance attribute set below, and with it a cycle
-            with own.activate_strand():
-                own.begins()
+            with strand.activate_strand():
+                strand.begins()
                 run()
 
         thread.run = run_in_strand  # type: ignore[method-assign]
-        with _clear_origin(), own.starting() as threads:  # it waits until the thread is there
+        with _clear_origin(), strand.starting() as threads:  # it waits until the thread is there
             original(thread)
             threads.append(thread)
             STARTED.add(thread)
@@ -280,18 +280,18 @@ def _wrap_submit(original: Callable[..., Any]) -> Callable[..., Any]:
     def submit_taped(
         pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        own = create_strand(function_name(fn, args))
-        if own is None:
+        strand = create_strand(function_name(fn, args))
+        if strand is None:
             return original(pool, fn, *args, **kwargs)
 
         @functools.wraps(fn, assigned=(), updated=())
         def item(*args: Any, **kwargs: Any) -> Any:
-            with own.activate_strand():
-                own.begins()
+            with strand.activate_strand():
+                strand.begins()
                 return fn(*args, **kwargs)
 
         # The pool may start a worker, which is nobody's: only its items are.
-        with _clear_origin(), own.starting() as threads:
+        with _clear_origin(), strand.starting() as threads:
             future = original(pool, item, *args, **kwargs)
             threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
         _note_work(future, fn)

@@ -33,14 +33,14 @@ _stand_ins: dict[int, Any] = {}
 
 def patch() -> Callable[[], None]:
     """Tap `time.monotonic`, `perf_counter`, `sleep`, `ctime`, `asctime`. Returns the undo."""
-    doors: dict[str, Callable[[Any], Any]] = {name: partial(_wrap_read, name) for name in _READS}
-    doors |= {name: partial(_wrap_text_of_moment, name) for name in ("ctime", "asctime")} | {
+    wrappers: dict[str, Callable[[Any], Any]] = {name: partial(_wrap_read, name) for name in _READS}
+    wrappers |= {name: partial(_wrap_text_of_moment, name) for name in ("ctime", "asctime")} | {
         "sleep": _wrap_sleep
     }
     take_off = undoing(
         *(
-            swap(time, name, door)
-            for name, door in doors.items()
+            swap(time, name, wrapper)
+            for name, wrapper in wrappers.items()
             if _is_genuine(original_of(vars(time).get(name)))
         )
     )
@@ -67,8 +67,8 @@ def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
     kinds = {type(stand_in.original) for stand_in in _stand_ins.values()}
     for names in namespaces:
         if isinstance(names, dict):
-            held = [item for item in names.items() if type(item[1]) in kinds]
-            for name, value in held:
+            items = [item for item in names.items() if type(item[1]) in kinds]
+            for name, value in items:
                 if id(value) in _stand_ins:  # every audit hook hears of an id()
                     names[name] = _stand_ins[id(value)]
 
@@ -135,12 +135,12 @@ class _Swapped:
 
 def _list_namespaces() -> list[Mapping[str, Any]]:
     """Of every module whose own time may be the tape's."""
-    found = [
+    modules = [
         module
         for name, module in list(sys.modules.items())
         if name != "time" and not clock_callers.is_plumbing(name)
     ]
-    return [vars(module) for module in found if hasattr(module, "__dict__")]
+    return [vars(module) for module in modules if hasattr(module, "__dict__")]
 
 
 def _build_stand_in(original: Any, call: Callable[..., Any]) -> Any:
@@ -157,17 +157,17 @@ def _build_stand_in(original: Any, call: Callable[..., Any]) -> Any:
             "__reduce__": lambda _self: original.__name__, "__repr__": lambda _self: repr(original),
         },
     )  # fmt: skip
-    made = kind()
-    _stand_ins[id(original)] = made
-    return made
+    stand_in = kind()
+    _stand_ins[id(original)] = stand_in
+    return stand_in
 
 
 def _wrap_read(name: str, original: Callable[[], Any]) -> Any:
     kind, scale = _READS[name]
 
     def read() -> Any:
-        told = clock_callers.read_clock(kind)
-        return original() if told is None else told * scale
+        reading = clock_callers.read_clock(kind)
+        return original() if reading is None else reading * scale
 
     return _build_stand_in(original, read)
 
@@ -176,10 +176,12 @@ def _wrap_text_of_moment(name: str, original: Callable[..., str]) -> Any:
     """`ctime()` and `asctime()` without a moment read the clock in C."""
 
     def format_moment(*args: Any) -> str:
-        told = None if args and args[0] is not None else clock_callers.read_clock("wall")
-        if told is None:
+        reading = None if args and args[0] is not None else clock_callers.read_clock("wall")
+        if reading is None:
             return original(*args)
-        return original(told / 1e9) if name == "ctime" else original(time.localtime(told / 1e9))
+        return (
+            original(reading / 1e9) if name == "ctime" else original(time.localtime(reading / 1e9))
+        )
 
     return _build_stand_in(original, format_moment)
 
@@ -191,14 +193,14 @@ def _wrap_sleep(original: Callable[[float], None]) -> Any:
             return original(seconds)
         if not (_is_users(clock_callers.module_of(1)) and _is_wait(seconds)):
             return original(seconds)
-        strand = clock_callers.strand_here()
+        lineage = clock_callers.strand_here()
         if clock.order is None:
-            clock.sleep(float(seconds), strand)
+            clock.sleep(float(seconds), lineage)
         else:
-            name = clock.order.timer(strand)
+            name = clock.order.timer(lineage)
             original(seconds)
             together = not clock.order.turn()
-            clock.order.note(name, strand, together=together)
+            clock.order.note(name, lineage, together=together)
         return None
 
     return _build_stand_in(original, sleep)

@@ -100,5 +100,5 @@ def read_clock(kind: str) -> int | None:
     if clock is None or not clock.is_active:
         return None
     origin = settle_origin()
-    told: int = clock.read(kind, "" if origin is None else origin.lineage, module)
-    return told
+    reading: int = clock.read(kind, "" if origin is None else origin.lineage, module)
+    return reading

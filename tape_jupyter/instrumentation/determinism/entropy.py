@@ -71,24 +71,26 @@ def _swap_everywhere(*names: str) -> list[Callable[[], None]]:
     import urandom`.
     """
     stand_ins = {name: _build_stand_in(name) for name in names if hasattr(os, name)}
-    held = {each: found for name, found in stand_ins.items() for each in (name, f"_{name}")}
+    by_name = {
+        each: stand_in for name, stand_in in stand_ins.items() for each in (name, f"_{name}")
+    }
     holders = [
         (module, name)
         for module in list(sys.modules.values())
         if type(module) is types.ModuleType and module.__name__ != os.name  # where `os` has it from
-        for name in held.keys() & module.__dict__.keys()
-        if vars(module)[name] is held[name].original
+        for name in by_name.keys() & module.__dict__.keys()
+        if vars(module)[name] is by_name[name].original
     ]
     return [
-        swap(module, name, functools.partial(_return_replacement, held[name]))
+        swap(module, name, functools.partial(_return_replacement, by_name[name]))
         for module, name in holders
     ]
 
 
 def _build_stand_in(name: str) -> _Urandom:
-    found = vars(os)[name]
+    function = vars(os)[name]
     # after an interrupt amid the patches it is there already
-    return found if isinstance(found, _Urandom) else _Urandom(found, name)
+    return function if isinstance(function, _Urandom) else _Urandom(function, name)
 
 
 def _return_replacement(stand_in: _Urandom, _original: Any) -> _Urandom:
@@ -114,8 +116,8 @@ def forget_time_ids() -> None:
     differ.
     """
     for module, kept in _REMEMBERED.items():
-        held = vars(sys.modules.get(module, types.ModuleType(module)))
-        held.update({name: first for name, first in kept.items() if name in held})
+        namespace = vars(sys.modules.get(module, types.ModuleType(module)))
+        namespace.update({name: first for name, first in kept.items() if name in namespace})
 
 
 # ---- who draws
@@ -135,8 +137,8 @@ class Draw:
 
     __slots__ = ("chance", "drawer", "strand")
 
-    def __init__(self, chance: Chance, drawer: str, strand: str) -> None:
-        self.chance, self.drawer, self.strand = chance, drawer, strand
+    def __init__(self, chance: Chance, drawer: str, lineage: str) -> None:
+        self.chance, self.drawer, self.strand = chance, drawer, lineage
 
     def bytes(self, count: int) -> bytes:
         return self.chance.draw(count, self.drawer, self.strand)

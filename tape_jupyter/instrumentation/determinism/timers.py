@@ -67,11 +67,11 @@ def watch_loop(loop: Any, clock: Any) -> bool:
     selector = _find_selector(loop)
     if selector is None:
         return False
-    door = vars(selector).get("select")
-    if not isinstance(door, _Door):
-        door = selector.select = _Door(selector)
-    if clock not in door.clocks:
-        door.clocks.append(clock)
+    watcher = vars(selector).get("select")
+    if not isinstance(watcher, _Door):
+        watcher = selector.select = _Door(selector)
+    if clock not in watcher.clocks:
+        watcher.clocks.append(clock)
     return True
 
 
@@ -168,9 +168,9 @@ def _make_ordered_timer(
     context: Context | None,
 ) -> Any:
     """A timer of the loop's own that tells when it goes off."""
-    told = _Told(order, loop, callback, args)
-    told.timer = make(told, context=context)
-    return told.timer
+    wrapper = _Told(order, loop, callback, args)
+    wrapper.timer = make(wrapper, context=context)
+    return wrapper.timer
 
 
 class _Told:
@@ -216,17 +216,17 @@ def _wrap_timer_run(
         clock = clock_callers.clock_here()
         if clock is None or not (clock.sleeps or clock_callers.notes_order(clock)):
             return original(timer)
-        strand = clock_callers.strand_here()
+        lineage = clock_callers.strand_here()
         if clock.order is None:
-            goes = clock.ring(timer.interval, timer.finished, strand)
+            fires = clock.ring(timer.interval, timer.finished, lineage)
             timer.finished.clear()
         else:
-            name = clock.order.timer(strand)
+            name = clock.order.timer(lineage)
             timer.finished.wait(timer.interval)
             together = not clock.order.turn()
-            if goes := not timer.finished.is_set():
-                clock.order.note(name, strand, together=together)
-        if goes:
+            if fires := not timer.finished.is_set():
+                clock.order.note(name, lineage, together=together)
+        if fires:
             timer.function(*timer.args, **timer.kwargs)
         timer.finished.set()
         return None
@@ -242,8 +242,8 @@ def _wrap_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
             return original(loop)
         if clock.sleeps and str(clock_callers.module_of(1)).startswith((*_FOR_OTHERS, "anyio")):
             return float(clock.loop_time())
-        told = clock_callers.read_clock("monotonic")
-        return original(loop) if told is None else told * 1e-9
+        reading = clock_callers.read_clock("monotonic")
+        return original(loop) if reading is None else reading * 1e-9
 
     return loop_time
 

@@ -22,13 +22,16 @@ def patch(module: ModuleType) -> Callable[[], None]:
     undo.
     """
     kind = vars(module).get("UUID", uuid.UUID)
-    whole = lambda number: kind(int=number)  # noqa: E731 - one of two ways to give it
+    from_number = lambda number: kind(int=number)  # noqa: E731 - one of two ways to give it
     drawn_functions: dict[str, tuple[Callable[..., int], Callable[[int], Any]]] = {
         "_uuid4_int": (_draw_version_4, int),
         "_uuid7_int": (_draw_version_7, int),
     }
     if not module.__name__.endswith(".compat"):
-        drawn_functions |= {"uuid4": (_draw_version_4, whole), "uuid7": (_draw_version_7, whole)}
+        drawn_functions |= {
+            "uuid4": (_draw_version_4, from_number),
+            "uuid7": (_draw_version_7, from_number),
+        }
     return undoing(
         *(
             swap(module, name, _build_wrapper(*wrap))
@@ -38,13 +41,15 @@ def patch(module: ModuleType) -> Callable[[], None]:
     )
 
 
-def _build_wrapper(made: Callable[..., int], given: Callable[[int], Any]) -> Callable[[Any], Any]:
+def _build_wrapper(draw: Callable[..., int], convert: Callable[[int], Any]) -> Callable[[Any], Any]:
     def wrap_original(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def draw_id(*args: Any, **kwargs: Any) -> Any:
             drawn = entropy.drawing()
             return (
-                original(*args, **kwargs) if drawn is None else given(made(drawn, *args, **kwargs))
+                original(*args, **kwargs)
+                if drawn is None
+                else convert(draw(drawn, *args, **kwargs))
             )
 
         return draw_id

@@ -38,8 +38,8 @@ class Dispatch:
         self.uses = 0
 
     def time_ns(self) -> int:
-        told = clock_callers.read_clock("wall")
-        return self._original() if told is None else told
+        reading = clock_callers.read_clock("wall")
+        return self._original() if reading is None else reading
 
     def _start(self) -> None:
         """Asked for by time-machine where a program travels on top of ours."""
@@ -158,7 +158,7 @@ def _prove_hooks(module: Any, machine: Any) -> None:
     probe = _Probe(machine.original_time_ns, _read_clocks.__code__)
     module.traveller_stack.append(probe)
     try:
-        told = _read_clocks()
+        readings = _read_clocks()
     finally:
         module.traveller_stack.remove(probe)
         if patches:
@@ -167,7 +167,7 @@ def _prove_hooks(module: Any, machine: Any) -> None:
     local = dt.datetime.fromtimestamp(_NOON // 10**9).replace(microsecond=123456)  # noqa: DTZ006
     utc = local.astimezone(dt.UTC)
     year = ("2000",) * 3
-    wanted = (
+    expected = (
         _NOON,
         _NOON / 10**9,
         local,
@@ -177,7 +177,9 @@ def _prove_hooks(module: Any, machine: Any) -> None:
         local,
         *year,
     )
-    wrong = [name for name, one, other in zip(_NAMES, told, wanted, strict=True) if one != other]
+    wrong = [
+        name for name, one, other in zip(_NAMES, readings, expected, strict=True) if one != other
+    ]
     if (
         wrong
         or abs(time.time_ns() - _NOON) < 10**18 // 10

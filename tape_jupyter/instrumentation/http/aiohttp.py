@@ -101,12 +101,12 @@ class _Tap:
             call = LiveReply(decision)
             try:
                 with sending_live():
-                    made = await original(connector, req, *args, **options)
+                    connection = await original(connector, req, *args, **options)
             except BaseException as error:
                 decision.fail(self._convert_error(error, req))
                 raise
-            setattr(made, _CALL, call)
-            return made
+            setattr(connection, _CALL, call)
+            return connection
 
         return connect_taped
 
@@ -121,9 +121,9 @@ class _Tap:
         else:
             call = PlayedReply(decision, protocol, functools.partial(self.error, req=req))
             protocol.connection_made(Nowhere((req.url.host, req.url.port)))
-        made = replayed_connection(connector, Connection, protocol, req.connection_key)
-        setattr(made, _CALL, call)
-        return made
+        connection = replayed_connection(connector, Connection, protocol, req.connection_key)
+        setattr(connection, _CALL, call)
+        return connection
 
     async def _fail_connecting(self, decision: Play, req: Any) -> None:
         """Raise here what was raised here: aiohttp tries a lost connection again, and not one that
@@ -196,8 +196,8 @@ class _Tap:
     def _convert_write_error(self, error: Exception, req: Any) -> Exception:
         """What `ClientRequest.write_bytes` makes of a body that fails while it is sent."""
         if not isinstance(error, OSError):
-            told = f"Failed to send bytes into the underlying connection: {error!r}"
-            return cast("Exception", self.client.ClientConnectionError(told))
+            message = f"Failed to send bytes into the underlying connection: {error!r}"
+            return cast("Exception", self.client.ClientConnectionError(message))
         if error.errno is None and isinstance(error, TimeoutError):
             return error
         return cast(
@@ -227,12 +227,12 @@ class _Tap:
 
 def _build_visible_request(req: Any) -> Request:
     """What can be seen of a request without reading its body."""
-    held = getattr(req.body, "_value", b"")
+    content = getattr(req.body, "_value", b"")
     return Request(
         req.method,
         str(req.url),
         tuple(req.headers.items()),
-        held if isinstance(held, bytes) else b"",
+        content if isinstance(content, bytes) else b"",
     )
 
 

@@ -87,15 +87,15 @@ class HeardParser:
                 wire, body, rest = self._framing.split_body(rest)
                 self._call.ear.note_body(self._reader, body)  # type: ignore[union-attr]
                 self._over = self._framing.done
-            found, upgraded, tail = self._feed_parser(wire)
-            messages += found
-            for message, payload in found:
+            parsed, upgraded, tail = self._feed_parser(wire)
+            messages += parsed
+            for message, payload in parsed:
                 self._begin_message(message, payload)
             if upgraded:
                 return messages, True, tail + rest
         if rest:
-            found, upgraded, tail = self._feed_parser(rest)
-            return messages + list(found), upgraded, tail
+            parsed, upgraded, tail = self._feed_parser(rest)
+            return messages + list(parsed), upgraded, tail
         return messages, False, b""
 
     def _feed_parser(self, wire: bytes) -> Any:
@@ -110,11 +110,11 @@ class HeardParser:
 
     def _split_head(self, data: bytes) -> tuple[bytes, bytes]:
         """The bytes up to the end of the head, and those behind it."""
-        found = _HEAD_END.search(self._seen + data)
-        if found is None:
+        match = _HEAD_END.search(self._seen + data)
+        if match is None:
             self._seen = (self._seen + data)[-2:]
             return data, b""
-        end, self._seen = found.end() - len(self._seen), b""
+        end, self._seen = match.end() - len(self._seen), b""
         return data[:end], data[end:]
 
     def _begin_message(self, message: Any, payload: Any) -> None:

@@ -180,8 +180,10 @@ _kinds: dict[tuple[type, type], type] = {}
 
 def _derive_class(mixin: type, kind: type) -> type:
     if (mixin, kind) not in _kinds:
-        own = {"__module__": kind.__module__} | ({"__slots__": ()} if mixin is _Reader else {})
-        _kinds[mixin, kind] = type(kind.__name__, (mixin, kind), own)
+        namespace = {"__module__": kind.__module__} | (
+            {"__slots__": ()} if mixin is _Reader else {}
+        )
+        _kinds[mixin, kind] = type(kind.__name__, (mixin, kind), namespace)
     return _kinds[mixin, kind]
 
 

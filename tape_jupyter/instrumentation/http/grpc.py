@@ -51,8 +51,8 @@ def _find_target(callable_: Any) -> str:
     """Where it goes. The asyncio classes keep it with their channel."""
     target = getattr(callable_, "_target", None)
     if target is None:
-        told = getattr(getattr(callable_, "_channel", None), "target", b"")
-        target = told() if callable(told) else told
+        channel_target = getattr(getattr(callable_, "_channel", None), "target", b"")
+        target = channel_target() if callable(channel_target) else channel_target
     return _decode_text(target)
 
 

@@ -331,8 +331,8 @@ def _yield_pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
             len(chunk) + more
         )  # by itself, so that a chunk is not cut where buffers end
         yield chunk
-        told = more or (number == last and framing is not None)
-        yield b"" if told else b"\r\n"  # urllib3 reads it before it hands the chunk on
+        cut_off = more or (number == last and framing is not None)
+        yield b"" if cut_off else b"\r\n"  # urllib3 reads it before it hands the chunk on
     yield b"0\r\n\r\n" if reply.end == "complete" else framing or b""
 
 
@@ -357,10 +357,10 @@ def _count_missing(reply: Reply) -> int:
 
 def _read_end_framing(reply: Reply) -> bytes | None:
     """What the wire had in place of a further chunk; None where it is not known."""
-    told = (reply.error or {}).get("attributes", {}).get(FRAMING)
-    if not isinstance(told, str) or not _is_end_of_file(reply):
+    framing = (reply.error or {}).get("attributes", {}).get(FRAMING)
+    if not isinstance(framing, str) or not _is_end_of_file(reply):
         return None
-    return told.encode("latin-1", "replace")
+    return framing.encode("latin-1", "replace")
 
 
 class _Wire(io.RawIOBase):

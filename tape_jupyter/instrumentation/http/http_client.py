@@ -174,9 +174,9 @@ def _build_visible_request(conn: Any, body: Any) -> Request:
     """What can be seen of a request without reading its body."""
     first, *lines = (bytes(line).decode("latin-1") for line in conn._buffer)  # noqa: SLF001
     method, target, _ = first.split(" ", 2)
-    held = body if isinstance(body, bytes) else b""
+    content = body if isinstance(body, bytes) else b""
     return Request(
-        method.upper(), _build_absolute_url(conn, target), tuple(map(_parse_header, lines)), held
+        method.upper(), _build_absolute_url(conn, target), tuple(map(_parse_header, lines)), content
     )
 
 
@@ -221,25 +221,27 @@ class _Call:
         """What finds the body among the bytes that are sent; None where all of it comes with the
         head.
         """
-        told = {name.lower(): value for name, value in self.headers}
-        if self._encode_chunked or not told.keys() & {"transfer-encoding", "content-length"}:
+        headers = {name.lower(): value for name, value in self.headers}
+        if self._encode_chunked or not headers.keys() & {"transfer-encoding", "content-length"}:
             return None
-        if "chunked" in told.get("transfer-encoding", "").lower():
+        if "chunked" in headers.get("transfer-encoding", "").lower():
             return http11.Chunked()
-        length = told.get("content-length", "")
+        length = headers.get("content-length", "")
         return http11.Sized(int(length)) if length.isdigit() else None
 
     def begin(self, body: Any) -> None:
         """The body that comes with the head; None for no body."""
         if body is None or (isinstance(body, bytes) and len(body) <= LIMIT):
             return self.add(body)
-        found = uploads.drained(
+        drained = uploads.drained(
             self.tape, lambda: self._build_request(b""), _read_parts(self.conn, body)
         )
-        if isinstance(found, LargeBody) and self._is_whole_body(found):
-            self._large = found
+        if isinstance(drained, LargeBody) and self._is_whole_body(drained):
+            self._large = drained
             return self._ask_tape()
-        return self.add(b"".join(uploads.blocks(found)) if isinstance(found, LargeBody) else found)
+        return self.add(
+            b"".join(uploads.blocks(drained)) if isinstance(drained, LargeBody) else drained
+        )
 
     def _is_whole_body(self, body: LargeBody) -> bool:
         """Whether the head declares nothing else."""
@@ -357,7 +359,7 @@ class _Call:
             raise thawed(reply.error)
         kept = self.conn.sock
         self.conn.sock = http11.replayed_socket(
-            reply, lambda told: thawed(told.error), decision.gate
+            reply, lambda recorded: thawed(recorded.error), decision.gate
         )
         try:
             return receive()

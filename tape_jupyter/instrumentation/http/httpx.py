@@ -79,14 +79,14 @@ class _Tap:
             )
             if tape is None:
                 return original(transport, request)
-            seen, held = (
+            seen, content = (
                 functools.partial(_build_visible_request, request),
                 _get_body_in_memory(request),
             )
             body = (
                 uploads.drained(tape, seen, request.stream)
-                if held is None
-                else uploads.keep_body(tape, seen, held)
+                if content is None
+                else uploads.keep_body(tape, seen, content)
             )
             decision = tape.begin(_build_settled_request(request, body))
             if decision is None:
@@ -147,7 +147,7 @@ class _Tap:
         """Inside, a request whose body was a stream has the bytes that came of it. It is read once,
         as without us.
         """
-        own = request.stream
+        original_stream = request.stream
         if _get_body_in_memory(request) is None:
             request.stream = (
                 self.spooled(body) if isinstance(body, LargeBody) else self.module.ByteStream(body)
@@ -155,16 +155,22 @@ class _Tap:
         try:
             yield
         finally:
-            request.stream = own
+            request.stream = original_stream
 
     def _build_sent_request(self, request: Any, decision: Capture) -> Any:
         """The request that goes out: the program's, or what a person made of it."""
         other = instead(decision)
         if other is None:
             return request
-        told = [(name, value) for name, value in other.headers if name.lower() != "content-length"]
+        sent_headers = [
+            (name, value) for name, value in other.headers if name.lower() != "content-length"
+        ]
         return self.module.Request(
-            other.method, other.url, headers=told, content=other.body, extensions=request.extensions
+            other.method,
+            other.url,
+            headers=sent_headers,
+            content=other.body,
+            extensions=request.extensions,
         )
 
     def _play_response(self, decision: Play, request: Any, stream: type[Any]) -> Any:
@@ -210,9 +216,9 @@ def _get_body_in_memory(request: Any) -> bytes | None:
 
 async def _drain_body(tape: Tape, request: Any) -> bytes | LargeBody:
     """The whole body of a request that an async client sends."""
-    seen, held = functools.partial(_build_visible_request, request), _get_body_in_memory(request)
-    if held is not None:
-        return uploads.keep_body(tape, seen, held)
+    seen, content = functools.partial(_build_visible_request, request), _get_body_in_memory(request)
+    if content is not None:
+        return uploads.keep_body(tape, seen, content)
     upload = uploads.begin_upload(tape, seen)
     async for part in request.stream:
         upload.add(part)
@@ -244,13 +250,13 @@ def _trace_sending(request: Any, out: _Out) -> Iterator[None]:
     """Have httpcore tell of what it does, with the `trace` of its requests; a program that has its
     own keeps it.
     """
-    own = request.extensions
-    if "trace" not in own:
-        request.extensions = out.extensions = {**own, "trace": out.trace}
+    extensions = request.extensions
+    if "trace" not in extensions:
+        request.extensions = out.extensions = {**extensions, "trace": out.trace}
     try:
         yield
     finally:
-        request.extensions = own
+        request.extensions = extensions
 
 
 class _Out:

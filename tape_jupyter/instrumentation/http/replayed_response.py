@@ -162,7 +162,7 @@ async def await_closed(gate: Gate | None, reply: Reply) -> None:
 async def await_turn(capture: Capture) -> None:
     """Wait until what came to this task may be told and handed on."""
     turn = getattr(capture, "turn", None)
-    if turn is not None and (held := turn()) is not None and not await held:
+    if turn is not None and (waiting := turn()) is not None and not await waiting:
         cast("Any", capture).out_of_turn = True
 
 

@@ -43,14 +43,14 @@ class Unplugged:
     def gettimeout(self) -> float | None:
         return self._timeout
 
-    def setsockopt(self, *told: Any) -> None:
-        self._settings.append(("setsockopt", told))
+    def setsockopt(self, *args: Any) -> None:
+        self._settings.append(("setsockopt", args))
 
     def getsockopt(self, level: int, option: int, size: int = 0) -> Any:
         """What the program set; else nothing."""
-        for name, told in reversed(self._settings):
-            if name == "setsockopt" and told[:2] == (level, option):
-                return told[2]
+        for name, args in reversed(self._settings):
+            if name == "setsockopt" and args[:2] == (level, option):
+                return args[2]
         return bytes(size) if size else 0
 
     def getpeername(self) -> tuple[str, int]:
@@ -71,8 +71,8 @@ class Unplugged:
 
     def carry_over(self, sock: Any) -> None:
         """Set a live socket as the program had set this one."""
-        for name, told in self._settings:
-            getattr(sock, name)(*told)
+        for name, args in self._settings:
+            getattr(sock, name)(*args)
 
 
 class Stream:
@@ -91,22 +91,22 @@ class Stream:
 
     def get_extra_info(self, info: str) -> Any:
         sock, secure = self._socket, self._url.scheme == "https"
-        told: Mapping[str, Any] = {
+        values: Mapping[str, Any] = {
             "server_addr": sock.getpeername(),
             "client_addr": sock.getsockname(),
             "socket": sock,
             "ssl_object": sock if secure else None,
             "is_readable": False,
         }
-        return told.get(info)
+        return values.get(info)
 
-    def read(self, *_asked: Any, **_options: Any) -> NoReturn:
+    def read(self, *_args: Any, **_options: Any) -> NoReturn:
         refuse_connection("read", *self._socket.getpeername())
 
-    def write(self, *_asked: Any, **_options: Any) -> NoReturn:
+    def write(self, *_args: Any, **_options: Any) -> NoReturn:
         refuse_connection("write", *self._socket.getpeername())
 
-    def start_tls(self, *_asked: Any, **_options: Any) -> NoReturn:
+    def start_tls(self, *_args: Any, **_options: Any) -> NoReturn:
         refuse_connection("start_tls", *self._socket.getpeername())
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Stream:
         """Nothing is open."""
 
 
-def refuse_connection(name: str, host: str, port: int, *_asked: Any, **_options: Any) -> NoReturn:
+def refuse_connection(name: str, host: str, port: int, *_args: Any, **_options: Any) -> NoReturn:
     """Raise the TapeError for what cannot be had of a connection that is not there."""
     raise TapeError(
         f"replay: {name}() on the connection to {host}:{port} was refused: the reply comes off the tape and nobody is "

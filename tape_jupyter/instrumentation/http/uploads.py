@@ -16,8 +16,8 @@ def begin_upload(tape: Tape, seen: Callable[[], Request]) -> Upload:
     """Takes the parts of a body. `seen` is what can be seen of the request without it."""
 
     def open_spool() -> Spool | None:
-        found: Spool | None = tape.spool(seen())
-        return found
+        spool: Spool | None = tape.spool(seen())
+        return spool
 
     return Upload(open_spool, seen().header("content-type"))
 

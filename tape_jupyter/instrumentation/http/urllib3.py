@@ -85,8 +85,8 @@ def _wrap_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         decision = tape.begin(call.request(read))
         sent: Any = read
         if isinstance(read, LargeBody):
-            held = _get_body_in_memory(body)
-            sent = (read.sent or read).open() if held is None else held
+            content = _get_body_in_memory(body)
+            sent = (read.sent or read).open() if content is None else content
         if isinstance(decision, Play):
             pass_head(decision)
             return call.play(cast("Reply", decision.reply), decision.gate)
@@ -123,9 +123,11 @@ class _Call:
         chunked.
         """
         if body is None or isinstance(body, (bytes, str)):
-            held = _get_body_in_memory(body)
+            content = _get_body_in_memory(body)
             return (
-                None if held is None else uploads.keep_body(tape, lambda: self.request(b""), held)
+                None
+                if content is None
+                else uploads.keep_body(tape, lambda: self.request(b""), content)
             )
         framed = {name.lower() for name, _ in self.headers} & {
             "content-length",
@@ -234,9 +236,9 @@ class _Call:
         response.retries = self.options.get("retries")
         response._connection = self.options.get("response_conn")  # noqa: SLF001
         response._pool = self.pool  # noqa: SLF001
-        told = (response.version_string, response.status, response.length_remaining)
+        details = (response.version_string, response.status, response.length_remaining)
         place = (self.pool.scheme, self.pool.host, self.pool.port, self.method, self.url)
-        _log.debug('%s://%s:%s "%s %s %s" %s %s', *place, *told)
+        _log.debug('%s://%s:%s "%s %s %s" %s %s', *place, *details)
         return response
 
     def _warn_of_a_doubtful_host(self) -> None:
@@ -245,8 +247,8 @@ class _Call:
 
         from urllib3.util.ssl_ import resolve_cert_reqs
 
-        asked = resolve_cert_reqs(getattr(self.conn, "cert_reqs", None))
-        verified = asked == ssl.CERT_REQUIRED or bool(
+        cert_reqs = resolve_cert_reqs(getattr(self.conn, "cert_reqs", None))
+        verified = cert_reqs == ssl.CERT_REQUIRED or bool(
             getattr(self.conn, "assert_fingerprint", None)
         )
         connected = SimpleNamespace(

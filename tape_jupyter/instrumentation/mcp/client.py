@@ -68,15 +68,15 @@ def call_of_request(method: str, params: Mapping[str, Any] | None) -> FunctionCa
     """The call that a request is. What the SDK adds on its own account (`_meta`, its version) is no
     part of it.
     """
-    given = {
+    fields = {
         name: value
         for name, value in (params or {}).items()
         if name not in ("_meta", "protocolVersion")
     }
     if method != "tools/call":
-        return FunctionCall(f"mcp.{method}", given)
-    name, arguments = str(given.pop("name", "")), given.pop("arguments", None) or {}
-    return FunctionCall(name, {**arguments, **given})
+        return FunctionCall(f"mcp.{method}", fields)
+    name, arguments = str(fields.pop("name", "")), fields.pop("arguments", None) or {}
+    return FunctionCall(name, {**arguments, **fields})
 
 
 def result_of(value: Any) -> dict[str, Any]:
@@ -106,12 +106,12 @@ class _Dispatcher:
     def __get__(self, session: Any, _owner: type | None = None) -> Any:
         if session is None:
             return self
-        own = vars(session)
-        if _DISPATCHER not in own:
+        attributes = vars(session)
+        if _DISPATCHER not in attributes:
             raise AttributeError(_DISPATCHER)
-        taped = own.get(TAPED)
-        if taped is None or taped.real is not own[_DISPATCHER]:
-            taped = own[TAPED] = _Taped(session, own[_DISPATCHER])
+        taped = attributes.get(TAPED)
+        if taped is None or taped.real is not attributes[_DISPATCHER]:
+            taped = attributes[TAPED] = _Taped(session, attributes[_DISPATCHER])
         return taped
 
     def __set__(self, session: Any, dispatcher: Any) -> None:
@@ -246,14 +246,14 @@ class _Taped(Heard):
     async def _play_result(self, play: Play, name: str, options: dict[str, Any]) -> Any:
         import anyio.lowlevel
 
-        reply, gate, strand = cast("Value", play.reply), play.gate, body_strand(name)
+        reply, gate, origin = cast("Value", play.reply), play.gate, body_strand(name)
         error = thawed(reply.error) if reply.error is not None else None
         kept = registry.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
         exchange = kept if isinstance(kept, Exchange) else Exchange(kept)
         for event in exchange.messages:
             if gate is not None:
                 await gate.wait_async(event.get("at", 0.0))
-            await self.repeat_event(event, strand, options)
+            await self.repeat_event(event, origin, options)
         await anyio.lowlevel.checkpoint()
         await await_cancel(reply.error)
         await await_head(play)

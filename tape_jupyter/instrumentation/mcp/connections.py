@@ -89,15 +89,15 @@ class _Write:
 async def sleeping_streams(connection: Connection) -> AsyncIterator[tuple[Any, Any]]:
     import anyio
 
-    heard, read = anyio.create_memory_object_stream[Any](0)
-    write, said = anyio.create_memory_object_stream[Any](0)
+    incoming, read = anyio.create_memory_object_stream[Any](0)
+    write, outgoing = anyio.create_memory_object_stream[Any](0)
 
     async def attach_streams(streams: Any, tasks: Any) -> None:
-        tasks.start_soon(_pump_messages, streams[0], heard)
-        tasks.start_soon(_pump_messages, said, streams[1])
+        tasks.start_soon(_pump_messages, streams[0], incoming)
+        tasks.start_soon(_pump_messages, outgoing, streams[1])
 
     connection.attach = attach_streams
-    async with heard, read, write, said:
+    async with incoming, read, write, outgoing:
         yield read, _Write(write, connection)
 
 

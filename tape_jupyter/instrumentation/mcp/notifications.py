@@ -47,14 +47,14 @@ def patch_session(session: Any) -> Callable[[], None]:
 
 
 @contextmanager
-def placed(strand: Origin | None, parent: str) -> Iterator[None]:
+def placed(origin: Origin | None, parent: str) -> Iterator[None]:
     """Inside, code runs as the program's, on that strand, whatever task of the session's it runs
     in.
     """
     before = SENDING.get()
     SENDING.set(False)
     try:
-        with switch_strand(strand, parent):
+        with switch_strand(origin, parent):
             yield
     finally:  # not Token.reset, as in body_of
         SENDING.set(before)
@@ -64,14 +64,14 @@ def placed(strand: Origin | None, parent: str) -> Iterator[None]:
 
 
 class McpRequest:
-    """A live request: its capture, and what was heard for it. `given` are its options as the
+    """A live request: its capture, and what was heard for it. `options` are its options as the
     session gave them.
     """
 
     def __init__(
-        self, capture: Capture, name: str, given: dict[str, Any], early: list[dict[str, Any]]
+        self, capture: Capture, name: str, options: dict[str, Any], early: list[dict[str, Any]]
     ) -> None:
-        self.capture, self.given, self._listener_of = capture, given, early
+        self.capture, self.given, self._listener_of = capture, options, early
         self.started, self.strand = perf_counter(), body_strand(name)
         self.parent = parent_of(capture)
         self.on_progress: Callable[..., Awaitable[None]] | None = None
@@ -88,11 +88,11 @@ class McpRequest:
         if callback is None:
             return self.given
 
-        async def on_progress(*told: Any) -> None:
+        async def on_progress(*values: Any) -> None:
             if direct:
-                self.add_event({"progress": list(told)})
+                self.add_event({"progress": list(values)})
             with placed(self.strand, self.parent):
-                await callback(*told)
+                await callback(*values)
 
         self.on_progress = on_progress
         return {**self.given, "on_progress": on_progress}
@@ -154,7 +154,7 @@ class Heard:
     # ------------------------------------------------------------ heard again
 
     async def repeat_event(
-        self, event: dict[str, Any], strand: Origin | None, options: dict[str, Any]
+        self, event: dict[str, Any], origin: Origin | None, options: dict[str, Any]
     ) -> None:
         """What the recorded session heard, to this one: in tasks of the session's, as its
         dispatcher does it.
@@ -162,34 +162,34 @@ class Heard:
         import anyio.lowlevel
 
         if "asked" in event:
-            await self._repeat_request(event, strand)
+            await self._repeat_request(event, origin)
         elif "progress" in event:
-            self._start_callback(strand, options.get("on_progress"), *event["progress"])
+            self._start_callback(origin, options.get("on_progress"), *event["progress"])
         else:
             self._repeat_notification(
                 event["notification"],
                 _rename_subscription(event["params"], options),
-                strand,
+                origin,
                 options,
             )
         await anyio.lowlevel.checkpoint()
 
     def _repeat_notification(
-        self, method: str, params: dict[str, Any], strand: Origin | None, options: dict[str, Any]
+        self, method: str, params: dict[str, Any], origin: Origin | None, options: dict[str, Any]
     ) -> None:
         if method == _PROGRESS:
-            told = (params.get("progress"), params.get("total"), params.get("message"))
-            self._start_callback(strand, options.get("on_progress"), *told)
+            progress = (params.get("progress"), params.get("total"), params.get("message"))
+            self._start_callback(origin, options.get("on_progress"), *progress)
         if not _find_original(self.session, "_intercept_notification")(
             self.session, method, params
         ):
-            self._start_callback(strand, self.session._on_notify, _Asking(None), method, params)  # noqa: SLF001
+            self._start_callback(origin, self.session._on_notify, _Asking(None), method, params)  # noqa: SLF001
 
     def _start_callback(
-        self, strand: Origin | None, callback: Callable[..., Awaitable[None]] | None, *args: Any
+        self, origin: Origin | None, callback: Callable[..., Awaitable[None]] | None, *args: Any
     ) -> None:
         async def run_callback() -> None:
-            with placed(strand, ""):
+            with placed(origin, ""):
                 try:
                     await cast("Callable[..., Awaitable[None]]", callback)(*args)
                 except (
@@ -201,12 +201,12 @@ class Heard:
             with sending_live():  # a task that takes no number
                 self.session._task_group.start_soon(run_callback)  # noqa: SLF001
 
-    async def _repeat_request(self, event: dict[str, Any], strand: Origin | None) -> None:
+    async def _repeat_request(self, event: dict[str, Any], origin: Origin | None) -> None:
         method, recorded = event["asked"], event.get("answer")
-        with placed(strand, ""):
+        with placed(origin, ""):
             try:
-                asking = _find_original(self.session, "_on_request")
-                answer = await asking(
+                handler = _find_original(self.session, "_on_request")
+                answer = await handler(
                     self.session, _Asking(event.get("id", 0)), method, event["params"]
                 )
             except Exception as error:
@@ -241,8 +241,8 @@ def _has_callbacks(session: Any) -> bool:
     handler = session._message_handler  # noqa: SLF001
     cells = getattr(handler, "__closure__", None) or ()
     inner = [cell.cell_contents for cell in cells if callable(cell.cell_contents)]
-    given = (*inner, session._logging_callback) if _is_mcps(handler) else (handler,)  # noqa: SLF001
-    return any(not _is_mcps(callback) for callback in given)
+    callbacks = (*inner, session._logging_callback) if _is_mcps(handler) else (handler,)  # noqa: SLF001
+    return any(not _is_mcps(callback) for callback in callbacks)
 
 
 def _is_mcps(callback: Any) -> bool:
@@ -251,8 +251,8 @@ def _is_mcps(callback: Any) -> bool:
 
 def _build_error_answer(error: Exception) -> dict[str, Any]:
     """What an error says to the server."""
-    told = getattr(error, "error", None)
-    return {"error": {"code": getattr(told, "code", 0), "message": str(error)}}
+    data = getattr(error, "error", None)
+    return {"error": {"code": getattr(data, "code", 0), "message": str(error)}}
 
 
 def _is_same_answer(answer: Any, recorded: Any) -> bool:
@@ -283,9 +283,9 @@ def _find_original(session: Any, name: str) -> Callable[..., Any]:
 def _wrap_intercept(original: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(original)
     def intercept_notification(session: Any, method: str, params: Mapping[str, Any] | None) -> bool:
-        heard = _find_listener(session)
-        if heard is not None:
-            heard.add_notification(method, params)
+        listener = _find_listener(session)
+        if listener is not None:
+            listener.add_notification(method, params)
         return original(session, method, params)
 
     return intercept_notification
@@ -296,8 +296,8 @@ def _wrap_on_notify(original: Callable[..., Awaitable[None]]) -> Callable[..., A
     async def on_notify(
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> None:
-        heard = _find_listener(session)
-        request = heard.find_request(params) if heard is not None else None
+        listener = _find_listener(session)
+        request = listener.find_request(params) if listener is not None else None
         if request is None:
             return await original(session, dctx, method, params)
         with placed(request.strand, request.parent):
@@ -311,12 +311,12 @@ def _wrap_on_request(original: Callable[..., Awaitable[Any]]) -> Callable[..., A
     async def on_request(
         session: Any, dctx: Any, method: str, params: Mapping[str, Any] | None
     ) -> Any:
-        heard = _find_listener(session)
-        request = heard.find_request(None) if heard is not None else None
-        if heard is None or method == "ping":
+        listener = _find_listener(session)
+        request = listener.find_request(None) if listener is not None else None
+        if listener is None or method == "ping":
             return await original(session, dctx, method, params)
         if request is None:
-            if heard.recording:
+            if listener.recording:
                 instrumentation.note(
                     f"the MCP server asked {method} while no request was under way; in replay it does not ask"
                 )

@@ -56,8 +56,8 @@ def patch(module: ModuleType) -> Undo:
 
 def _is_defined_in(module: ModuleType, name: str, attribute: str) -> bool:
     """Whether the module defines this, rather than having imported it, and in the form we know."""
-    found = vars(module).get(name)
-    return getattr(found, "__module__", "") == module.__name__ and hasattr(found, attribute)
+    member = vars(module).get(name)
+    return getattr(member, "__module__", "") == module.__name__ and hasattr(member, attribute)
 
 
 def _wrap_transport(function: Any, kind: str) -> Undo:
@@ -113,9 +113,9 @@ def _wrap_build_session(
 
         async def connect_taped(stack: AsyncExitStack, *how: Any) -> Any:
             opens = partial(_enter_stack, lambda inner: connect(inner, *how))
-            told = _describe_server("client", (client.server,), {})
+            description = _describe_server("client", (client.server,), {})
             return await stack.enter_async_context(
-                _open_connection(told, opens, sleeping_dispatcher)
+                _open_connection(description, opens, sleeping_dispatcher)
             )
 
         client._connect = connect_taped  # noqa: SLF001
@@ -153,12 +153,12 @@ def _describe_server(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 @asynccontextmanager
 async def _open_connection(
-    told: dict[str, Any], opens: Opens, asleep: Callable[[Connection], Any]
+    description: dict[str, Any], opens: Opens, asleep: Callable[[Connection], Any]
 ) -> AsyncIterator[Any]:
     """What `opens` gives, recorded; or, played, what `asleep` makes of a connection that nobody
     opens.
     """
-    decision = await _ask_tape(told)
+    decision = await _ask_tape(description)
     if isinstance(decision, Play):
         await _pass_opening(decision)
         async with Connection(opens) as connection, asleep(connection) as inner:
@@ -171,12 +171,12 @@ async def _open_connection(
             yield inner
 
 
-async def _ask_tape(told: dict[str, Any]) -> Play | Capture | None:
+async def _ask_tape(description: dict[str, Any]) -> Play | Capture | None:
     tape = instrumentation.current()
     if tape is None or SENDING.get():
         return None
     settle_origin()
-    return await begin_call(tape, FunctionCall(CONNECT, told))
+    return await begin_call(tape, FunctionCall(CONNECT, description))
 
 
 async def _pass_opening(play: Play) -> None:
@@ -234,9 +234,9 @@ class _Transport:
         return bool(tasks is not None and tasks.cancel_scope.cancel_called)
 
     def fail_requests(self, error: BaseException | None) -> None:
-        held, self.held = self.held, []
-        for fail, own in held:
-            fail(error if isinstance(error, BaseExceptionGroup) else own)
+        requests, self.held = self.held, []
+        for fail, own_error in requests:
+            fail(error if isinstance(error, BaseExceptionGroup) else own_error)
 
 
 _open: dict[int, _Transport] = {}

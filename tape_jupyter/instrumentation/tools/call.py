@@ -98,16 +98,16 @@ class TapedFunction:
 
     def begin_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TapedToolCall:
         tape = instrumentation.current()
-        if tape is None or (made := self._build_call(args, kwargs)) is None:
+        if tape is None or (call := self._build_call(args, kwargs)) is None:
             return _UNTAPED
-        return self._build_tool_call(tape.begin(made), made, args)
+        return self._build_tool_call(tape.begin(call), call, args)
 
     async def ask_async(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TapedToolCall:
         """`ask`, for a door that can await."""
         tape = instrumentation.current()
-        if tape is None or (made := self._build_call(args, kwargs)) is None:
+        if tape is None or (call := self._build_call(args, kwargs)) is None:
             return _UNTAPED
-        return self._build_tool_call(await begin_call(tape, made), made, args)
+        return self._build_tool_call(await begin_call(tape, call), call, args)
 
     def _build_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> FunctionCall | None:
         """The call; None where the arguments do not fit: the body raises that again, in its own
@@ -119,7 +119,9 @@ class TapedFunction:
         except TypeError:
             return None
         name = CALLED_AS.get().get(id(self), self.name)
-        own = next(iter((*self.partial_arguments[0], *args)), None) if self.drop_first else None
+        receiver = (
+            next(iter((*self.partial_arguments[0], *args)), None) if self.drop_first else None
+        )
         scope = within_reach(self.body, bound)
         module = getattr(scope.function, "__module__", None) or ""
         ours = module.startswith("tape_jupyter.")  # what our own bodies do is on the tape already
@@ -128,15 +130,15 @@ class TapedFunction:
             self._select_arguments(bound),
             self.kind,
             self.discreet,
-            own,
+            receiver,
             None if ours else scope,
         )
 
     def _build_tool_call(
-        self, decision: Play | Capture | None, made: FunctionCall, args: tuple[Any, ...]
+        self, decision: Play | Capture | None, call: FunctionCall, args: tuple[Any, ...]
     ) -> TapedToolCall:
-        own = (*self.partial_arguments[0], *args)[:1] if self.drop_first else ()
-        return TapedToolCall(made.name, decision, made.arguments, own)
+        receiver = (*self.partial_arguments[0], *args)[:1] if self.drop_first else ()
+        return TapedToolCall(call.name, decision, call.arguments, receiver)
 
     def sent(
         self, decision: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -280,8 +282,8 @@ class TapedToolCall:
             if play.effects is not None:
                 error = play.effects.raised(error)
             raise put_frames(error, reply.error)
-        given = play.effects.result if play.effects is not None else registry.thaw
-        return self._resolve_argument(given(reply.value))
+        convert = play.effects.result if play.effects is not None else registry.thaw
+        return self._resolve_argument(convert(reply.value))
 
     def _resolve_argument(self, value: Any) -> Any:
         if not isinstance(value, registry.Argument):
@@ -356,13 +358,13 @@ def taped_function(
     discreet: Discreet = "no",
 ) -> TapedFunction:
     """A function as it is taped: under its own name if none is given; `body` is what runs."""
-    inner, given = _unpack_partial(function)
+    inner, partial_args = _unpack_partial(function)
     try:
         signature = inspect.signature(inner)
     except (TypeError, ValueError):
         signature = None
     own_name = str(name or getattr(inner, "__name__", type(inner).__name__))
-    return TapedFunction(own_name, kind, body, signature, is_method(inner), given, discreet)
+    return TapedFunction(own_name, kind, body, signature, is_method(inner), partial_args, discreet)
 
 
 def within_reach(body: Any, bound: Mapping[str, Any]) -> Scope:

@@ -31,16 +31,16 @@ def clone(function: FunctionType) -> FunctionType:
 
 
 def swap_code(
-    function: FunctionType, door: Callable[[FunctionType], Callable[..., Any]]
+    function: FunctionType, wrapper: Callable[[FunctionType], Callable[..., Any]]
 ) -> Callable[[], None]:
-    """Let a function do what `door(body)` does, wherever it is referenced; `body` does what it did.
+    """Let a function do what `wrapper(body)` does, wherever it is referenced; `body` does what it did.
     Returns the undo.
 
     A function that no code can be made for stays as it is. A code that somebody else has put over
     ours is left there.
     """
     original = function.__code__
-    ours = trampoline(function, door(clone(function)))
+    ours = trampoline(function, wrapper(clone(function)))
     if ours is None:
         return lambda: None
     function.__code__ = ours
@@ -57,8 +57,8 @@ def is_generator_function(function: Any) -> bool:
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
-def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | None:
-    """Code for `function` that calls `door`, and awaits it if the function is a coroutine function.
+def trampoline(function: FunctionType, replacement: Callable[..., Any]) -> CodeType | None:
+    """Code for `function` that calls `replacement`, and awaits it if the function is a coroutine function.
 
     For a generator function, plain or async, the door gives a source that the code relays to
     (instrumentation/tools/generators.py). None where no source could spell it. The door is a
@@ -91,7 +91,7 @@ def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | N
     if inner.co_freevars != code.co_freevars:
         return None
     return inner.replace(
-        co_consts=tuple(door if const == _DOOR else const for const in inner.co_consts),
+        co_consts=tuple(replacement if const == _DOOR else const for const in inner.co_consts),
         co_name=code.co_name,
         co_qualname=code.co_qualname,
         co_filename=code.co_filename,
@@ -102,19 +102,19 @@ def trampoline(function: FunctionType, door: Callable[..., Any]) -> CodeType | N
 def _build_relay_lines(source: str, wait: str, code: CodeType) -> list[str]:
     """The lines of yielding.relay, in names that the function's own parameters have not."""
     taken = {*code.co_varnames, *code.co_freevars}
-    source_, found, value, error = (
+    source_, step, value, error = (
         _find_free_name(name, taken) for name in ("source", "found", "value", "error")
     )
     return [
         f"{source_} = {source}",
-        f"{found} = {wait}{source_}.send(None)",
-        f"while {found}:",
+        f"{step} = {wait}{source_}.send(None)",
+        f"while {step}:",
         "  try:",
-        f"    {value} = yield {found}[0]",
+        f"    {value} = yield {step}[0]",
         f"  except BaseException as {error}:",
-        f"    {found} = {wait}{source_}.throw({error})",
+        f"    {step} = {wait}{source_}.throw({error})",
         "  else:",
-        f"    {found} = {wait}{source_}.send({value})",
+        f"    {step} = {wait}{source_}.send({value})",
         *([] if wait else [f"return {source_}.returned"]),
     ]
 

@@ -75,9 +75,9 @@ def _apply_decorator(anything: Any, name: str | None, kind: Kind) -> Any:
         return lambda anything: _apply_decorator(anything, name, kind)
     named = getattr(anything, "name", None)
     if isinstance(named, str) and (
-        found := unwrap(anything)
+        function := unwrap(anything)
     ):  # a tool object: its function is taped where it stands
-        tape_functions({name or named: found}, kind=kind)
+        tape_functions({name or named: function}, kind=kind)
         return anything
     return wrappers.decorated(anything, name, kind)
 
@@ -206,8 +206,8 @@ def tape_functions(
     """
     done: list[tuple[FunctionType, _Swap]] = []
     skipped: dict[str, str] = {}
-    for name, given in functions.items():
-        for candidate in [given] if callable(given) else given:
+    for name, candidates in functions.items():
+        for candidate in [candidates] if callable(candidates) else candidates:
             if hasattr(candidate, MARK):
                 continue  # its decorator tapes it
             inside: list[Any] = [*unwrap(candidate)]

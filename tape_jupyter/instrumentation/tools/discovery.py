@@ -70,17 +70,17 @@ def find_functions(
     A method that has the name by its class alone counts only where nothing else goes by it:
     `cart.add` is not the tool `add`.
     """
-    wanted = set(names)
-    found: dict[str, list[FunctionType]] = {}
-    for name, value in _find_named(namespace, wanted):
+    requested = set(names)
+    by_name: dict[str, list[FunctionType]] = {}
+    for name, value in _find_named(namespace, requested):
         functions = _look_safely(unwrap, value)
         if not functions and not _is_tool(value):
             continue
-        known = found.setdefault(name, [])
+        known = by_name.setdefault(name, [])
         known += [f for f in functions if is_users_function(f, namespace) and f not in known]
-    found |= _find_methods(namespace, wanted - found.keys())
-    _drop_ambiguous(found)
-    return {name: tuple(functions) for name, functions in found.items() if functions}
+    by_name |= _find_methods(namespace, requested - by_name.keys())
+    _drop_ambiguous(by_name)
+    return {name: tuple(functions) for name, functions in by_name.items() if functions}
 
 
 def list_search_ids(names: Iterable[str], namespace: Mapping[str, Any]) -> list[int] | None:
@@ -150,11 +150,11 @@ def _is_tool(value: Any) -> bool:
     return callable(value) or not any(holder in _read_attributes(value) for holder in _HOLDERS)
 
 
-def _drop_ambiguous(found: dict[str, list[FunctionType]]) -> None:
+def _drop_ambiguous(by_name: dict[str, list[FunctionType]]) -> None:
     """A method behind two names: the objects differ, and the call does not say which it was."""
-    for functions in found.values():
+    for functions in by_name.values():
         for function in [f for f in functions if is_method(f)]:
-            holders = [other for other in found.values() if function in other]
+            holders = [other for other in by_name.values() if function in other]
             if len(holders) > 1:
                 for holder in holders:
                     holder.remove(function)
@@ -197,9 +197,9 @@ def _yield_inner(value: Any) -> Iterator[Any]:
 
 def _yield_tool_functions(tool: Any) -> Iterator[Any]:
     """The function of a tool object: in an attribute of its own, or a method of the user's class."""
-    own = _read_attributes(tool)
+    attributes = _read_attributes(tool)
     for holder in _HOLDERS:
-        value = own.get(holder)
+        value = attributes.get(holder)
         if value is not None:
             yield value
         elif holder in ("_run", "_arun") and (method := _find_method(tool, holder)):
@@ -224,26 +224,28 @@ def _find_defined(cls: type, name: str) -> Iterator[FunctionType]:
         yield method
 
 
-def _find_named(namespace: Mapping[str, Any], wanted: set[str]) -> Iterator[tuple[str, Any]]:
+def _find_named(namespace: Mapping[str, Any], requested: set[str]) -> Iterator[tuple[str, Any]]:
     """(tool name, what goes by it): in the namespace itself, in dicts of handlers, in lists of
     functions and tools.
     """
     values = dict(_yield_current(namespace))
-    yield from ((name, values[name]) for name in wanted & values.keys())
+    yield from ((name, values[name]) for name in requested & values.keys())
     for value in _find_reachable(values.values()):
-        yield from _look_safely(_find_by_name, value, wanted)
+        yield from _look_safely(_find_by_name, value, requested)
 
 
-def _find_methods(namespace: Mapping[str, Any], wanted: set[str]) -> dict[str, list[FunctionType]]:
+def _find_methods(
+    namespace: Mapping[str, Any], requested: set[str]
+) -> dict[str, list[FunctionType]]:
     """The methods of the user's objects that have these names; none where two classes offer
     different ones.
 
     A class that was defined anew is no other class: an object of its earlier version may still be
     there.
     """
-    if not wanted:
+    if not requested:
         return {}
-    offered: dict[str, set[FunctionType]] = {name: set() for name in wanted}
+    offered: dict[str, set[FunctionType]] = {name: set() for name in requested}
     classes: set[type] = set()
     for value in _find_reachable(dict(_yield_current(namespace)).values()):
         classes.update(
@@ -301,25 +303,25 @@ def _find_reachable(values: Iterable[Any]) -> Iterator[Any]:
         ]
 
 
-def _find_by_name(value: Any, wanted: set[str]) -> Iterator[tuple[str, Any]]:
+def _find_by_name(value: Any, requested: set[str]) -> Iterator[tuple[str, Any]]:
     """What goes by these names: the value, an entry of a dict, an item of a list. Not what is
     inside of those.
     """
     if isinstance(value, dict):
-        for name in wanted:
+        for name in requested:
             # Not `value[name]`: the program's own dict may fill in what is missing.
             entry = dict.get(value, name)
             yield from ((name, handler) for handler in _list_handlers(entry))
     for each in (value, *_list_items(value)):
         own_name = _read_name(each) if type(each) not in _CONTAINERS else None
-        if own_name in wanted:
+        if own_name in requested:
             yield str(own_name), each
 
 
-def _look_safely(look: Callable[..., Iterable[_T]], *args: Any) -> list[_T]:
+def _look_safely(reader: Callable[..., Iterable[_T]], *args: Any) -> list[_T]:
     """What a look at the program's own object gives: nothing when the object objects."""
     try:
-        return list(look(*args))
+        return list(reader(*args))
     except Exception:  # a proxy outside of its request, a lazy loader: whatever theirs raises
         return []
 
@@ -358,10 +360,10 @@ def _read_name(value: Any) -> str | None:
 def _read_attributes(value: Any) -> dict[str, Any]:
     """The attributes of the object itself; none where it will not say."""
     try:
-        own = value.__dict__
+        attributes = value.__dict__
     except Exception:  # as in _look_safely
         return {}
-    return own if isinstance(own, dict) else {}
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def _is_users_object(value: Any) -> bool:

@@ -41,20 +41,20 @@ def patch(module: ModuleType) -> Undo:
 
 def _patch_langchain(module: ModuleType) -> list[Undo]:
     """LangChain's `BaseTool`, and with it LangGraph's ToolNode."""
-    door = _build_door(
+    wrapper = _build_door(
         lambda tool, *_args, **_kwargs: (
             tool.name,
             [*_find_users_functions(tool), *_find_library_bodies(tool)],
         )
     )
-    return [swap(module.BaseTool, name, door) for name in ("run", "arun")]
+    return [swap(module.BaseTool, name, wrapper) for name in ("run", "arun")]
 
 
 def _patch_llama_index(module: ModuleType) -> list[Undo]:
     def find_tool(tool: Any, *_args: Any, **_kwargs: Any) -> Found:
-        own = vars(tool)
+        attributes = vars(tool)
         return tool.metadata.name, _find_users_functions(
-            *(own.get(name) for name in ("_real_fn", "_fn", "_async_fn"))
+            *(attributes.get(name) for name in ("_real_fn", "_fn", "_async_fn"))
         )
 
     return [swap(module.FunctionTool, name, _build_door(find_tool)) for name in ("call", "acall")]
@@ -88,9 +88,9 @@ def _patch_openai_agents(module: ModuleType) -> list[Undo]:
 
 def _patch_anthropic(module: ModuleType) -> list[Undo]:
     """The tools of Anthropic's tool runner."""
-    door = _build_door(lambda tool, *_args, **_kwargs: (tool.name, _find_users_functions(tool)))
+    wrapper = _build_door(lambda tool, *_args, **_kwargs: (tool.name, _find_users_functions(tool)))
     return [
-        swap(vars(module)[name], "call", door)
+        swap(vars(module)[name], "call", wrapper)
         for name in ("BetaFunctionTool", "BetaAsyncFunctionTool")
     ]
 
@@ -129,8 +129,8 @@ _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
 
 def _find_users_functions(*holders: Any) -> list[FunctionType]:
     """The user's functions that these lead to."""
-    found = [function for holder in holders for function in unwrap(holder)]
-    return [function for function in dict.fromkeys(found) if is_users_function(function, {})]
+    functions = [function for holder in holders for function in unwrap(holder)]
+    return [function for function in dict.fromkeys(functions) if is_users_function(function, {})]
 
 
 def _find_library_bodies(tool: Any) -> list[FunctionType]:
@@ -151,32 +151,32 @@ def _find_library_bodies(tool: Any) -> list[FunctionType]:
 
 @contextmanager
 def _tape_found(
-    found: Callable[..., Found], args: tuple[Any, ...], kwargs: dict[str, Any]
+    finder: Callable[..., Found], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[None]:
     """Inside, the functions of the tool that runs now are taped."""
     if instrumentation.current() is None:
         yield
         return
-    with taped_as(*found(*args, **kwargs)):
+    with taped_as(*finder(*args, **kwargs)):
         yield
 
 
-def _build_door(found: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A door that tapes what `found` gives for the arguments of a call."""
+def _build_door(finder: Callable[..., Found]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A door that tapes what `finder` gives for the arguments of a call."""
 
     def wrap_original(original: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(original):
 
             @functools.wraps(original)
             async def run_taped_async(*args: Any, **kwargs: Any) -> Any:
-                with _tape_found(found, args, kwargs):
+                with _tape_found(finder, args, kwargs):
                     return await original(*args, **kwargs)
 
             return run_taped_async
 
         @functools.wraps(original)
         def run_taped(*args: Any, **kwargs: Any) -> Any:
-            with _tape_found(found, args, kwargs):
+            with _tape_found(finder, args, kwargs):
                 return original(*args, **kwargs)
 
         return run_taped

@@ -49,35 +49,35 @@ def relay(source: RelayedSource) -> Generator[Any, Any, Any]:
     """A generator that does what its source does. (A trampoline has the same lines:
     instrumentation/tools/code_swap.py.)
     """
-    found = source.send(None)
-    while found:
+    step = source.send(None)
+    while step:
         try:
-            value = yield found[0]
+            value = yield step[0]
         except BaseException as error:  # the source says what becomes of it
-            found = source.throw(error)
+            step = source.throw(error)
         else:
-            found = source.send(value)
+            step = source.send(value)
     return source.returned
 
 
 async def relay_async(source: AsyncSource) -> AsyncGenerator[Any, Any]:
-    found = await source.send(None)
-    while found:
+    step = await source.send(None)
+    while step:
         try:
-            value = yield found[0]
+            value = yield step[0]
         except BaseException as error:  # the source says what becomes of it
-            found = await source.throw(error)
+            step = await source.throw(error)
         else:
-            found = await source.send(value)
+            step = await source.send(value)
 
 
 @contextmanager
-def switch_strand(strand: Origin | None, parent: str) -> Iterator[None]:
+def switch_strand(origin: Origin | None, parent: str) -> Iterator[None]:
     """Inside, a taped body (or a callback of the program's) runs on that strand, with that call as
     its parent.
     """
     before = ORIGIN.get(), PARENT.get()
-    ORIGIN.set(strand)
+    ORIGIN.set(origin)
     PARENT.set(parent)
     try:
         yield
@@ -90,8 +90,8 @@ def switch_strand(strand: Origin | None, parent: str) -> Iterator[None]:
 
 def body_strand(name: str) -> Origin | None:
     """What a body spawns must not disturb the numbering of its caller, which replays without it."""
-    strand = ORIGIN.get()
-    return strand and Origin(strand.cell, f"{strand.lineage}/{name}", counted=strand.counted)
+    origin = ORIGIN.get()
+    return origin and Origin(origin.cell, f"{origin.lineage}/{name}", counted=origin.counted)
 
 
 def parent_of(capture: Capture) -> str:
@@ -190,15 +190,15 @@ class _Telling:
                 raise
             self.capture.stepped()
 
-    def record_step(self, found: Found, returned: Any = None) -> Found:
+    def record_step(self, step: Found, returned: Any = None) -> Found:
         """What a step gave: an item, told before it is handed on; or the end."""
         self.steps.waits.append(self._measure_elapsed())
-        if found:
-            self.steps.items.append(_freeze_item(found[0]))
+        if step:
+            self.steps.items.append(_freeze_item(step[0]))
         else:
             self.steps.returned, self.steps.end = _freeze_item(returned), "complete"
             self.capture.value(self.steps)
-        return found
+        return step
 
     def _record_close(self, *, keep: bool) -> None:
         """Nobody reads on: that is no step, and the program may do it sooner in replay."""
@@ -248,8 +248,8 @@ class LiveGenerator(Through):
 
     def _take_step(self, go: Callable[[], Any]) -> Found:
         with self._inputs.stepping():
-            found = super()._take_step(go)
-        return self._inputs.record_step(found, self.returned)
+            step = super()._take_step(go)
+        return self._inputs.record_step(step, self.returned)
 
 
 class AsyncLive(AsyncThrough):
@@ -269,8 +269,8 @@ class AsyncLive(AsyncThrough):
 
     async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
         with self._inputs.stepping():
-            found = await super()._take_step(go)
-        return self._inputs.record_step(found)
+            step = await super()._take_step(go)
+        return self._inputs.record_step(step)
 
 
 # Which of them

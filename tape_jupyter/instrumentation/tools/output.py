@@ -87,13 +87,13 @@ def _shown_next(event: dict[str, Any], *, muted: bool = False) -> Iterator[None]
             yield
         return
     body.wait_to_show()  # before: who waits for what is shown here counts as at rest
-    held = _showing.acquire(timeout=_LONGEST)
+    locked = _showing.acquire(timeout=_LONGEST)
     try:
         _record_event(event)
         with _mute_recording() if muted else nullcontext():
             yield
     finally:
-        if held:
+        if locked:
             _showing.release()
 
 
@@ -159,7 +159,7 @@ def listening(capture: Any) -> Iterator[None]:
         BODY.set(before)  # not Token.reset: a dropped coroutine may be closed in another context
 
 
-def _put_tee(name: str, told: str) -> Undo:
+def _put_tee(name: str, event_name: str) -> Undo:
     """Put a tee over a stream that cannot be tapped in its class; gives what takes it off again."""
     with _lock:
         stream = getattr(sys, name)
@@ -171,7 +171,7 @@ def _put_tee(name: str, told: str) -> Undo:
                 return do_nothing
             _tees[name] = tee, count + 1
         else:
-            tee = _Tee(stream, told)
+            tee = _Tee(stream, event_name)
             _tees[name] = tee, 1
             setattr(sys, name, tee)
     return functools.partial(_remove_tee, name, tee)
@@ -179,8 +179,8 @@ def _put_tee(name: str, told: str) -> Undo:
 
 def _remove_tee(name: str, tee: _Tee) -> None:
     with _lock:
-        standing, count = _tees.get(name, (None, 0))
-        if standing is not tee:
+        current, count = _tees.get(name, (None, 0))
+        if current is not tee:
             return
         _tees[name] = tee, count - 1
         if count <= 1:
@@ -222,9 +222,11 @@ def _wrap_clear_output(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _patch_display_publisher(owner: Any) -> Undo:
-    own = vars(owner)
+    attributes = vars(owner)
     taps = {"publish": _wrap_publish, "clear_output": _wrap_clear_output}
-    return undoing(*(swap_code(own[name], tap) for name, tap in taps.items() if name in own))
+    return undoing(
+        *(swap_code(attributes[name], tap) for name, tap in taps.items() if name in attributes)
+    )
 
 
 # Logs and warnings
@@ -238,8 +240,8 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(logger, record)
         reached = list(_iterate_handlers(logger))
         files = [Path(file).name for each in reached if (file := getattr(each, "baseFilename", ""))]
-        told = {"handlers": len(reached)} | ({"files": files} if files else {})
-        event = {"log": log_of(record) | told}
+        details = {"handlers": len(reached)} | ({"files": files} if files else {})
+        event = {"log": log_of(record) | details}
         with _shown_next(event, muted=True):
             return original(logger, record)
 
@@ -273,20 +275,22 @@ _RECORD = (
 
 def log_of(record: logging.LogRecord) -> dict[str, Any]:
     """A log record as structure: its message made, its error told as text."""
-    told: dict[str, Any] = {name: getattr(record, name, None) for name in _RECORD}
-    told["msg"] = record.getMessage()
+    fields: dict[str, Any] = {name: getattr(record, name, None) for name in _RECORD}
+    fields["msg"] = record.getMessage()
     if record.exc_info and record.exc_info[1] is not None:
-        told["exc_text"] = record.exc_text or logging.Formatter().formatException(record.exc_info)
+        fields["exc_text"] = record.exc_text or logging.Formatter().formatException(record.exc_info)
     known = vars(logging.makeLogRecord({}))
     extra = {
-        k: v for k, v in vars(record).items() if k not in known and k not in told and k != "message"
+        k: v
+        for k, v in vars(record).items()
+        if k not in known and k not in fields and k != "message"
     }
     for name, value in extra.items():
         try:
-            told.setdefault("extra", {})[name] = registry.freeze(value)
+            fields.setdefault("extra", {})[name] = registry.freeze(value)
         except CannotFreeze:
-            told["extra"][name] = repr(value)
-    return told
+            fields["extra"][name] = repr(value)
+    return fields
 
 
 def _wrap_show_warning(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -295,10 +299,10 @@ def _wrap_show_warning(original: Callable[..., Any]) -> Callable[..., Any]:
         if BODY.get() is None:
             return original(msg)
         error = msg.message if isinstance(msg.message, Warning) else msg.category(msg.message)
-        told = {"warning": registry.freeze_error(error), "file": msg.filename, "line": msg.lineno}
+        event = {"warning": registry.freeze_error(error), "file": msg.filename, "line": msg.lineno}
         if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
-            told["text"] = text
-        with _shown_next(told, muted=True):
+            event["text"] = text
+        with _shown_next(event, muted=True):
             return original(msg)
 
     return _showwarnmsg
@@ -321,12 +325,12 @@ def writer(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def stream_writer(chunk: Any) -> Any:
         if BODY.get() is None:
-            given = original(chunk)
+            result = original(chunk)
         else:
             with _shown_next(_freeze_event("stream", chunk)):
-                given = original(chunk)
+                result = original(chunk)
         let_act()  # who reads the stream, in another thread
-        return given
+        return result
 
     return stream_writer
 

@@ -46,8 +46,8 @@ def _patch_builtin(module: ModuleType) -> Undo:
         return lambda: None
 
     def wrap_input(original: Callable[..., Any]) -> Callable[..., Any]:
-        ask = _build_taped_prompt(original, "input", "maybe")
-        return functools.wraps(original)(lambda prompt="", /: ask(prompt))
+        taped_prompt = _build_taped_prompt(original, "input", "maybe")
+        return functools.wraps(original)(lambda prompt="", /: taped_prompt(prompt))
 
     return swap(module, "input", wrap_input)
 

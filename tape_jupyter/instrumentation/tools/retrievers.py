@@ -94,9 +94,9 @@ class _Library:
         if isinstance(decision, Play):
             pass_head(decision)
             return go(self.stand_in(retriever, decision))
-        with running_body(decision, name), self.observe(retriever) as found:
+        with running_body(decision, name), self.observe(retriever) as hits:
             documents = go(retriever)
-        return _record_documents(decision, retriever, documents, found)
+        return _record_documents(decision, retriever, documents, hits)
 
     async def aretrieve(
         self,
@@ -114,10 +114,10 @@ class _Library:
             await await_cancel(decision.reply.error)
             await await_head(decision)
             return await go(self.stand_in(retriever, decision))
-        with running_body(decision, name), self.observe(retriever) as found:
+        with running_body(decision, name), self.observe(retriever) as hits:
             documents = await go(retriever)
             await await_turn(decision)
-        return _record_documents(decision, retriever, documents, found)
+        return _record_documents(decision, retriever, documents, hits)
 
 
 def _build_call(
@@ -129,8 +129,8 @@ def _build_call(
         return None, FunctionCall(name, {}, "retrieval")
     settle_origin()
     settings = {key.strip("_"): getattr(retriever, key, None) for key in _SETTINGS}
-    told = {key: value for key, value in settings.items() if value not in (None, {}, [])}
-    return tape, FunctionCall(name, {"query": query, **told, **more}, "retrieval")
+    options = {key: value for key, value in settings.items() if value not in (None, {}, [])}
+    return tape, FunctionCall(name, {"query": query, **options, **more}, "retrieval")
 
 
 def _play_documents(play: Play) -> Any:
@@ -142,31 +142,31 @@ def _play_documents(play: Play) -> Any:
     return value.documents if isinstance(value, Retrieved) else value
 
 
-def _record_documents(capture: Capture, retriever: Any, documents: Any, found: Found) -> Any:
+def _record_documents(capture: Capture, retriever: Any, documents: Any, hits: Found) -> Any:
     chunks = [
-        _build_chunk(document, found) for document in documents or ()
+        _build_chunk(document, hits) for document in documents or ()
     ]  # a retriever of one's own may give None
     capture.value(Retrieved(documents, chunks, embedding_of(retriever)))
     return documents
 
 
-def _build_chunk(document: Any, found: Found) -> dict[str, Any]:
+def _build_chunk(document: Any, hits: Found) -> dict[str, Any]:
     """The id and score of a document, as far as they are known."""
     node = getattr(document, "node", document)
     metadata = getattr(document, "metadata", None) or {}
     scores = [
-        score for other, score in found if other is document or _is_same_document(other, document)
+        score for other, score in hits if other is document or _is_same_document(other, document)
     ]
     score = (
         getattr(document, "score", None)
         if node is not document
         else [*scores, metadata.get("score")][0]
     )
-    told = {
+    fields = {
         "id": getattr(node, "node_id", None) or getattr(node, "id", None),
         "score": _to_float(score),
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _is_same_document(one: Any, other: Any) -> bool:
@@ -214,8 +214,8 @@ def _patch_langchain(module: ModuleType) -> Undo:
         @functools.wraps(original)
         # their name
         def invoke_taped(retriever: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:  # noqa: A002
-            def ask_retriever(asked: Any) -> Any:
-                return original(asked, input, config, **kwargs)
+            def ask_retriever(target: Any) -> Any:
+                return original(target, input, config, **kwargs)
 
             return library.retrieve(ask_retriever, retriever.get_name(), retriever, input, kwargs)
 
@@ -229,8 +229,8 @@ def _patch_langchain(module: ModuleType) -> Undo:
             config: Any = None,
             **kwargs: Any,
         ) -> Any:
-            def ask_retriever(asked: Any) -> Awaitable[Any]:
-                return original(asked, input, config, **kwargs)
+            def ask_retriever(target: Any) -> Awaitable[Any]:
+                return original(target, input, config, **kwargs)
 
             return await library.aretrieve(
                 ask_retriever, retriever.get_name(), retriever, input, kwargs
@@ -286,14 +286,14 @@ class _Stores:
 
     @contextmanager
     def record_searches(self, retriever: Any) -> Iterator[Found]:
-        found: Found = []
+        hits: Found = []
         self._tap_searches(type(getattr(retriever, "vectorstore", None)))
-        token = _FOUND.set(found)
+        token = _FOUND.set(hits)
         try:
-            yield found
+            yield hits
         finally:
             _FOUND.reset(token)
-            found.reverse()  # the outermost search, whose scores the retriever got, comes last
+            hits.reverse()  # the outermost search, whose scores the retriever got, comes last
 
     def _tap_searches(self, store: type) -> None:
         for owner in store.__mro__:
@@ -323,9 +323,9 @@ def _wrap_search(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _collect_scores(results: Any) -> Any:
-    found = _FOUND.get()
-    if found is not None and isinstance(results, list):
-        found += [
+    hits = _FOUND.get()
+    if hits is not None and isinstance(results, list):
+        hits += [
             (one[0], one[1])
             for one in results
             if isinstance(one, tuple) and hasattr(one[0], "page_content")

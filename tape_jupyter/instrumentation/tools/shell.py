@@ -78,18 +78,18 @@ def _raise_on_error(shell: Any, code: int, line: str) -> None:
 
 def _run_taped(shell: Any, line: str) -> None:
     """Ask the tape. What it plays is written here; what ran has written it itself."""
-    ran: list[str] = []
+    executed: list[str] = []
 
     def run_live(command: str) -> dict[str, Any]:
-        ran.append(command)
-        with _Heard(sys.stdout) as heard:
+        executed.append(command)
+        with _Heard(sys.stdout) as capture:
             code = _run_as_ipython(line if command == _build_portable_line(line) else command)
-        return {"output": heard.text(), "exit": code}
+        return {"output": capture.text(), "exit": code}
 
     done = TapedFunction(NAME, "tool", run_live, _COMMAND, drop_first=False).call(
         _build_portable_line(line)
     )
-    if not ran:
+    if not executed:
         sys.stdout.write(str(done["output"]))
         sys.stdout.flush()
     shell.user_ns["_exit_code"] = code = done["exit"]

@@ -189,9 +189,13 @@ def _list_methods(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def _derive_class(cls: type) -> type:
-    own = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    namespace = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
     try:
-        return types.new_class(cls.__name__, (cls,), exec_body=lambda body: body.update(own))
+        return types.new_class(cls.__name__, (cls,), exec_body=lambda body: body.update(namespace))
     except TypeError as reason:
         raise TapeUsageError(
             f"tape.frozen({cls.__name__}): it cannot be derived from ({reason})"

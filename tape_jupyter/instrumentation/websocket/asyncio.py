@@ -80,13 +80,13 @@ def _find_factory(connect: Any) -> Callable[[Any], Any]:
 
 def _build_request(connect: Any) -> Request:
     if hasattr(connect, "handshake_args"):  # websockets 13 and 14
-        given, agent = connect.handshake_args
-        given = repeatable(given)
-        connect.handshake_args = (given, agent)
+        headers, agent = connect.handshake_args
+        headers = repeatable(headers)
+        connect.handshake_args = (headers, agent)
     else:
-        given = connect.additional_headers = repeatable(connect.additional_headers)
+        headers = connect.additional_headers = repeatable(connect.additional_headers)
         agent = connect.user_agent_header
-    return Request("GET", connect.uri, request_headers(given, agent))
+    return Request("GET", connect.uri, request_headers(headers, agent))
 
 
 async def _record_connection(capture: Capture, connect: Any, original: Callable[[Any], Any]) -> Any:

@@ -79,16 +79,18 @@ class Assembler:
         elif opcode != CONTINUED:
             return None
         self._parts.append(bytes(data))
-        return self._build_message(whole=True) if fin else None
+        return self._build_message(complete=True) if fin else None
 
     def rest(self) -> WebSocketFrame | None:
         """The message that the end of the connection broke off."""
-        return self._build_message(whole=False) if self._parts else None
+        return self._build_message(complete=False) if self._parts else None
 
-    def _build_message(self, *, whole: bool) -> WebSocketFrame:
+    def _build_message(self, *, complete: bool) -> WebSocketFrame:
         parts, self._parts = self._parts, []
-        lengths = tuple(map(len, parts)) if len(parts) > 1 or not whole else ()
-        return WebSocketFrame(self._by, self._kind, b"".join(parts), parts=lengths, complete=whole)
+        lengths = tuple(map(len, parts)) if len(parts) > 1 or not complete else ()
+        return WebSocketFrame(
+            self._by, self._kind, b"".join(parts), parts=lengths, complete=complete
+        )
 
 
 def capture_protocol(
@@ -107,9 +109,9 @@ def capture_protocol(
 
     @functools.wraps(receive_frame)
     def recv_frame(frame: Any) -> None:
-        told = parts.feed(frame.opcode, frame.data, frame.fin)
-        if told is not None:
-            capture.chunk(line_of(told))
+        message = parts.feed(frame.opcode, frame.data, frame.fin)
+        if message is not None:
+            capture.chunk(line_of(message))
         receive_frame(frame)
 
     @functools.wraps(receive_eof)
@@ -148,11 +150,14 @@ def hear_handshake(protocol: Any, capture: Capture) -> None:
     protocol.process_response = process_response
 
 
-def hear_sent(protocol: Any, tell: Tell, pinged: Callable[[bytes], object] = bool) -> None:
+def hear_sent(protocol: Any, on_message: Tell, pinged: Callable[[bytes], object] = bool) -> None:
     """Tell what goes out before it does: messages, and the close, unless it only answers the
     server's; and pings.
     """
-    sent, send = Sent(tell, pinged, lambda: protocol.close_rcvd is not None), protocol.send_frame
+    sent, send = (
+        Sent(on_message, pinged, lambda: protocol.close_rcvd is not None),
+        protocol.send_frame,
+    )
 
     @functools.wraps(send)
     def send_frame(frame: Any) -> None:
@@ -163,25 +168,25 @@ def hear_sent(protocol: Any, tell: Tell, pinged: Callable[[bytes], object] = boo
 
 
 class Sent:
-    """What goes out of a client, frame by frame: `tell` has messages and the close, `pinged` the
+    """What goes out of a client, frame by frame: `on_message` has messages and the close, `pinged` the
     pings.
 
     `answers()` says whether a close, now, only answers the server's: that is not told.
     """
 
     def __init__(
-        self, tell: Tell, pinged: Callable[[bytes], object], answers: Callable[[], bool]
+        self, on_message: Tell, pinged: Callable[[bytes], object], answers: Callable[[], bool]
     ) -> None:
-        self._on_frame, self._pinged, self._answers = tell, pinged, answers
+        self._on_frame, self._pinged, self._answers = on_message, pinged, answers
         self._parts = Assembler("sent")
         self._failing: list[bool] = []
 
     def feed(self, opcode: int, data: bytes, fin: bool) -> None:
         """Raises what `tell` raises."""
-        told = self._parts.feed(opcode, data, fin)
-        if told is not None and not (opcode == CLOSE and self._answers()):
+        message = self._parts.feed(opcode, data, fin)
+        if message is not None and not (opcode == CLOSE and self._answers()):
             self._on_frame(
-                replace(told, kind="failed") if opcode == CLOSE and self._failing else told
+                replace(message, kind="failed") if opcode == CLOSE and self._failing else message
             )
         if opcode == PING:
             self._pinged(bytes(data))
@@ -232,20 +237,20 @@ def _parse_close_frame(by: Literal["got", "sent"], data: bytes) -> WebSocketFram
     return WebSocketFrame(by, "close", bytes(data[2:]), code)
 
 
-def repeatable(given: Any) -> Any:
+def repeatable(headers: Any) -> Any:
     """Headers may be given as an iterator, which can be read once."""
-    return list(given) if hasattr(given, "__next__") else given
+    return list(headers) if hasattr(headers, "__next__") else headers
 
 
-def request_headers(given: Any, user_agent: str | None) -> Headers:
+def request_headers(headers: Any, user_agent: str | None) -> Headers:
     """The headers that a program adds to the handshake: a mapping, the library's own Headers, or
     pairs.
     """
-    if given is None:
+    if headers is None:
         pairs: Iterable[tuple[Any, Any]] = ()
-    elif hasattr(given, "raw_items"):
-        pairs = given.raw_items()
+    elif hasattr(headers, "raw_items"):
+        pairs = headers.raw_items()
     else:
-        pairs = given.items() if isinstance(given, Mapping) else given
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
     agent = (("User-Agent", user_agent),) if user_agent else ()
     return (*((str(name), str(value)) for name, value in pairs), *agent)

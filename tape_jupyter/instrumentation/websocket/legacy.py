@@ -48,8 +48,8 @@ def _wrap_connect(original: Callable[[Any], Any]) -> Callable[[Any], Coroutine[A
     async def connect_taped(connect: Any) -> Any:
         if instrumentation.current() is not None and not SENDING.get():
             # the one place where an attempt begins
-            own = connect._create_connection  # noqa: SLF001
-            attempt = _Attempt(own.func, *own.args, **own.keywords)
+            factory = connect._create_connection  # noqa: SLF001
+            attempt = _Attempt(factory.func, *factory.args, **factory.keywords)
             attempt.connect = connect
             connect._create_connection = attempt  # noqa: SLF001
         return await original(connect)
@@ -70,9 +70,9 @@ class _Attempt(functools.partial[Any]):
         if tape is None or SENDING.get():
             return await make()
         factory, uri = self.args[0], self.connect._uri  # noqa: SLF001
-        asked = factory.keywords
-        asked["extra_headers"] = repeatable(asked["extra_headers"])
-        added = request_headers(asked["extra_headers"], asked["user_agent_header"])
+        options = factory.keywords
+        options["extra_headers"] = repeatable(options["extra_headers"])
+        added = request_headers(options["extra_headers"], options["user_agent_header"])
         threads.settle_origin()
         decision = await stepping_hook.begin_call(tape, Request("GET", uri, added))
         if decision is None:
@@ -95,9 +95,9 @@ def _capture_frames(protocol: Any, capture: Capture) -> None:
     @functools.wraps(read)
     async def read_frame(*args: Any, **kwargs: Any) -> Any:
         frame = await read(*args, **kwargs)
-        told = parts.feed(frame.opcode, frame.data, frame.fin)
-        if told is not None:
-            capture.chunk(line_of(told))
+        message = parts.feed(frame.opcode, frame.data, frame.fin)
+        if message is not None:
+            capture.chunk(line_of(message))
         return frame
 
     @functools.wraps(answer)
@@ -133,10 +133,10 @@ def _capture_frames(protocol: Any, capture: Capture) -> None:
 
 
 def _capture_sent(
-    protocol: Any, tell: Tell, *, echo: bool, pinged: Callable[[bytes], object] = bool
+    protocol: Any, on_message: Tell, *, echo: bool, pinged: Callable[[bytes], object] = bool
 ) -> None:
     """Tell what goes out before it does; with `echo` also the close that only answers the server's."""
-    sent = Sent(tell, pinged, lambda: not echo and protocol.close_rcvd is not None)
+    sent = Sent(on_message, pinged, lambda: not echo and protocol.close_rcvd is not None)
     write = protocol.write_frame_sync
 
     @functools.wraps(write)

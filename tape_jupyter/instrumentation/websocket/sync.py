@@ -74,7 +74,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
             module.reconnect, "open_connection", functools.partial(_wrap_open_connection, module)
         )
     connect = module.connect
-    own, body = connect.__code__, clone(connect)
+    original_code, body = connect.__code__, clone(connect)
     code = trampoline(connect, _Door(module, body))
     if code is None:
         return lambda: None
@@ -82,7 +82,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
 
     def undo() -> None:
         if connect.__code__ is code:
-            connect.__code__ = own
+            connect.__code__ = original_code
 
     return undo
 
@@ -140,12 +140,12 @@ def _open_attempt(attempt: _Attempt) -> Any:
 
 
 def _record_connection(capture: Capture, attempt: _Attempt) -> Any:
-    made: list[Any] = []
+    connections: list[Any] = []
 
     def make_recorded(socket: Any, protocol: Any, **more: Any) -> Any:
-        capture_protocol(protocol, capture, lambda: loss(made[0]) if made else None)
+        capture_protocol(protocol, capture, lambda: loss(connections[0]) if connections else None)
         connection = attempt.connection_factory(socket, protocol, **more)
-        made.append(connection)
+        connections.append(connection)
         connection.ping = pinging(connection.ping)
         connection.start_keepalive = _make_uncounted(getattr(connection, "start_keepalive", bool))
         return connection
@@ -181,7 +181,7 @@ def _play_connection(play: Play, attempt: _Attempt) -> Any:
         return connection
 
     changed: dict[str, Any] = {
-        name: told for name, told in _UNUSED.items() if name in attempt.options
+        name: value for name, value in _UNUSED.items() if name in attempt.options
     }
     changed |= {"sock": socket, "create_connection": make_played}
     if where.secure:

@@ -50,61 +50,65 @@ def print_plan(cells: CellRunner, root: Path, line: str) -> str:
     """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError,
     CassetteError.
     """
-    words = _split_words(line)
-    if len(words) > 1:
+    arguments = _split_words(line)
+    if len(arguments) > 1:
         raise TapeUsageError(f"usage: {PLAN_USAGE}")
-    take = open_take(root, *words)
+    take = open_take(root, *arguments)
     return "\n".join(
         [*_describe_other_cassette(root, take), plan_text(rerunner.rerunner_of(cells).plan(take))]
     )
 
 
-def run_rerun(cells: CellRunner, root: Path, line: str, say: Callable[[str], None]) -> None:
+def run_rerun(cells: CellRunner, root: Path, line: str, print_text: Callable[[str], None]) -> None:
     """`%tape rerun ...`: begins, goes on, or ends a re-run once the cell that says so is over.
-    `say` prints.
+    `print_text` prints.
 
     Raises TapeUsageError, CassetteError, before anything has run.
     """
-    said, runner = _build_parser().parse_args(_split_words(line)), rerunner.rerunner_of(cells)
-    tell = _make_teller(runner, say)
-    if said.cancel:
-        return _run_after_cell(runner, lambda: runner.cancel(tell=tell), say)
-    if runner.parked is not None and not said.take:
-        return _run_after_cell(runner, _build_resume_action(runner, said, tell), say)
-    if said.write is not None or said.on_divergence == "skip":
+    options, runner = _build_parser().parse_args(_split_words(line)), rerunner.rerunner_of(cells)
+    notify = _make_teller(runner, print_text)
+    if options.cancel:
+        return _run_after_cell(runner, lambda: runner.cancel(notify=notify), print_text)
+    if runner.parked is not None and not options.take:
+        return _run_after_cell(runner, _build_resume_action(runner, options, notify), print_text)
+    if options.write is not None or options.on_divergence == "skip":
         raise TapeUsageError("no re-run waits at a divergence")
-    take = open_take(root, *([said.take] if said.take else []))
-    if said.adopt:
+    take = open_take(root, *([options.take] if options.take else []))
+    if options.adopt:
         runner.adopt(files.take_name(take.path))
-    made = runner.plan(take)
-    fresh = said.fresh or made.hermetic is not None
-    if said.fresh and said.cells:
+    plan = runner.plan(take)
+    fresh = options.fresh or plan.hermetic is not None
+    if options.fresh and options.cells:
         raise TapeUsageError("--fresh runs every cell: leave out --cells")
-    say("\n".join([*_describe_other_cassette(root, take), plan_text(made)]))
+    print_text("\n".join([*_describe_other_cassette(root, take), plan_text(plan)]))
     if fresh:
-        say(
-            f"All {made.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)"
+        print_text(
+            f"All {plan.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)"
         )
-    entries = ticked(made, said.cells) if said.cells else None
-    ask = RerunRequest(
-        made, take, entries, said.on_divergence or "stop", said.fresh, said.pace or ""
+    entries = ticked(plan, options.cells) if options.cells else None
+    request = RerunRequest(
+        plan, take, entries, options.on_divergence or "stop", options.fresh, options.pace or ""
     )
-    return _run_after_cell(runner, lambda: runner.start(ask, tell, browser=False), say)
+    return _run_after_cell(runner, lambda: runner.start(request, notify, browser=False), print_text)
 
 
-def _build_resume_action(runner: Rerunner, said: Any, tell: rerunner.Tell) -> Callable[[], None]:
+def _build_resume_action(
+    runner: Rerunner, options: Any, notify: rerunner.Tell
+) -> Callable[[], None]:
     parked = runner.parked
     assert parked is not None
-    if said.write is not None:
-        return lambda: runner.resolve(parked.question.id, "write", said.write, tell=tell)
-    if said.on_divergence in (None, "stop"):
+    if options.write is not None:
+        return lambda: runner.resolve(parked.question.id, "write", options.write, notify=notify)
+    if options.on_divergence in (None, "stop"):
         raise TapeUsageError(
             f"a re-run waits at a divergence; say what becomes of it. {_format_choices(parked.question.payload)}"
         )
-    return lambda: runner.resolve_all(said.on_divergence, tell=tell)
+    return lambda: runner.resolve_all(options.on_divergence, notify=notify)
 
 
-def _run_after_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str], None]) -> None:
+def _run_after_cell(
+    runner: Rerunner, do: Callable[[], None], print_text: Callable[[str], None]
+) -> None:
     """Cells run one after another, so a re-run waits for the end of the cell that asks for it."""
     events = runner.shell.events
 
@@ -113,25 +117,25 @@ def _run_after_cell(runner: Rerunner, do: Callable[[], None], say: Callable[[str
         try:
             do()
         except Exception as error:
-            say(f"{type(error).__name__}: {error}")
+            print_text(f"{type(error).__name__}: {error}")
 
     events.register("post_run_cell", run_once)
 
 
-def _make_teller(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
+def _make_teller(runner: Rerunner, print_text: Callable[[str], None]) -> rerunner.Tell:
     """Says what comes of a re-run, as text, below the cell that asked for it."""
-    asked, closed = runner.parents.now(), False
+    parent_message, closed = runner.parents.now(), False
 
     def print_below(text: str) -> None:
-        with runner.parents.speaking_for(asked):
-            say(text)
+        with runner.parents.speaking_for(parent_message):
+            print_text(text)
 
-    def tell_outcome(about: str, told: dict[str, Any]) -> None:
+    def tell_outcome(about: str, payload: dict[str, Any]) -> None:
         nonlocal closed
         if about == "diverged":
-            fields = [line for each in told["fields"][:3] for line in _format_field(each)]
-            title = f"{told['title']}: a call of it is not on the tape; the re-run waits here."
-            print_below("\n".join([title, *fields, _format_choices(told)]))
+            fields = [line for each in payload["fields"][:3] for line in _format_field(each)]
+            title = f"{payload['title']}: a call of it is not on the tape; the re-run waits here."
+            print_below("\n".join([title, *fields, _format_choices(payload)]))
         elif about == "done" and runner.compared is not None:
             told_of = runner.compared.proof.text if closed else runner.compared.text()
             print_below("\n".join([told_of, *_suggest_adoption(runner.compared)]))
@@ -142,9 +146,9 @@ def _make_teller(runner: Rerunner, say: Callable[[str], None]) -> rerunner.Tell:
     return tell_outcome
 
 
-def _format_choices(told: Mapping[str, Any]) -> str:
+def _format_choices(payload: Mapping[str, Any]) -> str:
     """What may become of a call."""
-    return CHOICES.format(SKIP if "skip" in told["choices"] else "")
+    return CHOICES.format(SKIP if "skip" in payload["choices"] else "")
 
 
 def _suggest_adoption(compared: Comparison) -> list[str]:
@@ -172,8 +176,8 @@ def open_take(root: Path, name: str = "") -> Cassette:
 
     Where the cassette has none, those beside it are looked through.
     """
-    own = name in files.take_names(root) if name else files.list_take_files(root)
-    of, name = files.choose_take([root] if own else paths.cassettes_beside(root), name)
+    has_take = name in files.take_names(root) if name else files.list_take_files(root)
+    of, name = files.choose_take([root] if has_take else paths.cassettes_beside(root), name)
     return Cassette.open(of).take(name)
 
 
@@ -184,48 +188,48 @@ def _describe_other_cassette(root: Path, take: Cassette) -> list[str]:
     )
 
 
-def ticked(made: Plan, words: Iterable[str]) -> frozenset[int]:
+def ticked(plan: Plan, cell_names: Iterable[str]) -> frozenset[int]:
     """The entries of a plan that a person named by their prompt numbers ("3") or ids of cells."""
-    found: set[int] = set()
-    for word in words:
-        same = [cell.entry for cell in made.cells if word in _list_cell_names(cell)]
+    entries: set[int] = set()
+    for cell_name in cell_names:
+        same = [cell.entry for cell in plan.cells if cell_name in _list_cell_names(cell)]
         if not same:
-            known = ", ".join(name for cell in made.cells for name in _list_cell_names(cell)[:1])
-            raise TapeUsageError(f"{word[:80]!r} is no cell of this plan; there are: {known}")
-        found |= set(same)
-    return frozenset(found)
+            known = ", ".join(name for cell in plan.cells for name in _list_cell_names(cell)[:1])
+            raise TapeUsageError(f"{cell_name[:80]!r} is no cell of this plan; there are: {known}")
+        entries |= set(same)
+    return frozenset(entries)
 
 
 def _list_cell_names(cell: PlanCell) -> list[str]:
     return [*([str(cell.number), f"[{cell.number}]"] if cell.number is not None else []), cell.cell]
 
 
-def plan_text(made: Plan) -> str:
+def plan_text(plan: Plan) -> str:
     """The plan before anything runs, for people."""
-    live = made.maybe_live - sum(cell.asks for cell in made.cells if not cell.ticked)
-    calls = f"{made.from_tape} calls from the tape, {live} may ask anew{_describe_live_calls(made)}"
-    count = len({cell.cell or cell.entry for cell in made.cells})
-    lines = [f"Re-run {count} of {made.total} cells with take {made.take}: {calls}"]
-    for cell in made.cells:
+    live = plan.maybe_live - sum(cell.asks for cell in plan.cells if not cell.ticked)
+    calls = f"{plan.from_tape} calls from the tape, {live} may ask anew{_describe_live_calls(plan)}"
+    count = len({cell.cell or cell.entry for cell in plan.cells})
+    lines = [f"Re-run {count} of {plan.total} cells with take {plan.take}: {calls}"]
+    for cell in plan.cells:
         number = f"[{cell.number}]" if cell.number is not None else "[ ]"
         lines.append(
             f"  {'x' if cell.ticked else ' '} {number:5} {cell.title:40} {'; '.join(cell.reasons)}"
         )
-    lines += [f"  ! {warning}" for warning in made.warnings]
-    lines += [f"  ! only a fresh kernel gets this right: {made.hermetic}"] if made.hermetic else []
+    lines += [f"  ! {warning}" for warning in plan.warnings]
+    lines += [f"  ! only a fresh kernel gets this right: {plan.hermetic}"] if plan.hermetic else []
     return "\n".join(lines)
 
 
-def _describe_live_calls(made: Plan) -> str:
+def _describe_live_calls(plan: Plan) -> str:
     """How many calls of which cells may go live, and at what price."""
-    cells = [cell for cell in made.cells if cell.asks and cell.ticked]
+    cells = [cell for cell in plan.cells if cell.asks and cell.ticked]
     if not cells:
         return ""
     costs = [cell.cost for cell in cells if cell.cost is not None]
     known = len(costs) == len(cells)
     price = f"about {money(Decimal(str(sum(costs))))}" if known else "price not known"
-    told = [f"{c.asks} of {c.title if c.number is None else f'[{c.number}]'}" for c in cells]
-    return f": {', '.join(told)}{'' if known and not sum(costs) else f' ({price})'}"
+    parts = [f"{c.asks} of {c.title if c.number is None else f'[{c.number}]'}" for c in cells]
+    return f": {', '.join(parts)}{'' if known and not sum(costs) else f' ({price})'}"
 
 
 def _split_words(line: str) -> list[str]:

@@ -103,8 +103,8 @@ class Comparison:
     def record(self) -> dict[str, Any]:
         """As protocol.ts has it."""
         told = asdict(self)
-        for cell, own in zip(told["cells"], self.cells, strict=True):
-            cell["same"] = own.same
+        for cell, change in zip(told["cells"], self.cells, strict=True):
+            cell["same"] = change.same
         return told
 
     def text(self) -> str:
@@ -162,25 +162,25 @@ def outputs_changed(before: Sequence[Output], after: Sequence[Output]) -> tuple[
     matched = SequenceMatcher(
         None, [kind for kind, _ in old], [kind for kind, _ in new], autojunk=False
     )
-    found: list[OutputChange] = []
+    changes: list[OutputChange] = []
     for what, i, j, k, m in matched.get_opcodes():
         if what == "equal":
             pairs = zip(old[i:j], new[k:m], strict=True)
-            found += [
+            changes += [
                 OutputChange(one[0], one[1], two[1]) for one, two in pairs if one[1] != two[1]
             ]
         else:
-            found += [OutputChange(kind, told, None) for kind, told in old[i:j]]
-            found += [OutputChange(kind, None, told) for kind, told in new[k:m]]
-    return tuple(found)
+            changes += [OutputChange(kind, content, None) for kind, content in old[i:j]]
+            changes += [OutputChange(kind, None, content) for kind, content in new[k:m]]
+    return tuple(changes)
 
 
-def _collect_parts(shown: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
+def _collect_parts(cell_outputs: Iterable[Output]) -> Iterable[tuple[Kind, str]]:
     """A cell's outputs as they are compared: neighbouring texts of a stream as one, the tape's own
     summary left out.
     """
     for output in outputs.merge_streams(
-        [dict(each) for each in shown if not outputs.is_summary(each)]
+        [dict(each) for each in cell_outputs if not outputs.is_summary(each)]
     ):
         if output["output_type"] == "stream":
             yield "text", _cut_text(outputs.join_lines(output["text"]))
@@ -198,8 +198,8 @@ def _build_part(data: Mapping[str, Any]) -> tuple[Kind, str]:
                 f"data:{kind};base64,{outputs.join_lines(data[kind]).replace(chr(10), '')}",
             )
     html = outputs.join_lines(data.get("text/html", ""))
-    if "<table" in html and (told := table_csv(html)):
-        return "table", _cut_text(told)
+    if "<table" in html and (csv_text := table_csv(html)):
+        return "table", _cut_text(csv_text)
     return "text", _cut_text(outputs.join_lines(data.get("text/plain", html)))
 
 
@@ -305,7 +305,7 @@ def short_value(value: Any) -> str:
 
 def shorts(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
     """The notebook's variables among these names, as short words ("" where there is none)."""
-    told = {}
+    values = {}
     for name in names:
         value = namespace.get(name, namespace)
         if (
@@ -313,8 +313,8 @@ def shorts(namespace: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]
             and not name.startswith("_")
             and not isinstance(value, ModuleType | FunctionType | type)
         ):
-            told[name] = short_value(value) if value is not namespace else ""
-    return told
+            values[name] = short_value(value) if value is not namespace else ""
+    return values
 
 
 def variables_changed(
@@ -341,15 +341,18 @@ def calls_changed(run: str, cell: TapedCell) -> list[SpanChange]:
         entry.name: entry for entry in map(_to_recorded_call, book.calls) if entry.run == run
     }
     served = [entry for entry in cell.served if entry.run == run]
-    found = [
+    changes = [
         _compare_calls(recorded.pop(entry.name, None) or _to_recorded_call(entry), entry)
         for entry in served
     ]
     new = [entry for entry in book.calls if cell.run and entry.run == cell.run]
     for entry in [*(each for each in cell.served if each.run != run), *new]:
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
-        found.append(_compare_calls(old or _pop_similar_call(recorded, entry), entry))
-    return [*found, *(SpanChange(name, None, old.title, "gone") for name, old in recorded.items())]
+        changes.append(_compare_calls(old or _pop_similar_call(recorded, entry), entry))
+    return [
+        *changes,
+        *(SpanChange(name, None, old.title, "gone") for name, old in recorded.items()),
+    ]
 
 
 def played_tools(cell: TapedCell) -> list[str]:
@@ -368,19 +371,19 @@ def mingled_tools(run: str, cell: TapedCell) -> list[str]:
     if cell.cassette is None:
         return []
     played = {e.id for e in cell.served if e.run == run and not isinstance(e, Overridden)}
-    found: dict[str, None] = {}
+    tool_names: dict[str, None] = {}
     for entry in map(_to_recorded_call, cell.cassette.calls):
         if entry.run != run or entry.head().get("kind") != "tool":
             continue
         group = {entry.id, *entry.did().get("beside", ())}
         if len(group) > 1 and group & played and not group <= played:
-            found[entry.title] = None
-    return list(found)
+            tool_names[entry.title] = None
+    return list(tool_names)
 
 
-def gave_recorded(title: str, tool: str, asked: Collection[str]) -> str:
+def gave_recorded(title: str, tool: str, variables: Collection[str]) -> str:
     """That a tool gave its recorded value, though variables that it asks for are otherwise."""
-    names = ", ".join(f"`{each}`" for each in sorted(asked))
+    names = ", ".join(f"`{each}`" for each in sorted(variables))
     return f"{title} {tool} gave its recorded value, but {names}, which it reads, differs now"
 
 
@@ -413,9 +416,11 @@ def _compare_calls(old: Entry | None, new: Entry) -> SpanChange:
     how = _NOTES.get(str(new.head().get("diverged", "")), "")
     if old is None:
         return SpanChange(None, new.name, new.title, "added", how)
-    said = (_summarise_reply(old), _summarise_reply(new)) if old is not new else ("", "")
+    replies = (_summarise_reply(old), _summarise_reply(new)) if old is not new else ("", "")
     mark: Mark = "changed" if old is not new else "same"
-    note = ", ".join(filter(None, (how, f"{said[0]} -> {said[1]}" if said[0] != said[1] else "")))
+    note = ", ".join(
+        filter(None, (how, f"{replies[0]} -> {replies[1]}" if replies[0] != replies[1] else ""))
+    )
     return SpanChange(old.name, new.name, new.title, mark, note)
 
 

@@ -62,9 +62,9 @@ class Question:
         """Of another process that played this take: it cannot leave a cell out."""
         known = {(entry.run, entry.id): entry for entry in take.calls}
         nearest = known.get(tuple(record["nearest"] or ()))
-        asked = record["told"]
-        choices = [each for each in asked["choices"] if each != "skip"]
-        return cls(record["match"], record["is_tool"], {**asked, "choices": choices}, nearest)
+        question = record["told"]
+        choices = [each for each in question["choices"] if each != "skip"]
+        return cls(record["match"], record["is_tool"], {**question, "choices": choices}, nearest)
 
     def answer(self, text: str) -> Reply | Value:
         """The reply that a text stands for. Raises TapeUsageError where nothing recorded shows its
@@ -174,8 +174,8 @@ def _format_json(value: Any) -> str:
 
 def recorded_cost(near: Entry | None) -> float | None:
     """What a recorded call took, US dollars; None where that is not known."""
-    told = row_of_entry(near).cost if near is not None else None
-    return float(told) if told is not None else None
+    cost = row_of_entry(near).cost if near is not None else None
+    return float(cost) if cost is not None else None
 
 
 def _describe_recorded_reply(near: Entry | None) -> dict[str, Any] | None:

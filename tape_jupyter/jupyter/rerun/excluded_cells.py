@@ -26,30 +26,30 @@ SKIPPED, RAN = "skipped", "ran"
 REASON = "left out by you before, in this take"
 
 
-def planned(made: Plan, take: Cassette, history: History) -> Plan:
+def planned(plan: Plan, take: Cassette, history: History) -> Plan:
     """The plan, with what was left out last time not ticked."""
-    out = entries(made, take, history)
+    out = entries(plan, take, history)
     marked = (
         replace(cell, ticked=False, reasons=(REASON, *cell.reasons)) if cell.entry in out else cell
-        for cell in made.cells
+        for cell in plan.cells
     )
-    return replace(made, cells=tuple(marked)) if out else made
+    return replace(plan, cells=tuple(marked)) if out else plan
 
 
-def entries(made: Plan, take: Cassette, history: History) -> set[int]:
+def entries(plan: Plan, take: Cassette, history: History) -> set[int]:
     """The entries of a plan that were left out last time."""
     out = cells(take)
-    return {cell.entry for cell in made.cells if _to_parent_name(history[cell.entry]) in out}
+    return {cell.entry for cell in plan.cells if _to_parent_name(history[cell.entry]) in out}
 
 
 def cells(take: Cassette) -> set[str]:
     """What is left out in a take, as `parent` names it."""
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     for run in take.runs:
         outcome = str(take.ended.get(str(run.get("run")), {}).get("outcome"))
         if outcome in (SKIPPED, RAN):
-            found[str(run.get("parent"))] = outcome
-    return {name for name, outcome in found.items() if outcome == SKIPPED}
+            outcomes[str(run.get("parent"))] = outcome
+    return {name for name, outcome in outcomes.items() if outcome == SKIPPED}
 
 
 def remember_excluded(
@@ -78,12 +78,12 @@ def _write_outcome(take: Cassette, entry: Execution, outcome: str) -> None:
     secrets.learn_environment(os.environ)
     base = take.by_run.get(entry.run, {})
     known: dict[str, Any] = {key: base[key] for key in ("cell", "source", "session") if key in base}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "mode": "replay",
         "cell": entry.cell,
         **known,
         "title": title_of(entry.source),
     }
-    record = {**told, "at": moment_text(datetime.now(UTC)), "parent": _to_parent_name(entry)}
+    record = {**fields, "at": moment_text(datetime.now(UTC)), "parent": _to_parent_name(entry)}
     run = take.start_run(record, {}, secrets)
     take.end_run(run, {"outcome": outcome, "calls": 0}, secrets)

@@ -38,8 +38,8 @@ class Orders:
 
     def setup(self) -> str:
         """What a fresh process begins with."""
-        own = f"from {__name__} import follow; follow(get_ipython(), {asdict(self)!r}); del follow"
-        return f"{LOAD}\n{own}"
+        code = f"from {__name__} import follow; follow(get_ipython(), {asdict(self)!r}); del follow"
+        return f"{LOAD}\n{code}"
 
 
 def follow(shell: FreshShell, orders: Mapping[str, Any]) -> None:
@@ -64,13 +64,13 @@ class _FollowedCell:
     cell: TapedCell | None = None
 
     def choose_word(self, line: str | None, raw: str) -> Word | None:
-        own = self.cells.parse_own_word(line, raw)
-        if own is None:
+        command = self.cells.parse_own_word(line, raw)
+        if command is None:
             return None
-        options = {**own.options, **({"repeats": self.turn} if self.turn else {})}
+        options = {**command.options, **({"repeats": self.turn} if self.turn else {})}
         if self.untaped and line is None:
             options["untaped"] = True
-        return replace(own, options=options)
+        return replace(command, options=options)
 
 
 @dataclass(slots=True)
@@ -97,15 +97,15 @@ class _Followed:
         cell = followed.cell if followed is not None else None
         if cell is None:
             return {}
-        told: dict[str, Any] = {
+        record: dict[str, Any] = {
             "tools": played_tools(cell),
             "doubts": [*cell.findings.doubts, *cell.findings.unheld],
         }
         if cell.replaying:
-            told["mingled"] = mingled_tools(cell.player.repeats(cell.execution), cell)
+            record["mingled"] = mingled_tools(cell.player.repeats(cell.execution), cell)
         if cell.findings.divergences:
-            told["asks"] = self._answer_or_ask(cell, cell.findings.divergences[0])
-        return told
+            record["asks"] = self._answer_or_ask(cell, cell.findings.divergences[0])
+        return record
 
     def _answer_or_ask(self, cell: TapedCell, divergence: Divergence) -> dict[str, Any]:
         """The question; the answer that a person wrote for it is committed to the take instead."""

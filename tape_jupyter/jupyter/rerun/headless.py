@@ -70,7 +70,7 @@ def rerun_headless(
     root: Path,
     take: str,
     starting: headless_run.Starting,
-    told: headless_run.Told,
+    on_cell: headless_run.Told,
     *,
     env: Mapping[str, str],
     output: Path | None = None,
@@ -84,16 +84,22 @@ def rerun_headless(
             f"{output} is there already, and nothing is overwritten: name another file"
         )
     saved = headless_run.read_notebook(notebook)
-    runs, made = headless_run.replay_with_outputs(notebook, starting, told, timeout, env)
+    runs, replayed = headless_run.replay_with_outputs(notebook, starting, on_cell, timeout, env)
     if output is not None:
-        _write_notebook(made, output)
-    return HeadlessRerun(runs, _build_comparison(saved, made, runs, root, take), str(output or ""))
+        _write_notebook(replayed, output)
+    return HeadlessRerun(
+        runs, _build_comparison(saved, replayed, runs, root, take), str(output or "")
+    )
 
 
 def _build_comparison(
-    saved: NotebookNode, made: NotebookNode, runs: list[headless_run.CellRun], root: Path, take: str
+    saved: NotebookNode,
+    replayed: NotebookNode,
+    runs: list[headless_run.CellRun],
+    root: Path,
+    take: str,
 ) -> Comparison:
-    ran = [run for run in runs if run.status != "not run"]
+    executed = [run for run in runs if run.status != "not run"]
     stopped = next(
         (
             f"[{run.number}] {run.title}: {run.said[0]}"
@@ -104,8 +110,8 @@ def _build_comparison(
     )
     return Comparison(
         take=take,
-        ran=len(ran),
-        cells=tuple(_compare_cells(saved, made, {run.number: run for run in ran})),
+        ran=len(executed),
+        cells=tuple(_compare_cells(saved, replayed, {run.number: run for run in executed})),
         spans=tuple(_compare_spans(root, take)),
         stopped=stopped,
         proof=RerunProof(
@@ -116,32 +122,36 @@ def _build_comparison(
 
 
 def _compare_cells(
-    saved: NotebookNode, made: NotebookNode, ran: Mapping[int, headless_run.CellRun]
+    saved: NotebookNode, replayed: NotebookNode, executed: Mapping[int, headless_run.CellRun]
 ) -> list[CellChange]:
     pairs = [
         (old, new)
-        for old, new in zip(saved.cells, made.cells, strict=True)
+        for old, new in zip(saved.cells, replayed.cells, strict=True)
         if headless_run.has_code(new)
     ]
     return [
         CellChange(
-            new.get("id", ""), number, ran[number].title, outputs_changed(old.outputs, new.outputs)
+            new.get("id", ""),
+            number,
+            executed[number].title,
+            outputs_changed(old.outputs, new.outputs),
         )
         for number, (old, new) in enumerate(pairs, 1)
-        if number in ran
+        if number in executed
     ]
 
 
 def _compare_spans(root: Path, take: str) -> list[SpanChange]:
     base = Cassette.open(root)
-    found = diff.diff(base, base.take(take))
+    differences = diff.diff(base, base.take(take))
     return [
-        SpanChange(each.a or None, each.b or None, each.title, _MARKS[each.what]) for each in found
+        SpanChange(each.a or None, each.b or None, each.title, _MARKS[each.what])
+        for each in differences
     ]
 
 
-def _write_notebook(made: NotebookNode, output: Path) -> None:
+def _write_notebook(replayed: NotebookNode, output: Path) -> None:
     import nbformat
 
     with output.open("x", encoding="utf-8") as file:
-        nbformat.write(made, file)  # type: ignore[no-untyped-call]
+        nbformat.write(replayed, file)  # type: ignore[no-untyped-call]

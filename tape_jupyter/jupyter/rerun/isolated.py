@@ -73,8 +73,8 @@ def begin_proof(case: ProofCase, done: Callable[[RerunProof], None]) -> threadin
 
     def run_proof() -> None:
         with network_guard.unwatched():  # the fresh process has a wall of its own
-            told = prove_case(case)
-        done(told)
+            proof = prove_case(case)
+        done(proof)
 
     thread = threading.Thread(target=run_proof, name="tape proof", daemon=True)
     contextvars.Context().run(thread.start)  # no cell's thread
@@ -137,23 +137,23 @@ def _to_cell_id(history: History, index: int) -> str:
     return history[index].cell or str(index)
 
 
-def shown_text(shown: Iterable[Output]) -> str:
+def shown_text(cell_outputs: Iterable[Output]) -> str:
     """What a cell shows, as dataflow/isolated/worker.py tells it: standard output, the text of each
     display, the error's line.
     """
-    told = [each for each in shown if not outputs.is_summary(each)]
+    visible = [each for each in cell_outputs if not outputs.is_summary(each)]
     printed = "".join(
         each["text"]
-        for each in told
+        for each in visible
         if each["output_type"] == "stream" and each["name"] == "stdout"
     )
     parts = [
         _ensure_newline(str(each["data"]["text/plain"]))
-        for each in told
+        for each in visible
         if "text/plain" in each.get("data", {})
     ]
     errors = [
-        f"{each['ename']}: {each['evalue']}" for each in told if each["output_type"] == "error"
+        f"{each['ename']}: {each['evalue']}" for each in visible if each["output_type"] == "error"
     ]
     return "".join([printed, *parts, *errors])
 
@@ -163,12 +163,12 @@ def _ensure_newline(text: str) -> str:
 
 
 def shown_texts(
-    history: History, shown: Callable[[int], list[Output]], known: Callable[[int], bool]
+    history: History, find_outputs: Callable[[int], list[Output]], known: Callable[[int], bool]
 ) -> dict[int, str]:
     """What each cell shows, by its newest entry; those of which that is not known are left out."""
     newest = history.latest()
     return {
-        entry.index: shown_text(shown(entry.index))
+        entry.index: shown_text(find_outputs(entry.index))
         for entry in history
         if known(entry.index) and (not entry.cell or newest[entry.cell] is entry)
     }
@@ -233,13 +233,15 @@ class FreshRun:
         self.message = self.page.parents.now()
         self._start_process()
 
-    def resume_run(self, question: Question, choice: str, reply: str | None, *, tell: Tell) -> None:
+    def resume_run(
+        self, question: Question, choice: str, reply: str | None, *, notify: Tell
+    ) -> None:
         """Run again with what a person decided of the call at which it ended."""
         if choice == "write" and reply is not None:
             self.written[question.match] = reply
         else:
             self.decided[question.match] = choice
-        self.hears = replace(self.hears, notify=tell)
+        self.hears = replace(self.hears, notify=notify)
         self._start_process()
 
     def _start_process(self) -> None:
@@ -296,9 +298,9 @@ class FreshRun:
             str(self.take.root),
             self.name,
         )
-        made = process.job(self.history, env=env, setup=orders.setup(), seconds=SECONDS)
+        job = process.job(self.history, env=env, setup=orders.setup(), seconds=SECONDS)
         live = "live" in (self.policy, *self.decided.values())
-        return replace(made, kept=str(self.take.root.parent), network=live)
+        return replace(job, kept=str(self.take.root.parent), network=live)
 
     @property
     def name(self) -> str:
@@ -312,17 +314,17 @@ class FreshRun:
 
     def _tell_progress(self, index: int) -> None:
         entry = self.history[index]
-        told = {
+        payload = {
             "done": index,
             "total": len(self.history),
             "cell": self._find_cell_id(entry),
             "state": "running",
         }
-        self.hears.notify("progress", {**told, "title": title_of(entry.source)})
+        self.hears.notify("progress", {**payload, "title": title_of(entry.source)})
 
-    def _is_new_failure(self, ran: process.EntryOutcome) -> bool:
+    def _is_new_failure(self, outcome: process.EntryOutcome) -> bool:
         """At the first cell that fails and did not before."""
-        return ran.error is not None and self.history[ran.index].outcome != "error"
+        return outcome.error is not None and self.history[outcome.index].outcome != "error"
 
     def _find_cell_id(self, entry: Execution) -> str:
         return self.page.parents.cell_id(entry.index) or entry.cell
@@ -335,27 +337,29 @@ class FreshRun:
             return
         if self.take.base is not None:  # it may have grown
             self.take = Cassette.open(self.take.root).take(self.name)
-        if asked := replayed.ran[-1].extras.get("asks") if replayed.ran else None:
-            self._ask_person(self.history[replayed.ran[-1].index], asked)
+        if question := replayed.ran[-1].extras.get("asks") if replayed.ran else None:
+            self._ask_person(self.history[replayed.ran[-1].index], question)
             return
-        stopped, whole = self._explain_stop(replayed)
-        outputs = {ran.index: [dict(each) for each in ran.outputs] for ran in replayed.ran}
+        stopped, complete = self._explain_stop(replayed)
+        outputs = {
+            outcome.index: [dict(each) for each in outcome.outputs] for outcome in replayed.ran
+        }
         cells = self._compare_cells(outputs)
         changed = [index for index, cell in cells.items() if not cell.same]
-        placed = self._show_outputs(changed, outputs) if whole else set()
+        placed = self._show_outputs(changed, outputs) if complete else set()
         self.hears.over(
             self._build_comparison(
-                replayed, cells, stopped, self._build_note(changed, placed, whole=whole)
+                replayed, cells, stopped, self._build_note(changed, placed, complete=complete)
             )
         )
 
-    def _ask_person(self, entry: Execution, asked: Mapping[str, Any]) -> None:
+    def _ask_person(self, entry: Execution, question: Mapping[str, Any]) -> None:
         """A person, unless it was answered: that is in the take now."""
-        if "written" in asked:
-            self.written.pop(asked["written"], None)
+        if "written" in question:
+            self.written.pop(question["written"], None)
             self._start_process()
         else:
-            self.hears.on_question(entry, Question.read(asked, self.take))
+            self.hears.on_question(entry, Question.read(question, self.take))
 
     def _explain_stop(self, replayed: process.Replayed) -> tuple[str | None, bool]:
         """Why it ended early, as a sentence, and whether what ran before counts."""
@@ -376,27 +380,27 @@ class FreshRun:
                 f"{entry.title} raised an error: the cells after it were not run, and show what they showed",
                 True,
             )
-        said = f"{entry.title}: a call of it is not on the tape."
-        return f"{said}\n{error.get('evalue', '')}".rstrip(), False
+        message = f"{entry.title}: a call of it is not on the tape."
+        return f"{message}\n{error.get('evalue', '')}".rstrip(), False
 
-    def _find_missing_name(self, ran: process.EntryOutcome) -> str:
+    def _find_missing_name(self, outcome: process.EntryOutcome) -> str:
         """The name that a cell did not find and that no cell of the history made."""
-        found = _UNKNOWN.search(ran.text) if ran.error == "NameError" else None
-        made = any(found[1] in entry.strong for entry in self.history) if found else True
-        return found[1] if found and not made else ""
+        match = _UNKNOWN.search(outcome.text) if outcome.error == "NameError" else None
+        is_defined = any(match[1] in entry.strong for entry in self.history) if match else True
+        return match[1] if match and not is_defined else ""
 
     def _compare_cells(self, outputs: Mapping[int, list[Output]]) -> dict[int, CellChange]:
         """The cells that were compared, by entry: the newest run of each whose outputs are known."""
-        found = {}
+        changes = {}
         for index, after in outputs.items():
             entry = self.history[index]
             newest = not entry.cell or self.current.of_cell(entry.cell)[-1].index == index
             if newest and self.page.displayed.has_all_outputs(index):
                 change = outputs_changed(self.page.displayed.find_outputs(index), after)
-                found[index] = CellChange(
+                changes[index] = CellChange(
                     self._find_cell_id(entry), entry.number, title_of(entry.source), change
                 )
-        return found
+        return changes
 
     def _show_outputs(self, changed: list[int], outputs: Mapping[int, list[Output]]) -> set[int]:
         """Show them in their cells; what nobody listens to any more, below the cell that asked.
@@ -413,17 +417,19 @@ class FreshRun:
                 )
         return placed
 
-    def _build_note(self, changed: list[int], placed: set[int], *, whole: bool) -> str:
-        said = [f"run fresh, since {self.why}."] if self.why else []
-        if not whole:
-            return " ".join([*said, "Nothing was put into the notebook."])
-        said.append(
+    def _build_note(self, changed: list[int], placed: set[int], *, complete: bool) -> str:
+        sentences = [f"run fresh, since {self.why}."] if self.why else []
+        if not complete:
+            return " ".join([*sentences, "Nothing was put into the notebook."])
+        sentences.append(
             "This kernel's own variables and files are as they were. To have those of this run: %tape takes default "
             f"{self.name}, restart the kernel, and Run All in replay (%tape replay; cells marked record ask anew)."
         )
         if away := [self.history[index].title for index in changed if index not in placed]:
-            said.append(f"Not shown in place, since the page was loaded again: {', '.join(away)}.")
-        return " ".join(said)
+            sentences.append(
+                f"Not shown in place, since the page was loaded again: {', '.join(away)}."
+            )
+        return " ".join(sentences)
 
     def _build_comparison(
         self,
@@ -432,7 +438,7 @@ class FreshRun:
         stopped: str | None,
         note: str,
     ) -> Comparison:
-        runs = {self.history[ran.index].run for ran in replayed.ran} - {""}
+        runs = {self.history[outcome.index].run for outcome in replayed.ran} - {""}
         names = verify.variables_differing(self.history, replayed)
         before = shorts(self.page.namespace, names)
         proof = RerunProof("proved", "all cells ran in a fresh process")
@@ -446,7 +452,7 @@ class FreshRun:
             cells=tuple(cells[index] for index in sorted(cells)),
             spans=tuple(calls_of_take(self.take, runs)),
             variables=tuple(
-                VariableChange(name, told, "another value there") for name, told in before.items()
+                VariableChange(name, value, "another value there") for name, value in before.items()
             ),
             stopped=stopped,
             note=note,
@@ -455,15 +461,17 @@ class FreshRun:
 
     def _collect_doubts(self, replayed: process.Replayed) -> list[str]:
         """What recorded tools gave that a run with their bodies may not give."""
-        found, differing = [], set[str]()
-        for ran in replayed.ran:
-            entry = self.history[ran.index]
-            for name in dict.fromkeys(ran.extras.get("tools", ())):
-                asked = self.variables and asks_for(name, differing, self.variables)
-                found += [gave_recorded(entry.title, name, asked)] if asked else []
-            found += [beside_others(entry.title, name) for name in ran.extras.get("mingled", ())]
-            found += [f"{entry.title}: {each}" for each in ran.extras.get("doubts", ())]
-            for name in entry.changed | ran.changed:
-                same = entry.after.get(name) == ran.after.get(name)
+        doubts, differing = [], set[str]()
+        for outcome in replayed.ran:
+            entry = self.history[outcome.index]
+            for name in dict.fromkeys(outcome.extras.get("tools", ())):
+                variables = self.variables and asks_for(name, differing, self.variables)
+                doubts += [gave_recorded(entry.title, name, variables)] if variables else []
+            doubts += [
+                beside_others(entry.title, name) for name in outcome.extras.get("mingled", ())
+            ]
+            doubts += [f"{entry.title}: {each}" for each in outcome.extras.get("doubts", ())]
+            for name in entry.changed | outcome.changed:
+                same = entry.after.get(name) == outcome.after.get(name)
                 (differing.discard if same else differing.add)(name)
-        return found
+        return doubts

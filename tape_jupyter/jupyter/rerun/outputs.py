@@ -84,13 +84,13 @@ class CellOutputs:
     def error(self, kind: str, value: str, lines: Iterable[str]) -> None:
         with self._lock:
             self._prepare_last_output()
-            shown = [self._cut_text(line) for line in lines]
+            traceback = [self._cut_text(line) for line in lines]
             self._add_output(
                 {
                     "output_type": "error",
                     "ename": kind,
                     "evalue": self._cut_text(value),
-                    "traceback": shown,
+                    "traceback": traceback,
                 }
             )
 
@@ -234,7 +234,7 @@ class Displayed:
         while self._echoes:
             self._echoes.pop()()
 
-    def _wrap_method(self, owner: Any, name: str, heard: Callable[..., None]) -> None:
+    def _wrap_method(self, owner: Any, name: str, listener: Callable[..., None]) -> None:
         """Be told of each call of a method, before it is made."""
         method = getattr(owner, name)
         prints = (
@@ -244,7 +244,7 @@ class Displayed:
         def call_observed(*args: Any, **kwargs: Any) -> Any:
             try:
                 if self.open:
-                    heard(*args, **kwargs)
+                    listener(*args, **kwargs)
             except Exception:
                 self.last.whole = False
             self.last.muted = prints
@@ -253,10 +253,10 @@ class Displayed:
             finally:
                 self.last.muted = False
 
-        own = name in vars(owner)
+        is_own = name in vars(owner)
         vars(owner)[name] = call_observed
         self._undo.append(
-            lambda: vars(owner).update({name: method}) if own else vars(owner).pop(name, None)
+            lambda: vars(owner).update({name: method}) if is_own else vars(owner).pop(name, None)
         )
 
     def _record_result(

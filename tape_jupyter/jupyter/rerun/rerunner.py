@@ -104,10 +104,12 @@ class RunningCell:
         """What the tape shall do in it, whatever its own line says. None: it only sets things up."""
         if is_quiet(raw):
             return None
-        own = parse_line(line) if line is not None else Word("replay")
+        command = parse_line(line) if line is not None else Word("replay")
         root = paths.stem(self.request.take.root)
         options = {
-            name: told for name, told in own.options.items() if name not in partial_replay.OPTIONS
+            name: value
+            for name, value in command.options.items()
+            if name not in partial_replay.OPTIONS
         }
         options |= {
             "decided": dict(self.decided),
@@ -121,7 +123,7 @@ class RunningCell:
             options["untaped"] = True
         if self.request.pace:
             options["pace"] = self.request.pace
-        name = own.name or (root if line is None else None)
+        name = command.name or (root if line is None else None)
         own_take = files.path_of(
             self.request.take.root.with_name(f"{name or MAIN}{paths.SUFFIX}"), self.take_name
         )
@@ -281,14 +283,14 @@ class Rerunner:
         calls.
         """
         history = self._require_history()
-        found = set(changed) if changed is not None else self.changed(take)
+        entries = set(changed) if changed is not None else self.changed(take)
         name = files.take_name(take.path) if take.base is not None else ""
         lines = self.cells.deck.tracker.lines if self.cells.deck.tracker is not None else {}
-        at = {index: lines.get(index) for index in found}
+        at = {index: lines.get(index) for index in entries}
         made = plan_rerun(
             history,
             at,
-            learned=self.learned - found,
+            learned=self.learned - entries,
             calls=_count_calls(take),
             later=_count_later_calls(take),
             answered=_find_answered_runs(take),
@@ -300,13 +302,13 @@ class Rerunner:
         """Plan from now on with the cells that the last proof of this take found to depend on it,
         too. Raises TapeUsageError where it found none.
         """
-        found = self.compared.proof.adopt if self.compared is not None else ()
-        if not found or self.compared is None or self.compared.take != take:
+        adopted = self.compared.proof.adopt if self.compared is not None else ()
+        if not adopted or self.compared is None or self.compared.take != take:
             raise TapeUsageError(
                 f"the proof of a re-run with take {take} found no cells to adopt: re-run it first (%tape rerun {take})"
             )
         history = self._require_history()
-        self.learned |= {history.of_cell(cell)[-1].index for cell in found}
+        self.learned |= {history.of_cell(cell)[-1].index for cell in adopted}
 
     def changed(self, take: Cassette) -> set[int]:
         """The entries whose runs hold the calls that a take overrides."""
@@ -318,13 +320,13 @@ class Rerunner:
             raise TapeUsageError(
                 f"take {files.take_name(take.path)} overrides nothing: there is nothing to re-run"
             )
-        found = {entry.index for entry in history if entry.run in overridden}
-        if not found:
+        entries = {entry.index for entry in history if entry.run in overridden}
+        if not entries:
             raise TapeUsageError(
                 "this kernel has not run the cell that holds the overridden call. Now: run the notebook first (%tape "
                 "replay, Run All), or re-run it whole in a new kernel (tape rerun NB)"
             )
-        return found
+        return entries
 
     def _require_history(self) -> History:
         if self.history is None:
@@ -335,7 +337,7 @@ class Rerunner:
 
     # ------------------------------------------------------------ a re-run
 
-    def start(self, ask: RerunRequest, tell: Tell, *, browser: bool = True) -> None:
+    def start(self, request: RerunRequest, notify: Tell, *, browser: bool = True) -> None:
         """Begin; what runs without waiting has run when this returns. Raises TapeUsageError while
         another is on.
         """
@@ -343,24 +345,24 @@ class Rerunner:
             raise TapeUsageError(
                 "a re-run is on: go on (%tape rerun --on-divergence ...) or end it (%tape rerun --cancel)"
             )
-        if ask.fresh or ask.plan.hermetic:
-            self._start_fresh(ask, tell)
+        if request.fresh or request.plan.hermetic:
+            self._start_fresh(request, notify)
             return
         history = self._require_history()
         self._request, self._notify, self._route = (
-            ask,
-            tell,
+            request,
+            notify,
             best_route(self.parents, browser=browser),
         )
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else do_nothing
-        behind = {*excluded_cells.entries(ask.plan, ask.take, history), *self.learned}
+        behind = {*excluded_cells.entries(request.plan, request.take, history), *self.learned}
         self._machine = Rerun(
-            history, ask.plan, self.shell, ticked=ask.entries, behind=behind, resync=resync
+            history, request.plan, self.shell, ticked=request.entries, behind=behind, resync=resync
         )
         if doubt := self._machine.doubt:
             self._machine = self._route = None
-            self._start_fresh(replace(ask, plan=replace(ask.plan, hermetic=doubt)), tell)
+            self._start_fresh(replace(request, plan=replace(request.plan, hermetic=doubt)), notify)
             return
         self._before, self._spans, self._left_out, self._decided = BeforeRerun(), [], {}, {}
         self._unsure = []
@@ -369,9 +371,12 @@ class Rerunner:
         self._before.variables = shorts(self.shell.user_ns, names)
         self._queue_step(self._run_next_cell)
 
-    def _start_fresh(self, ask: RerunRequest, tell: Tell) -> None:
-        self._notify = tell
-        history, why = self._require_history(), (ask.plan.hermetic or "") if not ask.fresh else ""
+    def _start_fresh(self, request: RerunRequest, notify: Tell) -> None:
+        self._notify = notify
+        history, why = (
+            self._require_history(),
+            (request.plan.hermetic or "") if not request.fresh else "",
+        )
         was = History(list(history))
         notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
 
@@ -392,12 +397,12 @@ class Rerunner:
             was,
             history,
             FreshPage(self.displayed, self.parents, self.shell.user_ns),
-            ask.take,
+            request.take,
             notebook,
-            ask.on_divergence,
-            FreshHearer(tell, handle_question, handle_end),
+            request.on_divergence,
+            FreshHearer(notify, handle_question, handle_end),
             why,
-            ask.pace,
+            request.pace,
             variables=tracker.variables if tracker is not None else None,
         )
         before = self.parked, self.fresh, self._freshest
@@ -439,9 +444,9 @@ class Rerunner:
         self._tell_progress(entry, "running")
         self._current_machine.prepare(entry)
         decided = self._decided.get(entry.index, {})
-        anew = self._find_live_tools(entry) if self._request.on_divergence == "live" else ()
+        live_tools = self._find_live_tools(entry) if self._request.on_divergence == "live" else ()
         self._planned = RunningCell(
-            entry, self._request, decided, self._current_machine.differing, anew
+            entry, self._request, decided, self._current_machine.differing, live_tools
         )
         self._level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
@@ -457,17 +462,17 @@ class Rerunner:
         """
         assert self._request is not None
         tracker, take = self.cells.deck.tracker, self._request.take
-        found: dict[str, None] = {}
+        tool_names: dict[str, None] = {}
         for call in take.calls:
             name = str(call.head().get("name", "")) if call.run == entry.run else ""
-            if not name or call.head().get("kind") != "tool" or name in found:
+            if not name or call.head().get("kind") != "tool" or name in tool_names:
                 continue
-            asks = tracker is not None and asks_for(
+            variables = tracker is not None and asks_for(
                 name, self._current_machine.differing, tracker.variables
             )
-            if asks or found_otherwise(call.did().get("files", ()), take.root.parent.parent):
-                found[name] = None
-        return tuple(found)
+            if variables or found_otherwise(call.did().get("files", ()), take.root.parent.parent):
+                tool_names[name] = None
+        return tuple(tool_names)
 
     def _handle_cell_outcome(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
@@ -510,16 +515,16 @@ class Rerunner:
         beside them, is otherwise now.
         """
         tracker = self.cells.deck.tracker
-        told = [beside_others(entry.title, name) for name in mingled_tools(entry.run, cell)]
-        told += [
+        doubts = [beside_others(entry.title, name) for name in mingled_tools(entry.run, cell)]
+        doubts += [
             f"{entry.title}: {each}" for each in (*cell.findings.doubts, *cell.findings.unheld)
         ]
         if tracker is None or not planned.differing:
-            return told
+            return doubts
         for name in dict.fromkeys(played_tools(cell)):
-            if asked := asks_for(name, planned.differing, tracker.variables):
-                told.append(gave_recorded(entry.title, name, asked))
-        return told
+            if variables := asks_for(name, planned.differing, tracker.variables):
+                doubts.append(gave_recorded(entry.title, name, variables))
+        return doubts
 
     def _drop_execution(self, outcome: Execution, *, ended: bool) -> None:
         """Take a run that does not count off the history."""
@@ -547,15 +552,20 @@ class Rerunner:
         )
 
     def resolve(
-        self, divergence: str, choice: Choice, reply: str | None = None, *, tell: Tell | None = None
+        self,
+        divergence: str,
+        choice: Choice,
+        reply: str | None = None,
+        *,
+        notify: Tell | None = None,
     ) -> None:
         """Go on from a divergence as a person decided. Raises TapeUsageError for what is no answer
         to it.
         """
         parked = self.check(divergence, choice, reply)
         if self.fresh is not None:
-            self.parked, self._notify = None, tell or self._notify
-            self.fresh.resume_run(parked.question, choice, reply, tell=self._notify)
+            self.parked, self._notify = None, notify or self._notify
+            self.fresh.resume_run(parked.question, choice, reply, notify=self._notify)
             return
         assert self._request is not None
         assert parked.divergence is not None
@@ -565,7 +575,7 @@ class Rerunner:
             )
         elif choice in ("live", "stale"):
             self._decided.setdefault(parked.entry.index, {})[parked.question.match] = choice
-        self.parked, self._notify = None, tell or self._notify
+        self.parked, self._notify = None, notify or self._notify
         self._queue_step(
             lambda: (
                 self._skip_cell(parked.entry)
@@ -599,7 +609,7 @@ class Rerunner:
             )
         return parked
 
-    def resolve_all(self, policy: str, *, tell: Tell | None = None) -> None:
+    def resolve_all(self, policy: str, *, notify: Tell | None = None) -> None:
         """Go on with a policy for this divergence and those that follow: live, stale or skip."""
         if self.parked is None:
             raise TapeUsageError("no re-run waits at a divergence")
@@ -608,7 +618,7 @@ class Rerunner:
         elif policy != "skip" and self._request is not None:
             self._request.on_divergence = policy
         choice: Choice = "skip" if policy == "skip" else "live" if policy == "live" else "stale"
-        self.resolve(self.parked.question.id, choice, tell=tell)
+        self.resolve(self.parked.question.id, choice, notify=notify)
 
     def _skip_cell(self, entry: Execution) -> None:
         """The cell keeps what it made and showed before."""
@@ -620,29 +630,29 @@ class Rerunner:
 
     # ------------------------------------------------------------ the end
 
-    def cancel(self, *, tell: Tell | None = None) -> None:
+    def cancel(self, *, notify: Tell | None = None) -> None:
         """End it and put everything back, at any moment and from any thread; a cell that runs is
         interrupted.
         """
         if not self.running:
             raise TapeUsageError("no re-run is on")
         if self.fresh is not None:
-            self._notify, self.parked = tell or self._notify, None
+            self._notify, self.parked = notify or self._notify, None
             self.fresh.cancel()
             return
-        self._cancelling, self._notify = True, tell or self._notify
+        self._cancelling, self._notify = True, notify or self._notify
         if self.parked is not None:
             self._queue_step(self._finish_cancel)
         elif self._planned is not None and self._route is not None:
             self._route.cancel()
 
     def _finish_cancel(self) -> None:
-        machine, ran = self._current_machine, dict(self._before.outputs)
+        machine, outputs_before = self._current_machine, dict(self._before.outputs)
         self._tell_progress(None, "restoring")
         machine.cancel()
-        for index, shown in ran.items():
-            self.parents.replace_outputs(index, shown)
-            self.displayed.keep_outputs(index, CellOutputs.from_outputs(shown))
+        for index, cell_outputs in outputs_before.items():
+            self.parents.replace_outputs(index, cell_outputs)
+            self.displayed.keep_outputs(index, CellOutputs.from_outputs(cell_outputs))
         self._reset_state()
         self._notify("cancelled", {})
 
@@ -656,12 +666,12 @@ class Rerunner:
             self._build_comparison(machine),
             proof=RerunProof("running") if case else _build_no_proof(machine),
         )
-        compared, tell = self.compared, self._notify
+        compared, notify = self.compared, self._notify
         self._reset_state()
-        tell("done", compared.record())
+        notify("done", compared.record())
         if case is not None:
             self.proving = isolated.begin_proof(
-                case, lambda told: self._report_proof(compared, told, tell)
+                case, lambda proof: self._report_proof(compared, proof, notify)
             )
 
     def _remember_excluded_cells(self, machine: Rerun) -> None:
@@ -676,21 +686,23 @@ class Rerunner:
             self._request.take, [history[i] for i in all_of_it], [history[i] for i in out]
         )
 
-    def _report_proof(self, compared: Comparison, told: RerunProof, tell: Tell) -> None:
+    def _report_proof(self, compared: Comparison, proof: RerunProof, notify: Tell) -> None:
         """What the proof in the background came to, while nothing newer is compared."""
         if self.compared is compared:
-            self.compared = replace(compared, proof=told)
-            tell("done", self.compared.record())
+            self.compared = replace(compared, proof=proof)
+            notify("done", self.compared.record())
 
     def _build_proof_case(self, machine: Rerun) -> ProofCase | None:
         """What is to be proved; None where there is nothing to prove."""
         if machine.stopped or self._left_out or self._request is None or not machine.plan.take:
             return None
-        history, shown = History(list(self._require_history())), self.displayed
+        history, displayed = History(list(self._require_history())), self.displayed
         before = History([self._before.entries.get(entry.index, entry) for entry in history])
-        texts = isolated.shown_texts(history, shown.find_outputs, shown.has_all_outputs)
+        texts = isolated.shown_texts(history, displayed.find_outputs, displayed.has_all_outputs)
         was = {
-            i: isolated.shown_text(told) for i, told in self._before.outputs.items() if i in texts
+            i: isolated.shown_text(cell_outputs)
+            for i, cell_outputs in self._before.outputs.items()
+            if i in texts
         }
         root = self._request.take.root
         notebook = self.cells.notebook_or_none(before[0].source) if len(before) else None
@@ -722,21 +734,21 @@ class Rerunner:
         self._newest = history[-1] if len(history) else None
 
     def _build_comparison(self, machine: Rerun) -> Comparison:
-        history, ran = (
+        history, executed = (
             self._require_history(),
             [index for index in machine.ran if index not in self._left_out],
         )
         names = {
             name
-            for index in ran
+            for index in executed
             for name in (*history[index].changed, *self._before.entries[index].changed)
         }
         after = shorts(self.shell.user_ns, {*names, *self._before.variables})
         skipped = {**machine.skipped, **self._left_out}
         return Comparison(
             take=machine.plan.take,
-            ran=len(ran),
-            cells=tuple(self._compare_cell(history[index]) for index in sorted(ran)),
+            ran=len(executed),
+            cells=tuple(self._compare_cell(history[index]) for index in sorted(executed)),
             spans=tuple(self._spans),
             variables=variables_changed(
                 {n: self._before.variables.get(n, "") for n in after}, after
@@ -757,9 +769,9 @@ class Rerunner:
     def _tell_progress(self, entry: Execution | None, state: str) -> None:
         machine = self._current_machine
         cell = (self.parents.cell_id(entry.index) or entry.cell) if entry is not None else ""
-        told = title_of(entry.source) if entry is not None else ""
+        title = title_of(entry.source) if entry is not None else ""
         done = {"done": machine.done, "total": machine.total}
-        self._notify("progress", {**done, "cell": cell, "title": told, "state": state})
+        self._notify("progress", {**done, "cell": cell, "title": title, "state": state})
 
     @property
     def _current_machine(self) -> Rerun:
@@ -772,13 +784,13 @@ _known: list[Rerunner] = []
 
 def rerunner_of(cells: CellRunner) -> Rerunner:
     """The re-runs of a shell; made, and hooked into it, when first asked for."""
-    found = known_rerunner(cells)
-    if found is None:
-        found = Rerunner(cells)
-        found.install()
-        cells.planned = lambda: found.planned
-        _known.append(found)
-    return found
+    rerunner = known_rerunner(cells)
+    if rerunner is None:
+        rerunner = Rerunner(cells)
+        rerunner.install()
+        cells.planned = lambda: rerunner.planned
+        _known.append(rerunner)
+    return rerunner
 
 
 def known_rerunner(cells: CellRunner) -> Rerunner | None:
@@ -788,9 +800,9 @@ def known_rerunner(cells: CellRunner) -> Rerunner | None:
 
 def forget_rerunner(cells: CellRunner) -> None:
     """Take the hooks out."""
-    for found in [each for each in _known if each.cells is cells]:
-        found.uninstall()
-        _known.remove(found)
+    for rerunner in [each for each in _known if each.cells is cells]:
+        rerunner.uninstall()
+        _known.remove(rerunner)
 
 
 def parked_divergence(parked: ParkedRerun, cell: str) -> dict[str, Any]:
@@ -809,18 +821,18 @@ def _count_calls(take: Cassette) -> Mapping[str, int]:
     return counts
 
 
-def _add_costs(made: Plan, take: Cassette, history: History) -> Plan:
+def _add_costs(plan: Plan, take: Cassette, history: History) -> Plan:
     """With what the calls that may go live cost when they were recorded; tools cost nothing."""
-    asking = {history[cell.entry].run: cell.asks for cell in made.cells if cell.asks}
-    if not asking:
-        return made
-    calls: dict[str, list[Entry]] = {run: [] for run in asking}
+    live_counts = {history[cell.entry].run: cell.asks for cell in plan.cells if cell.asks}
+    if not live_counts:
+        return plan
+    calls: dict[str, list[Entry]] = {run: [] for run in live_counts}
     for entry in take.calls:
         if entry.run in calls:
             calls[entry.run].append(entry)
-    costs = {run: _sum_costs(calls[run][-count:]) for run, count in asking.items()}
-    cells = [replace(cell, cost=costs.get(history[cell.entry].run)) for cell in made.cells]
-    return replace(made, cells=tuple(cells))
+    costs = {run: _sum_costs(calls[run][-count:]) for run, count in live_counts.items()}
+    cells = [replace(cell, cost=costs.get(history[cell.entry].run)) for cell in plan.cells]
+    return replace(plan, cells=tuple(cells))
 
 
 def _sum_costs(calls: Iterable[Entry]) -> float | None:
@@ -865,5 +877,5 @@ def _build_no_proof(machine: Rerun) -> RerunProof:
     return RerunProof("not provable", "a cell was skipped, so the take does not replay as a whole")
 
 
-def _ignore_event(_about: str, _told: dict[str, Any]) -> None:
+def _ignore_event(_about: str, _payload: dict[str, Any]) -> None:
     """Nobody listens."""

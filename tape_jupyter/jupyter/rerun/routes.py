@@ -86,23 +86,23 @@ class Parents:
             kernel._publish_status("idle", "shell")  # noqa: SLF001
             kernel.set_parent(*before, channel="shell")
 
-    def replace_outputs(self, entry: int, shown: Iterable[Output]) -> None:
+    def replace_outputs(self, entry: int, outputs: Iterable[Output]) -> None:
         """Put outputs back into an entry's cell, in place of those that it shows."""
         message = self.find_message(entry)
         if not message or not self.listens(entry):
             return
         with self.speaking_for(message):
             self.shell.display_pub.clear_output()
-            for output in shown:
+            for output in outputs:
                 self._send_output(message, output)
 
-    def show_below(self, asked: Message, heading: str, shown: Iterable[Output]) -> None:
+    def show_below(self, parent: Message, heading: str, outputs: Iterable[Output]) -> None:
         """Add outputs to the cell of another message, under a heading."""
-        if not asked or self.kernel is None:
+        if not parent or self.kernel is None:
             return
-        with self.speaking_for(asked):
-            for output in ({"output_type": "stream", "name": "stdout", "text": heading}, *shown):
-                self._send_output(asked, output)
+        with self.speaking_for(parent):
+            for output in ({"output_type": "stream", "name": "stdout", "text": heading}, *outputs):
+                self._send_output(parent, output)
 
     def _send_output(self, message: Message, output: Output) -> None:
         content = {k: v for k, v in output.items() if k not in ("output_type", "display_id")}
@@ -179,10 +179,10 @@ class Here:
         state: State = "canceled"
         try:
             with self._show_in_place(entry):
-                told = await self._parents.kernel.do_execute(
+                reply = await self._parents.kernel.do_execute(
                     source, silent=False, store_history=True, cell_id=cell
                 )
-            state = "ok" if told.get("status") == "ok" else "error"
+            state = "ok" if reply.get("status") == "ok" else "error"
         except asyncio.CancelledError:
             pass
         done(state, "")
@@ -222,7 +222,9 @@ class InBrowser:
         if cell is None:
             done("missing", "the front end did not tell which cell this is")
             return
-        self._route.run(cell, lambda ran: labextension.on_main(lambda: done(ran.state, ran.text)))
+        self._route.run(
+            cell, lambda outcome: labextension.on_main(lambda: done(outcome.state, outcome.text))
+        )
 
     def cancel(self) -> None:
         self._route.cancel()
@@ -232,8 +234,8 @@ def best_route(parents: Parents, *, browser: bool = True) -> CellRoute:
     """The best way there is now. `browser`: the kernel will be idle, so that the front end can run
     cells.
     """
-    found = labextension.browser_route() if browser else None
-    return InBrowser(found, parents) if found is not None else Here(parents)
+    route = labextension.browser_route() if browser else None
+    return InBrowser(route, parents) if route is not None else Here(parents)
 
 
 def _find_running_loop() -> asyncio.AbstractEventLoop | None:

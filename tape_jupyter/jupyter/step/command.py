@@ -109,12 +109,12 @@ class Steps:
 
     # ------------------------------------------------------------ who is there
 
-    def prepare(self, word: Word) -> PreparedStep:
+    def prepare(self, command: Word) -> PreparedStep:
         """Find out who answers. Raises TapeUsageError where nobody can; nothing of the cell has run
         then.
         """
-        Breaks.parse(word.options.get("breaks", ()))
-        return PreparedStep(self, word, self._find_reach())
+        Breaks.parse(command.options.get("breaks", ()))
+        return PreparedStep(self, command, self._find_reach())
 
     def _find_reach(self) -> Reach:
         somebody = self._has_views()
@@ -181,11 +181,11 @@ class Steps:
         for stream in (sys.stdout, sys.stderr):  # what waits to be sent goes before the answer
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
-        ask = stepper.cell.request if stepper.cell is not None else None
+        request = stepper.cell.request if stepper.cell is not None else None
         return {
             "cell": stepper.state()["cell"],
             "asked": self.parent,
-            "count": ask.count if ask is not None else None,
+            "count": request.count if request is not None else None,
             "outputs": displayed.last.copied() if displayed.open else [],
         }
 
@@ -197,17 +197,17 @@ class Steps:
         )  # a page's words are never evaluated
         self.armed = armed
 
-    def override_word(self, cell_id: str | None, word: Word | None) -> Word | None:
+    def override_word(self, cell_id: str | None, command: Word | None) -> Word | None:
         """The word of a cell that is about to run, where the button was pressed for it; once."""
         armed = self.armed
         if armed is None or armed.cell not in ("", cell_id):
-            return word
+            return command
         self.armed = None
-        if word is None:
+        if command is None:
             return armed.word
         excepted = ("live", "freeze", "stub", "on_divergence")
-        own = {name: told for name, told in word.options.items() if name not in excepted}
-        return Word("step", word.name, {**own, **armed.word.options})
+        options = {name: value for name, value in command.options.items() if name not in excepted}
+        return Word("step", command.name, {**options, **armed.word.options})
 
 
 _steps: list[Steps] = []
@@ -215,11 +215,11 @@ _steps: list[Steps] = []
 
 def steps_of(cells: CellRunner) -> Steps:
     """The stepping of a shell's cells; made when first asked for."""
-    found = next((each for each in _steps if each.cells is cells), None)
-    if found is None:
-        found = cells.steps = Steps(cells)
-        _steps.append(found)
-    return found
+    steps = next((each for each in _steps if each.cells is cells), None)
+    if steps is None:
+        steps = cells.steps = Steps(cells)
+        _steps.append(steps)
+    return steps
 
 
 def forget_steps(cells: CellRunner) -> None:

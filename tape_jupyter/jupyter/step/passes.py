@@ -87,15 +87,15 @@ class CellPasses:
         """Shadow a method of the shell on its instance; another's shadow comes back afterwards.
         Gives what it was.
         """
-        held, original = vars(self.shell), getattr(self.shell, name)
+        attributes, original = vars(self.shell), getattr(self.shell, name)
 
         def restore_method() -> None:
-            held.pop(name, None)
-            held.update(was)
+            attributes.pop(name, None)
+            attributes.update(was)
 
-        was = {name: held[name]} if name in held else {}
+        was = {name: attributes[name]} if name in attributes else {}
         self._undo.append(restore_method)
-        held[name] = ours
+        attributes[name] = ours
         return original
 
     async def _run_passes(self, nodelist: Any, cell_name: str, *args: Any, **kwargs: Any) -> Any:
@@ -154,12 +154,12 @@ class CellPasses:
         """The cell as it is run again: on the take that holds the edits; of a recording what it
         recorded is played.
         """
-        ask, stepper = self.cell.request, self.stepper
-        options = {**ask.options, **stepper.options}
+        request, stepper = self.cell.request, self.stepper
+        options = {**request.options, **stepper.options}
         if stepper.records and stepper.runs | ({self.cell.run} - {""}):
             options.setdefault("repeats", options.get("adds_to") or self.cell.run)
-            return replace(ask, mode="new_episodes", options=options)
-        return replace(ask, options=options)
+            return replace(request, mode="new_episodes", options=options)
+        return replace(request, options=options)
 
     def _restore_state(self) -> None:
         assert self._before is not None
@@ -203,8 +203,8 @@ class CellPasses:
         sys.stdout.flush()
         sys.stderr.flush()
         if getattr(self.shell, "kernel", None) is not None:
-            shown: Any = self.shell.display_pub
-            shown.clear_output(wait=False)
+            publisher: Any = self.shell.display_pub
+            publisher.clear_output(wait=False)
 
     async def _await_leftovers(self) -> None:
         """Let threads and tasks of the pass end: none may run on beside the next."""
@@ -319,12 +319,12 @@ def _handle_interrupts_at_once(interrupt: Callable[[], None]) -> Callable[[], No
     before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
 
     def read_signals() -> None:
-        while (told := os.read(reads, 1)) != _END:
-            if told[0] == signal.SIGINT:
+        while (data := os.read(reads, 1)) != _END:
+            if data[0] == signal.SIGINT:
                 interrupt()
             if before != -1:
                 with suppress(OSError):  # an event loop's, full or closed
-                    os.write(before, told)
+                    os.write(before, data)
         os.close(reads)
 
     thread = threading.Thread(target=read_signals, name="tape interrupts", daemon=True)

@@ -62,11 +62,11 @@ class Waiter:
     wake: Callable[[], None] = lambda: None
 
     def wait(self) -> Play | Capture:
-        gone = threading.Event()
-        self.wake = gone.set
+        released = threading.Event()
+        self.wake = released.set
         if self.stepper.park_waiter(self):
             try:
-                self.stepper.reach.block(gone, self)
+                self.stepper.reach.block(released, self)
             except BaseException:
                 self.stepper.abandon_wait(self, interrupted=True)
                 raise
@@ -79,11 +79,11 @@ class Waiter:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # trio: its loop waits with us
             return self.wait()
-        gone: asyncio.Future[None] = loop.create_future()
-        self.wake = lambda: _settle_future(loop, gone)
+        released: asyncio.Future[None] = loop.create_future()
+        self.wake = lambda: _settle_future(loop, released)
         if self.stepper.park_waiter(self):
             try:
-                await self.stepper.reach.wait_async(gone, self)
+                await self.stepper.reach.wait_async(released, self)
             except BaseException as error:
                 self.stepper.abandon_wait(self, interrupted=isinstance(error, KeyboardInterrupt))
                 raise
@@ -92,9 +92,9 @@ class Waiter:
         return self.answer()
 
 
-def _settle_future(loop: asyncio.AbstractEventLoop, gone: asyncio.Future[None]) -> None:
+def _settle_future(loop: asyncio.AbstractEventLoop, released: asyncio.Future[None]) -> None:
     try:
-        loop.call_soon_threadsafe(lambda: None if gone.done() else gone.set_result(None))
+        loop.call_soon_threadsafe(lambda: None if released.done() else released.set_result(None))
     except RuntimeError:
         if not loop.is_closed():
             raise
@@ -110,15 +110,15 @@ class Reach:
     """Whether what a pass showed is taken off the cell when the person goes back."""
 
     # a prompt asks at once
-    def block(self, gone: threading.Event, waiter: Waiter) -> None:  # noqa: ARG002
-        gone.wait()
+    def block(self, released: threading.Event, waiter: Waiter) -> None:  # noqa: ARG002
+        released.wait()
 
     def attach(self, stepper: Stepper) -> None:
         """The stepped cell that this is for."""
 
     # the same
-    async def wait_async(self, gone: asyncio.Future[None], waiter: Waiter) -> None:  # noqa: ARG002
-        await gone
+    async def wait_async(self, released: asyncio.Future[None], waiter: Waiter) -> None:  # noqa: ARG002
+        await released
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class Stepper:
     """One stepped cell (taped.Stepping), over all its passes."""
 
     def __init__(
-        self, deck: TapeSession, breaks: Breaks, reach: Reach, tell: Hear, *, records: bool
+        self, deck: TapeSession, breaks: Breaks, reach: Reach, notify: Hear, *, records: bool
     ) -> None:
         self.deck, self.reach, self.records = deck, reach, records
         self.machine = Machine(breaks)
@@ -168,7 +168,7 @@ class Stepper:
         self.stopping = False
         self.interrupted = False
         self._waiters: dict[str, Waiter] = {}
-        self._notify = tell
+        self._notify = notify
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------ calls
@@ -185,11 +185,11 @@ class Stepper:
     def _is_left_behind(self, crossing: HeldCall) -> bool:
         return self.machine.unwinding or self.machine.over or crossing.cell is not self.cell
 
-    def _decide_answer(self, held: HeldCall) -> Any:
+    def _decide_answer(self, held_call: HeldCall) -> Any:
         """What the player decided; while recording, a later pass plays what this step recorded, and
         nothing else.
         """
-        decided = held.decided
+        decided = held_call.decided
         if self.records and isinstance(decided, Entry) and decided.run not in self.runs:
             return GoLive()
         return decided
@@ -261,20 +261,20 @@ class Stepper:
         """A StepDo of the protocol. Raises TapeUsageError for what cannot be done now, TapeError
         for what failed.
         """
-        word, strand, revision = message.get("do"), message.get("strand"), message.get("revision")
+        action, strand, revision = message.get("do"), message.get("strand"), message.get("revision")
         with self._lock:
-            if word == "stop":
+            if action == "stop":
                 self.stop()
-            elif word == "continue":
+            elif action == "continue":
                 self._require_open()
-                for gone in self.machine.release_all():
-                    self._release_strand(gone)
-            elif word in ("to", "jump"):
+                for released in self.machine.release_all():
+                    self._release_strand(released)
+            elif action in ("to", "jump"):
                 self._run_to_place(str(message.get("place") or ""), str(message.get("span") or ""))
-            elif word == "back":
+            elif action == "back":
                 self._rewind_cell(self.machine.back(strand))
             else:
-                self._act_on_call(str(word), self.machine.parked(strand, revision), message)
+                self._act_on_call(str(action), self.machine.parked(strand, revision), message)
         self.publish_state()
 
     def _require_open(self) -> None:
@@ -283,34 +283,34 @@ class Stepper:
 
     def _run_to_place(self, place: str, span: str) -> None:
         self._require_open()
-        gone = self.machine.run_to_call(place=place, span=span)
-        if isinstance(gone, Rewind):
-            self._rewind_cell(gone)
+        released = self.machine.run_to_call(place=place, span=span)
+        if isinstance(released, Rewind):
+            self._rewind_cell(released)
             return
-        for strand in gone:
+        for strand in released:
             self._release_strand(strand)
 
-    def _act_on_call(self, word: str, at: ParkedStrand, message: Mapping[str, Any]) -> None:
+    def _act_on_call(self, action: str, at: ParkedStrand, message: Mapping[str, Any]) -> None:
         waiter = self._waiters[at.strand]
-        if word == "request" and waiter.unchangeable:
+        if action == "request" and waiter.unchangeable:
             raise TapeUsageError(waiter.unchangeable)
-        if word not in self.can(waiter):
+        if action not in self.can(waiter):
             raise TapeUsageError(
-                f"{word!r:.40} is not possible here: {', '.join(self.can(waiter))}"
+                f"{action!r:.40} is not possible here: {', '.join(self.can(waiter))}"
             )
-        if word in ("over", *KINDS):
-            self._release_call(waiter, "each" if word == "over" else word)
-        elif word == "live":
+        if action in ("over", *KINDS):
+            self._release_call(waiter, "each" if action == "over" else action)
+        elif action == "live":
             self._answer_call(waiter, GoLive(shown.entry_of(waiter.decided)))
-        elif word == "refuse":
+        elif action == "refuse":
             waiter.answer = lambda: _refuse_call(waiter)
             self._release_call(waiter)
-        elif word == "request":
+        elif action == "request":
             waiter.sent = shown.changed_request(waiter.call.call, str(message.get("text", "")))
             waiter.answer = lambda: waiter.call.settle(waiter.decided, waiter.sent)
             self.machine.set_note("the request is changed; it goes out when you step over it")
         else:
-            self._edit_reply(word, waiter, message)
+            self._edit_reply(action, waiter, message)
 
     def _answer_call(self, waiter: Waiter, decided: Any) -> None:
         waiter.answer = lambda: waiter.call.settle(decided)
@@ -330,28 +330,28 @@ class Stepper:
             moves.append("back")
         known = shown.entry_of(waiter.decided) is not None
         fault = ["fault"] if known or self.records else []
-        own = [*(["edit"] if known else []), *fault, "answer"]
+        own_actions = [*(["edit"] if known else []), *fault, "answer"]
         if self.records:
             request = (
                 ["request"]
                 if isinstance(waiter.decided, GoLive) and not waiter.unchangeable
                 else []
             )
-            return [*moves, *own, "refuse", *request, "stop"]
-        return [*moves, *own, "live", "refuse", "stop"]
+            return [*moves, *own_actions, "refuse", *request, "stop"]
+        return [*moves, *own_actions, "live", "refuse", "stop"]
 
     # ------------------------------------------------------------ edits
 
-    def _edit_reply(self, word: str, waiter: Waiter, message: Mapping[str, Any]) -> None:
+    def _edit_reply(self, action: str, waiter: Waiter, message: Mapping[str, Any]) -> None:
         """Commit another reply to the take, serve it and go on."""
         entry = shown.entry_of(waiter.decided)
         if entry is None:
-            reply = self._build_reply(waiter, word, message)
+            reply = self._build_reply(waiter, action, message)
             self._switch_to_take(waiter)
             self._serve_written_reply(waiter, reply)
             return
         answer = edits.accept_edit(
-            entry, self._build_edit(word, entry, message), accept=message.get("accept") is True
+            entry, self._build_edit(action, entry, message), accept=message.get("accept") is True
         )
         self._switch_to_take(waiter)
         book = self._require_cassette()
@@ -362,36 +362,40 @@ class Stepper:
         if take is not book:  # a take of the take: the cell goes on in that one, from its start
             self._rewind_cell(Rewind(waiter.at.place, through=True))
             return
-        made = take.call(entry.run, entry.id)
+        call = take.call(entry.run, entry.id)
         waiter.call.cell.execution.shelves.clear()
-        waiter.answer = lambda: waiter.call.settle(made)
+        waiter.answer = lambda: waiter.call.settle(call)
         self._release_call(waiter, edited=True)
 
-    def _build_edit(self, word: str, entry: Entry, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        if word == "fault":
+    def _build_edit(
+        self, action: str, entry: Entry, message: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        if action == "fault":
             return {
                 "form": "fault",
                 "name": str(message.get("name", "")),
                 "options": message.get("options") or {},
             }
-        if word == "answer":
+        if action == "answer":
             return divergence.meant_edit(entry, str(message.get("text", "")))
         edit = message.get("edit")
         if not isinstance(edit, Mapping):
             raise TapeUsageError("an edit says what the reply is to be")
         return edit
 
-    def _build_reply(self, waiter: Waiter, word: str, message: Mapping[str, Any]) -> Any:
+    def _build_reply(self, waiter: Waiter, action: str, message: Mapping[str, Any]) -> Any:
         """The reply of a call that is not on the tape: in the wire form of the recorded call that
         is nearest.
         """
-        held = waiter.call
-        told = find_divergence(held.cell, held.call, held.match, held.lineage, self.deck.secrets)
-        if word == "fault":
+        held_call = waiter.call
+        mismatch = find_divergence(
+            held_call.cell, held_call.call, held_call.match, held_call.lineage, self.deck.secrets
+        )
+        if action == "fault":
             return divergence.fault(
-                told, str(message.get("name", "")), message.get("options") or {}
+                mismatch, str(message.get("name", "")), message.get("options") or {}
             )
-        return divergence.Question.from_divergence(told).answer(str(message.get("text", "")))
+        return divergence.Question.from_divergence(mismatch).answer(str(message.get("text", "")))
 
     def _switch_to_take(self, waiter: Waiter) -> None:
         """The first edit of a recording: what happened until here stays in it, and what follows
@@ -490,14 +494,16 @@ class Stepper:
         """protocol.ts' StepState."""
         with self._lock:
             machine, cell = self.machine, self.cell
-            ask = cell.request if cell is not None else None
+            request = cell.request if cell is not None else None
             tape = cell.cassette if cell is not None else None
             notes = [machine.note, *machine.breaks.failures]
             return {
                 "revision": machine.revision,
                 "state": machine.phase,
-                "cell": (ask.cell_id or source_hash(ask.source)[:12]) if ask is not None else "",
-                "title": title_of(ask.source) if ask is not None else "",
+                "cell": (request.cell_id or source_hash(request.source)[:12])
+                if request is not None
+                else "",
+                "title": title_of(request.source) if request is not None else "",
                 "mode": "record" if self.records else "replay",
                 "cassette": paths.stem(tape.root) if tape is not None else "",
                 "take": str(self.options.get("take") or "") if self.edits else "",
@@ -539,9 +545,9 @@ class Stepper:
 
     def _find_cell_id(self, number: int) -> str:
         """As the front end has it, else the first digits of the source's hash."""
-        ask = self.cell.request if self.cell is not None else None
-        if ask is not None and ask.count == number:
-            return ask.cell_id or source_hash(ask.source)[:12]
+        request = self.cell.request if self.cell is not None else None
+        if request is not None and request.count == number:
+            return request.cell_id or source_hash(request.source)[:12]
         history = self.deck.tracker.history if self.deck.tracker is not None else ()
         entry = next((each for each in reversed(list(history)) if each.number == number), None)
         return "" if entry is None else entry.cell or source_hash(entry.source)[:12]
@@ -563,10 +569,10 @@ class Stepper:
             return frame_variables(frames[index][0], self.scrub)
 
     def _require_waiter(self, strand: str) -> Waiter:
-        found = self._waiters.get(strand)
-        if found is None:
+        waiter = self._waiters.get(strand)
+        if waiter is None:
             raise TapeUsageError("that strand does not stand at a call")
-        return found
+        return waiter
 
 
 def _leave_step() -> Play | Capture:

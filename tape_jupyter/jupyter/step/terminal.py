@@ -67,26 +67,26 @@ class Prompt(Reach):
     clears = False
 
     def __init__(
-        self, shell: InteractiveShell, ask: Callable[[str], str] | None = None, why: str = ""
+        self, shell: InteractiveShell, read_line: Callable[[str], str] | None = None, why: str = ""
     ) -> None:
         """`why` it asks here is said once, where somebody might look for a view: not in a terminal."""
         self._shell, self._turn = shell, threading.Lock()
         self._why = (
             f"tape step: {why}" if why and getattr(shell, "kernel", None) is not None else ""
         )
-        self._read_command = ask or _make_asker(shell)
+        self._read_command = read_line or _make_asker(shell)
         self._stepper: Stepper | None = None
 
     def attach(self, stepper: Stepper) -> None:
         self._stepper = stepper
 
-    def block(self, gone: threading.Event, waiter: Waiter) -> None:
-        while not gone.is_set():
+    def block(self, released: threading.Event, waiter: Waiter) -> None:
+        while not released.is_set():
             with self._turn:
-                if not gone.is_set():
-                    self._ask_until_gone(waiter, gone.is_set)
+                if not released.is_set():
+                    self._ask_until_gone(waiter, released.is_set)
 
-    async def wait_async(self, gone: asyncio.Future[None], waiter: Waiter) -> None:
+    async def wait_async(self, released: asyncio.Future[None], waiter: Waiter) -> None:
         """The loop stands still while a person types; what others were told meanwhile is done
         afterwards.
         """
@@ -99,10 +99,10 @@ class Prompt(Reach):
 
         waiter.wake = wake_waiter
         await asyncio.sleep(0)
-        if not gone.done() and not moved[0]:
+        if not released.done() and not moved[0]:
             with self._turn:
                 self._ask_until_gone(waiter, lambda: moved[0])
-        await gone
+        await released
 
     def _ask_until_gone(self, waiter: Waiter, is_gone: Callable[[], bool]) -> None:
         """Ask until the strand goes on."""
@@ -122,37 +122,37 @@ class Prompt(Reach):
                 _print_text(f"  {error}")
 
     def _run_command(self, stepper: Stepper, waiter: Waiter, line: str) -> None:
-        word, _, rest = line.partition(" ")
+        command, _, rest = line.partition(" ")
         rest, strand = rest.strip(), waiter.at.strand
-        if word in _MOVES:
-            stepper.apply_command({"do": _MOVES[word], "strand": strand})
-        elif word in ("j", "jump", "to"):
+        if command in _MOVES:
+            stepper.apply_command({"do": _MOVES[command], "strand": strand})
+        elif command in ("j", "jump", "to"):
             stepper.apply_command({"do": "jump", "place": _find_place(stepper.state(), rest)})
-        elif word in ("e", "edit", "a", "answer"):
+        elif command in ("e", "edit", "a", "answer"):
             stepper.apply_command({"do": "answer", "strand": strand, "text": rest, "accept": True})
-        elif word in ("p", "request"):
+        elif command in ("p", "request"):
             stepper.apply_command({"do": "request", "strand": strand, "text": rest})
             _print_text(_format_stop(stepper.state(), waiter))
-        elif word in ("f", "fault"):
+        elif command in ("f", "fault"):
             name, *options = shlex.split(rest) or [""]
-            told = dict(each.partition("=")[::2] for each in options)
+            settings = dict(each.partition("=")[::2] for each in options)
             numbers = {
                 key: float(text) if text.replace(".", "", 1).isdigit() else text
-                for key, text in told.items()
+                for key, text in settings.items()
             }
             stepper.apply_command(
                 {"do": "fault", "strand": strand, "name": name, "options": numbers, "accept": True}
             )
         else:
-            _print_text(self._format_inspection(stepper, waiter, word, rest))
+            _print_text(self._format_inspection(stepper, waiter, command, rest))
 
-    def _format_inspection(self, stepper: Stepper, waiter: Waiter, word: str, rest: str) -> str:
+    def _format_inspection(self, stepper: Stepper, waiter: Waiter, command: str, rest: str) -> str:
         """What there is to see; the help for what is no command."""
         state, strand = stepper.state(), waiter.at.strand
         call = next((each["call"] for each in state["strands"] if each["strand"] == strand), None)
         if call is None:
             return "  it went on meanwhile"
-        looks: dict[str, Callable[[], str]] = {
+        views: dict[str, Callable[[], str]] = {
             "l": lambda: "\n".join(_format_calls(state)),
             "r": lambda: _indent_text((call["reply"] or {"text": "(none)"})["text"]),
             "q": lambda: _indent_text(call["request"]["text"]),
@@ -164,7 +164,7 @@ class Prompt(Reach):
                 stepper, [_find_place(state, each) for each in rest.split()]
             ),
         }
-        return looks.get(word[:1] if word in _LOOKS else "", lambda: HELP)()
+        return views.get(command[:1] if command in _LOOKS else "", lambda: HELP)()
 
 
 # ---------------------------------------------------------------- texts
@@ -195,8 +195,8 @@ def _format_stop(state: Record, waiter: Waiter) -> str:
 
 
 def _format_line(text: str) -> str:
-    told = " ".join(text.split())
-    return told if len(told) <= SHORT else f"{told[:SHORT]} ..."
+    line = " ".join(text.split())
+    return line if len(line) <= SHORT else f"{line[:SHORT]} ..."
 
 
 def _indent_text(text: str) -> str:
@@ -205,7 +205,7 @@ def _indent_text(text: str) -> str:
 
 def _format_calls(state: Record) -> list[str]:
     first = state["made"] - len(state["passed"]) + 1
-    made = [
+    passed = [
         f"  {number:3} {each['place']:8} {each['kind']} {each['title']}{' (edited)' if each['edited'] else ''}"
         for number, each in enumerate(state["passed"], first)
     ]
@@ -213,11 +213,13 @@ def _format_calls(state: Record) -> list[str]:
         f"    > {at['call']['place']:8} {at['call']['title']}  ({at['name']})"
         for at in state["strands"]
     ]
-    return made + waiting
+    return passed + waiting
 
 
-def _format_variables(told: list[Record]) -> str:
-    return "\n".join(f"  {each['name']} = {each['text'][:SHORT]}" for each in told) or "  (none)"
+def _format_variables(variables: list[Record]) -> str:
+    return (
+        "\n".join(f"  {each['name']} = {each['text'][:SHORT]}" for each in variables) or "  (none)"
+    )
 
 
 def _format_comparison(stepper: Stepper, places: list[str]) -> str:
@@ -232,26 +234,26 @@ def _format_comparison(stepper: Stepper, places: list[str]) -> str:
 
 def _format_frame(frame: Mapping[str, Any]) -> list[str]:
     here = frame["line"] - frame["first"]
-    shown = [
+    source_lines = [
         f"  {'>' if n == here else ' '} {line}"
         for n, line in enumerate(frame["source"])
         if abs(n - here) <= 1
     ]
     name = f", {frame['function']}" if frame["function"] else ""
     left_out = [f"  ... {frame['left_out']} frames of libraries"] if frame["left_out"] else []
-    return [*left_out, f"  [{frame['index']}] {frame['file']}:{frame['line']}{name}", *shown]
+    return [*left_out, f"  [{frame['index']}] {frame['file']}:{frame['line']}{name}", *source_lines]
 
 
-def _find_place(state: Record, told: str) -> str:
+def _find_place(state: Record, place: str) -> str:
     """A place, or the number that it has in the list."""
-    if told.isdigit():
+    if place.isdigit():
         places = [each["place"] for each in state["passed"]] + [
             each["call"]["place"] for each in state["strands"]
         ]
-        if not 1 <= int(told) <= len(places):
+        if not 1 <= int(place) <= len(places):
             raise ValueError(f"there are calls 1 to {len(places)} (l lists them)")
-        return str(places[int(told) - 1])
-    return told
+        return str(places[int(place) - 1])
+    return place
 
 
 def _print_text(text: str) -> None:

@@ -42,13 +42,13 @@ def entry_of(decided: Any) -> Entry | None:
     return recorded if isinstance(recorded, Entry) else None
 
 
-def held_site(held: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
+def held_site(held_call: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
     """The call for whoever decides whether to stop there; `with_text` where a condition may look at
     what is asked.
     """
-    call, entry = held.call, entry_of(decided)
-    kind = held.kind if held.kind in KINDS else "http"
-    cell = held.cell.request
+    call, entry = held_call.call, entry_of(decided)
+    kind = held_call.kind if held_call.kind in KINDS else "http"
+    cell = held_call.cell.request
     shared: dict[str, Any] = {
         "span": entry.name if entry is not None else "",
         "would": would(decided),
@@ -78,7 +78,7 @@ def would(decided: Any) -> Would:
 
 def call_record(
     at: ParkedStrand,
-    held: HeldCall,
+    held_call: HeldCall,
     decided: Any,
     can: list[str],
     secrets: Secrets,
@@ -90,12 +90,12 @@ def call_record(
     changed before.
     """
     site = at.site
-    asked = sent if sent is not None else held.call
+    request = sent if sent is not None else held_call.call
     return {
         "place": at.place, "nth": at.nth, "span": site.span, "kind": site.kind, "title": site.title, "name": site.name,
-        "would": site.would, "request": asked_request(asked, secrets), "reply": reply_section(decided, secrets),
-        "request_edit": editable_request(asked) if "request" in can else None, "unchangeable": unchangeable,
-        "faults": _list_faults(held.call) if "fault" in can and not site.span else [],
+        "would": site.would, "request": asked_request(request, secrets), "reply": reply_section(decided, secrets),
+        "request_edit": editable_request(request) if "request" in can else None, "unchangeable": unchangeable,
+        "faults": _list_faults(held_call.call) if "fault" in can and not site.span else [],
         "edited": site.edited, "can": can,
     }  # fmt: skip
 
@@ -104,10 +104,10 @@ def _list_faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
     """Those of a call that is not on the tape: there is no recorded reply that could come after
     one.
     """
-    told = [each.record() for each in faults(call)]
+    records = [each.record() for each in faults(call)]
     return [
         {**each, "options": [one for one in each["options"] if one["name"] != "times"]}
-        for each in told
+        for each in records
     ]
 
 
@@ -140,8 +140,8 @@ def _build_reply_section(
     request: Request | FunctionCall, reply: Reply | Value, secrets: Secrets
 ) -> dict[str, Any]:
     if isinstance(reply, Value):
-        told = reply.error if reply.error is not None else reply.value
-        return _build_section(_format_json(secrets.scrub_structure(told)[0]), is_json=True)
+        content = reply.error if reply.error is not None else reply.value
+        return _build_section(_format_json(secrets.scrub_structure(content)[0]), is_json=True)
     message = editing.reply_message(request, reply) if isinstance(request, Request) else None
     if message is not None:
         return _build_section(_format_json(secrets.scrub_structure(message)[0]), is_json=True)
@@ -190,13 +190,16 @@ def _replace_arguments(call: FunctionCall, text: str) -> FunctionCall:
     from tape_jupyter.encoding.values.registry import thaw
 
     try:
-        told = json.loads(text)
-        if not isinstance(told, dict) or set(told) != set(call.arguments):
+        arguments = json.loads(text)
+        if not isinstance(arguments, dict) or set(arguments) != set(call.arguments):
             raise TapeUsageError(
                 f"the arguments are JSON of an object with {', '.join(call.arguments) or 'no names'}"
             )
         return FunctionCall(
-            call.name, {name: thaw(value) for name, value in told.items()}, call.kind, call.discreet
+            call.name,
+            {name: thaw(value) for name, value in arguments.items()},
+            call.kind,
+            call.discreet,
         )
     except (ValueError, CassetteError) as error:
         raise TapeUsageError(f"these are no arguments ({error})") from None
@@ -210,11 +213,11 @@ def _freeze_arguments(call: FunctionCall) -> dict[str, Any]:
 
 
 def _format_arguments(call: FunctionCall) -> str:
-    told = {
+    arguments = {
         name: _format_json(value).replace("\n", " ")
         for name, value in _freeze_arguments(call).items()
     }
-    return ", ".join(f"{name}={value[:30]}" for name, value in told.items())
+    return ", ".join(f"{name}={value[:30]}" for name, value in arguments.items())
 
 
 def _decode_body(call: Request) -> str:
@@ -222,8 +225,8 @@ def _decode_body(call: Request) -> str:
 
 
 def _find_model_name(call: Request) -> str:
-    told = json_value(_decode_body(call).encode())
-    model = told.get("model") if isinstance(told, dict) else None
+    body = json_value(_decode_body(call).encode())
+    model = body.get("model") if isinstance(body, dict) else None
     return (
         model
         if isinstance(model, str)

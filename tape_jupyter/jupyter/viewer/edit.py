@@ -29,8 +29,8 @@ _LIKE = "edited"
 @answers("edit")
 def editable(viewer: Viewer, message: Message) -> Message:
     entry = _find_entry(viewer, message)
-    told = edits.editable_of(entry).record()
-    return {"span": message["span"], **told, "take": _propose_take_name(viewer, entry)}
+    fields = edits.editable_of(entry).record()
+    return {"span": message["span"], **fields, "take": _propose_take_name(viewer, entry)}
 
 
 @answers("check")
@@ -51,18 +51,18 @@ def handle_override(viewer: Viewer, message: Message) -> Message:
     if book is None:
         raise Forged("override")
     take = book.commit_reply(entry, answer, _choose_take_name(viewer, name))
-    made = files.take_name(take.path)
-    session = viewer.open(paths.stem(take.root), made)
-    return {"take": made, "session": session, "plan": None, "notes": list(answer.notes)}
+    take_name = files.take_name(take.path)
+    session = viewer.open(paths.stem(take.root), take_name)
+    return {"take": take_name, "session": session, "plan": None, "notes": list(answer.notes)}
 
 
 @answers("undo")
 def undone(viewer: Viewer, message: Message) -> Message:
     root, name = _find_root(viewer), _read_text(message, "take")
     above = _find_base_take(root, name)
-    said = undo.undo(root, name)
-    shown = name if files.path_of(root, name).exists() else above
-    return _add_note(viewer.open(paths.stem(root), shown), said)
+    note = undo.undo(root, name)
+    take_name = name if files.path_of(root, name).exists() else above
+    return _add_note(viewer.open(paths.stem(root), take_name), note)
 
 
 @answers("keep")
@@ -90,18 +90,18 @@ def handle_default(viewer: Viewer, message: Message) -> Message:
     return viewer.session()
 
 
-def _add_note(session: Message, said: str) -> Message:
-    return {**session, "notes": [*session.get("notes", ()), said]}
+def _add_note(session: Message, note: str) -> Message:
+    return {**session, "notes": [*session.get("notes", ()), note]}
 
 
 # ---------------------------------------------------------------- what a message may hold
 
 
 def _read_text(message: Message, key: str) -> str:
-    told = message.get(key)
-    if not isinstance(told, str):
+    value = message.get(key)
+    if not isinstance(value, str):
         raise Forged(key)
-    return told
+    return value
 
 
 def _find_entry(viewer: Viewer, message: Message) -> Entry:

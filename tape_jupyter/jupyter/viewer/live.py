@@ -125,30 +125,30 @@ def pending(cell: TapedCell | None, path: Path | None) -> Pending:
     ):
         return NOTHING_RUNS
     going = list(cell.recording.going)[:MOST_GOING]
-    told = [each for each in map(_build_call_header, going) if each is not None]
-    return Pending(cell.run, told, now())
+    headers = [each for each in map(_build_call_header, going) if each is not None]
+    return Pending(cell.run, headers, now())
 
 
 def _build_call_header(taking: Any) -> CallHeader | None:
     """A call that runs, as a head; None for one that a take answers in a recorded call's place."""
-    asked = getattr(taking, "call", None) or getattr(taking, "request", None)
+    call = getattr(taking, "call", None) or getattr(taking, "request", None)
     if (
         taking.entry is not None
         or taking.over is not None
-        or not isinstance(asked, Request | FunctionCall)
+        or not isinstance(call, Request | FunctionCall)
     ):
         return None
     where, facts = taking.where, Facts()
-    if isinstance(asked, FunctionCall):
+    if isinstance(call, FunctionCall):
         kind, method, name = (
-            (RETRIEVAL if asked.kind == "retrieval" else TOOL),
-            str(asked.kind),
-            asked.name,
+            (RETRIEVAL if call.kind == "retrieval" else TOOL),
+            str(call.kind),
+            call.name,
         )
     else:
-        kind, method, name = (MODEL if taking.kind == "model" else HTTP), asked.method, asked.url
+        kind, method, name = (MODEL if taking.kind == "model" else HTTP), call.method, call.url
         facts, name = (
-            _read_request_facts(asked, taking.matched_request.json),
+            _read_request_facts(call, taking.matched_request.json),
             taking.secrets.scrub_url(name),
         )
     return CallHeader(

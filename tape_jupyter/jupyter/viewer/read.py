@@ -37,19 +37,19 @@ def handle_spans(viewer: Viewer, message: Message) -> Message:
 @answers("spans of calls")
 def spans_of_calls(viewer: Viewer, message: Message) -> Message:
     """A page of the rows of some calls of one cell, named by their places (saved_output.Places)."""
-    shown, start = viewer.fresh(), number(message, "from", 0)
-    calls = saved_output.calls_at(shown.book, message.get("calls")) if shown is not None else []
-    if shown is None or not calls:
+    spans, start = viewer.fresh(), number(message, "from", 0)
+    calls = saved_output.calls_at(spans.book, message.get("calls")) if spans is not None else []
+    if spans is None or not calls:
         raise TapeUsageError("these calls are not in the cassette any more")
     mode = require_text(message, "mode") if "mode" in message else ""
-    found = saved_output.spans_of_run(shown.book, calls[0].run, calls, shown.sources, mode)
-    return found.page(start, number(message, "limit", LIMIT), _WHOLE)
+    run_spans = saved_output.spans_of_run(spans.book, calls[0].run, calls, spans.sources, mode)
+    return run_spans.page(start, number(message, "limit", LIMIT), _WHOLE)
 
 
 @answers("detail")
 def handle_detail(viewer: Viewer, message: Message) -> Message:
-    shown, node = _find_node(viewer, require_text(message, "span"))
-    return details.span_detail(shown, node, labels.recorded_tags)
+    spans, node = _find_node(viewer, require_text(message, "span"))
+    return details.span_detail(spans, node, labels.recorded_tags)
 
 
 @answers("raw")
@@ -79,27 +79,27 @@ def handle_diff(viewer: Viewer, message: Message) -> Message:
 
 @answers("candidates")
 def handle_candidates(viewer: Viewer, message: Message) -> Message:
-    shown, node = _find_node(viewer, require_text(message, "span"))
-    return {"spans": details.comparable_calls(shown, node)}
+    spans, node = _find_node(viewer, require_text(message, "span"))
+    return {"spans": details.comparable_calls(spans, node)}
 
 
 @answers("find")
 def handle_find(viewer: Viewer, message: Message) -> Message:
     """Calls whose bodies hold words, a stretch of rows at a time."""
-    words, start, shown = require_text(message, "words"), number(message, "from", 0), viewer.spans
+    query, start, spans = require_text(message, "words"), number(message, "from", 0), viewer.spans
     return (
         {"spans": [], "next": None, "total": 0}
-        if shown is None
-        else search_spans(shown, words, start)
+        if spans is None
+        else search_spans(spans, query, start)
     )
 
 
 @answers("source")
 def source(viewer: Viewer, message: Message) -> Message:
     """The source of a cell, as it stands in the notebook (or ran in this session)."""
-    cell, shown = require_text(message, "cell"), viewer.spans
-    found = shown.sources.of_cell(cell) if shown is not None else None
-    return {"text": None if found is None else sendable_text(found)}
+    cell, spans = require_text(message, "cell"), viewer.spans
+    cell_source = spans.sources.of_cell(cell) if spans is not None else None
+    return {"text": None if cell_source is None else sendable_text(cell_source)}
 
 
 @answers("select")
@@ -112,16 +112,16 @@ def select(viewer: Viewer, message: Message) -> Message:
 @answers("mode")
 def mode(viewer: Viewer, message: Message) -> Message:
     """The mode of every following cell, as `%tape MODE` sets it."""
-    wanted = require_text(message, "mode")
-    if wanted not in SESSION_MODES:
-        raise Forged(wanted)
+    requested = require_text(message, "mode")
+    if requested not in SESSION_MODES:
+        raise Forged(requested)
     if viewer.deck.active is not None:
         raise TapeUsageError(
             "a taped cell is running; change the mode when it is done, or interrupt it"
         )
-    said = viewer.cells.set_session(parse_line(wanted, SESSION_MODES))
-    if said:
-        raise TapeUsageError(said)
+    problem = viewer.cells.set_session(parse_line(requested, SESSION_MODES))
+    if problem:
+        raise TapeUsageError(problem)
     viewer.cells.mode_typed = False
     return viewer.session()
 
@@ -129,12 +129,12 @@ def mode(viewer: Viewer, message: Message) -> Message:
 @answers("open")
 def handle_open(viewer: Viewer, message: Message) -> Message:
     """{take, cassette?}: without one, the cassette that is shown."""
-    shown = (
+    name = (
         viewer.session()["cassette"]
         if "cassette" not in message
         else require_text(message, "cassette")
     )
-    return viewer.open(shown, require_text(message, "take"))
+    return viewer.open(name, require_text(message, "take"))
 
 
 @answers("editor")
@@ -152,28 +152,28 @@ def cards(_: Viewer, __: Message) -> Message:
 
 def require_text(message: Message, field: str) -> str:
     """A text of a message. Raises Forged for anything else."""
-    told = message.get(field)
-    if not isinstance(told, str) or len(told) > 1_000:
+    value = message.get(field)
+    if not isinstance(value, str) or len(value) > 1_000:
         raise Forged(field)
-    return told
+    return value
 
 
 def number(message: Message, field: str, default: int) -> int:
     """A whole number from 0 on. Raises Forged for anything else."""
-    told: Any = message.get(field, default)
-    if type(told) is not int or not 0 <= told < _FAR:
+    value: Any = message.get(field, default)
+    if type(value) is not int or not 0 <= value < _FAR:
         raise Forged(field)
-    return told
+    return value
 
 
 def _find_node(viewer: Viewer, span: str) -> tuple[Spans, Node]:
-    shown = viewer.fresh()
-    node = details.find_span(shown, span) if shown is not None else None
-    if shown is None or node is None:
+    spans = viewer.fresh()
+    node = details.find_span(spans, span) if spans is not None else None
+    if spans is None or node is None:
         raise TapeUsageError(
             f"there is no span {span[:80]} here any more; the cell was recorded again, or pruned"
         )
-    return shown, node
+    return spans, node
 
 
 def _require_entry(_: Spans, node: Node) -> Entry:

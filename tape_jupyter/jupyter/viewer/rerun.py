@@ -49,8 +49,8 @@ def handle_start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     ):
         raise Forged("rerun")
     runner, take = rerunner.rerunner_of(viewer.cells), _open_take(viewer, message)
-    made = runner.plan(take, _find_entries(runner, message.get("changed") or []) or None)
-    if unknown := set(entries or ()) - set(made.entries):
+    plan = runner.plan(take, _find_entries(runner, message.get("changed") or []) or None)
+    if unknown := set(entries or ()) - set(plan.entries):
         raise TapeUsageError(
             f"the plan is another one now (it has no entry {min(unknown)}): ask for it again"
         )
@@ -58,10 +58,10 @@ def handle_start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise TapeUsageError("a re-run is on already")
     _require_idle(runner)
     fresh = bool(message.get("fresh"))
-    ask = RerunRequest(
-        made, take, frozenset(entries) if entries is not None else None, policy, fresh
+    request = RerunRequest(
+        plan, take, frozenset(entries) if entries is not None else None, policy, fresh
     )
-    _run_on_main(viewer, lambda: runner.start(ask, Teller(viewer)))
+    _run_on_main(viewer, lambda: runner.start(request, Teller(viewer)))
     return {"started": True}
 
 
@@ -69,9 +69,9 @@ def handle_start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
     runner = rerunner.rerunner_of(viewer.cells)
     if runner.parked is not None:
-        _run_on_main(viewer, lambda: runner.cancel(tell=Teller.join_viewer(runner, viewer)))
+        _run_on_main(viewer, lambda: runner.cancel(notify=Teller.join_viewer(runner, viewer)))
     else:
-        runner.cancel(tell=Teller.join_viewer(runner, viewer))
+        runner.cancel(notify=Teller.join_viewer(runner, viewer))
     return {}
 
 
@@ -93,7 +93,9 @@ def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     runner.check(divergence, choice, reply)
     _run_on_main(
         viewer,
-        lambda: runner.resolve(divergence, choice, reply, tell=Teller.join_viewer(runner, viewer)),
+        lambda: runner.resolve(
+            divergence, choice, reply, notify=Teller.join_viewer(runner, viewer)
+        ),
     )
     return {}
 
@@ -150,10 +152,10 @@ class Teller:
         self._viewers = [*(each for each in self._viewers if not each.closed), viewer]
         return self.last
 
-    def __call__(self, about: str, told: dict[str, Any]) -> None:
-        self.last = {"about": about, "told": told} if about != "cancelled" else {}
+    def __call__(self, about: str, payload: dict[str, Any]) -> None:
+        self.last = {"about": about, "told": payload} if about != "cancelled" else {}
         for viewer in self._viewers:
-            viewer.send_update(about, **told)
+            viewer.send_update(about, **payload)
             if about in ("done", "cancelled"):
                 viewer.changed()
 
@@ -199,20 +201,20 @@ def _open_take(viewer: Viewer, message: dict[str, Any]) -> Cassette:
     return Cassette.open(book.root).take(name)
 
 
-def _find_entries(runner: Rerunner, words: list[str]) -> set[int]:
+def _find_entries(runner: Rerunner, cell_ids: list[str]) -> set[int]:
     """The entries that runs, calls or cells stand for. Raises TapeUsageError where there is none."""
     history = runner.history
-    found: set[int] = set()
-    for word in words:
-        run = word.partition("/")[0]
+    entries: set[int] = set()
+    for cell_id in cell_ids:
+        run = cell_id.partition("/")[0]
         entry = history.of_run(run) if history is not None else None
-        cells = runner.of_cell(word)
-        found |= {entry.index} if entry is not None else {cells[-1]} if cells else set()
-    if words and not found:
+        cells = runner.of_cell(cell_id)
+        entries |= {entry.index} if entry is not None else {cells[-1]} if cells else set()
+    if cell_ids and not entries:
         raise TapeUsageError(
             "this kernel has not run that cell: run the notebook first (%tape replay, Run All)"
         )
-    return found
+    return entries
 
 
 def _is_text_list(value: Any) -> bool:

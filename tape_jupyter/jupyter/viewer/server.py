@@ -158,9 +158,9 @@ class Viewer:
     def path(self) -> Path | None:
         """The cassette or take that is shown; None where the notebook is not known."""
         with self._lock:
-            wanted = self._choose_path()
-            if wanted != self._path:
-                self._path, self._spans, self._had = wanted, None, 0
+            chosen = self._choose_path()
+            if chosen != self._path:
+                self._path, self._spans, self._had = chosen, None, 0
             return self._path
 
     def _choose_path(self) -> Path | None:
@@ -224,19 +224,19 @@ class Viewer:
         """Cells of this session, which the notebook's file may not hold yet, and their numbers."""
         history = self.cells.shell.history_manager
         inputs = history.input_hist_raw if history is not None else []
-        ran = list(self.cells.history or ())
+        executions = list(self.cells.history or ())
         fresh = spans is not self._knows
         for raw in inputs[-_SOURCES:] if fresh else inputs[self._known :]:
             source = self.cells.taker.split(raw)[1]
             spans.sources.known[source_hash(source)] = source
-        for entry in ran:  # of a re-run, those that it made are taken off again
+        for entry in executions:  # of a re-run, those that it made are taken off again
             if entry.cell and entry.number is not None:
                 spans.sources.numbers[entry.cell] = entry.number
-        for entry in ran if fresh else ran[self._numbered :]:
+        for entry in executions if fresh else executions[self._numbered :]:
             if not entry.cell and entry.number is not None:
                 cell = source_hash(self.cells.taker.split(entry.source)[1])[:12]
                 spans.sources.numbers[cell] = entry.number
-        self._knows, self._known, self._numbered = spans, len(inputs), len(ran)
+        self._knows, self._known, self._numbered = spans, len(inputs), len(executions)
 
     def entry(self, span: Any) -> Entry:
         """The recorded call of a span's id. Raises Forged where there is none."""
@@ -325,14 +325,14 @@ class Viewer:
     def send_changes(self) -> None:
         """Tell the view what is new, if anything is. Called by the watch's thread; never raises."""
         try:
-            told = self._collect_changes()
+            changes = self._collect_changes()
         except (TapeError, OSError):  # the next ask says what is wrong with the file
             return
         except Exception:
             self.dropped += 1
             return
-        if told is not None:
-            self.send_update("changed", **told)
+        if changes is not None:
+            self.send_update("changed", **changes)
 
     def _collect_changes(self) -> Message | None:
         with self._lock:
@@ -341,20 +341,20 @@ class Viewer:
             spans, running = self.fresh(), self.running()
             page = self._collect_new_rows(spans) if spans is not None else None
             total = len(spans.nodes) if spans is not None else 0
-            told = {
+            changes = {
                 "revision": spans.revision if spans is not None else 0,
                 "total": total,
                 "running": running,
             }
             state = {
-                **told,
+                **changes,
                 "running": running and {**running, "seconds": 0},
                 "mode": self.deck.session_mode,
             }
             if state == self._last and page is None:
                 return None
             self._last = state
-            return {**told, "page": page}
+            return {**changes, "page": page}
 
     def _collect_new_rows(self, spans: Spans) -> Message | None:
         """The rows that the view does not have. Where these are too many, it is to start again,
@@ -375,10 +375,10 @@ _SOURCES = 1_000
 
 
 def _read_text(message: Any, field: str) -> str:
-    told = message.get(field) if isinstance(message, dict) else None
-    if not isinstance(told, str) or len(told) > _LONG:
+    value = message.get(field) if isinstance(message, dict) else None
+    if not isinstance(value, str) or len(value) > _LONG:
         raise Forged(field)
-    return told
+    return value
 
 
 _LONG = 10_000

@@ -50,8 +50,8 @@ def handle_step(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("revision")
     if not isinstance(message.get("options", {}), dict):
         raise Forged("options")
-    told = {**message, "edit": message_edit(message)} if message["do"] == "edit" else message
-    command.steps_of(viewer.cells).require().apply_command(told)
+    request = {**message, "edit": message_edit(message)} if message["do"] == "edit" else message
+    command.steps_of(viewer.cells).require().apply_command(request)
     return {}
 
 
@@ -96,7 +96,7 @@ def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_text(message: dict[str, Any], key: str, default: Any = "") -> str:
-    told = message.get(key, default)
-    if not isinstance(told, str):
+    value = message.get(key, default)
+    if not isinstance(value, str):
         raise Forged(key)
-    return told
+    return value

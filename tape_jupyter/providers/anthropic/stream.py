@@ -71,19 +71,19 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
     return message
 
 
-def _merge_end(message: dict[str, Any], told: Mapping[str, Any]) -> None:
-    message.update(as_mapping(told.get("delta")))
-    beside = {"type", "delta", "usage"}
+def _merge_end(message: dict[str, Any], data: Mapping[str, Any]) -> None:
+    message.update(as_mapping(data.get("delta")))
+    handled_keys = {"type", "delta", "usage"}
     message.update(
-        {key: value for key, value in told.items() if key not in beside and value is not None}
+        {key: value for key, value in data.items() if key not in handled_keys and value is not None}
     )
-    used = {key: value for key, value in as_mapping(told.get("usage")).items() if value is not None}
+    used = {key: value for key, value in as_mapping(data.get("usage")).items() if value is not None}
     message["usage"] = {**as_mapping(message.get("usage")), **used}
 
 
 def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
     """In the order of their starts; deltas of a block that never started belong to none."""
-    found: list[_Seen] = []
+    blocks: list[_Seen] = []
     at: dict[Any, _Seen] = {}
     for place, event in enumerate(events):
         if not event.kind.startswith("content_block_"):
@@ -91,13 +91,13 @@ def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
         index = str(event.data.get("index"))
         if event.kind == "content_block_start":
             at[index] = _Seen(place, dict(as_mapping(event.data.get("content_block"))))
-            found.append(at[index])
+            blocks.append(at[index])
         if index in at:
             at[index].places.append(place)
             _add_delta(at[index], as_mapping(event.data.get("delta")))
-    for block in found:
+    for block in blocks:
         _close_block(block)
-    return found
+    return blocks
 
 
 def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
@@ -112,7 +112,7 @@ def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
         key = _LEAVES["text" if kind == "text_delta" else "thinking"][1]
         value[key] = as_text(value.get(key)) + as_text(delta.get(key))
     else:  # compaction_delta, and what is to come: its fields replace the block's
-        value.update({key: told for key, told in delta.items() if key != "type"})
+        value.update({key: field_value for key, field_value in delta.items() if key != "type"})
 
 
 def _close_block(block: _Seen) -> None:
@@ -132,22 +132,22 @@ def _close_block(block: _Seen) -> None:
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
     old, seen, style = read(events), _collect_blocks(events), style_of(events)
     blocks = list(maps(message.get("content")))
-    held = pair_parts([block.value for block in seen], blocks)
-    goes: dict[int, list[StreamEvent]] = {}
+    matches = pair_parts([block.value for block in seen], blocks)
+    replacements: dict[int, list[StreamEvent]] = {}
     for place in {place for block in seen for place in block.places}:
-        goes[place] = []
+        replacements[place] = []
     before = _find_end(events, seen)
-    for number, (block, was) in reversed(list(enumerate(zip(blocks, held, strict=True)))):
+    for number, (block, was) in reversed(list(enumerate(zip(blocks, matches, strict=True)))):
         if was is None:
-            goes[before] = [
+            replacements[before] = [
                 *_compose_block(block, number, style),
-                *goes.get(before, events[before : before + 1]),
+                *replacements.get(before, events[before : before + 1]),
             ]
         else:
-            goes |= _rewrite_block(events, seen[was], block, (was, number), style)
+            replacements |= _rewrite_block(events, seen[was], block, (was, number), style)
             before = seen[was].start
-    out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
-    return _rewrite_ends([*out, *goes.get(len(events), [])], old, message, style)
+    out = [new for place, event in enumerate(events) for new in replacements.get(place, [event])]
+    return _rewrite_ends([*out, *replacements.get(len(events), [])], old, message, style)
 
 
 def _find_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
@@ -176,15 +176,15 @@ def _rewrite_block(
             **{place: [] for place in block.places},
             block.start: _compose_block(new, number, style),
         }
-    goes = {place: [_move_event(events[place], number - was)] for place in block.places}
+    replacements = {place: [_move_event(events[place], number - was)] for place in block.places}
     for key in _HELD.get(as_text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
         if not same_json(new.get(key), block.value.get(key)):
-            _recut_text(events, block, key, new, goes, style)
-    shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else told
-             for key, told in goes[block.start][0].data["content_block"].items()}  # fmt: skip
-    start, *more = goes[block.start]
-    goes[block.start] = [start.replace_data({**start.data, "content_block": shell}), *more]
-    return goes
+            _recut_text(events, block, key, new, replacements, style)
+    shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else old_value
+             for key, old_value in replacements[block.start][0].data["content_block"].items()}  # fmt: skip
+    start, *more = replacements[block.start]
+    replacements[block.start] = [start.replace_data({**start.data, "content_block": shell}), *more]
+    return replacements
 
 
 def _may_keep_events(old: Block, new: Mapping[str, Any]) -> bool:
@@ -213,7 +213,7 @@ def _recut_text(
     block: _Seen,
     key: str,
     new: Mapping[str, Any],
-    goes: dict[int, list[StreamEvent]],
+    replacements: dict[int, list[StreamEvent]],
     style: StreamEvent,
 ) -> None:
     """Cut a changed text over the deltas that held it; where there were none, put one after the
@@ -229,29 +229,37 @@ def _recut_text(
     )
     if first:
         places, parts = [block.start, *places], [first, *parts]
-    told = (
+    new_text = (
         _format_arguments(new["input"], "".join(parts)) if key == "input" else as_text(new.get(key))
     )
     if not places:
         where = block.places[-1] if key == "signature" and len(block.places) > 1 else block.start
-        made = style.like(_build_delta(goes[block.start][0].data.get("index"), kind, name, told))
-        goes[where] = [made, *goes[where]] if where != block.start else [*goes[where], made]
+        delta_event = style.like(
+            _build_delta(replacements[block.start][0].data.get("index"), kind, name, new_text)
+        )
+        replacements[where] = (
+            [delta_event, *replacements[where]]
+            if where != block.start
+            else [*replacements[where], delta_event]
+        )
         return
-    cut: list[str | None] = [told or None] if key == "signature" else recut_parts(parts, told)
+    cut: list[str | None] = (
+        [new_text or None] if key == "signature" else recut_parts(parts, new_text)
+    )
     for place, part in zip(places, [*cut, *[None] * (len(places) - len(cut))], strict=True):
-        _set_delta_field(goes, place, name, part)
+        _set_delta_field(replacements, place, name, part)
 
 
 def _set_delta_field(
-    goes: dict[int, list[StreamEvent]], place: int, name: str, part: str | None
+    replacements: dict[int, list[StreamEvent]], place: int, name: str, part: str | None
 ) -> None:
-    event = goes[place][0]
+    event = replacements[place][0]
     inner = "content_block" if event.kind == "content_block_start" else "delta"
     if part is None and inner == "delta":
-        goes[place] = []
+        replacements[place] = []
         return
     if event.data[inner].get(name) != (part or ""):
-        goes[place] = [
+        replacements[place] = [
             event.replace_data({**event.data, inner: {**event.data[inner], name: part or ""}})
         ]
 
@@ -284,8 +292,8 @@ def _rewrite_ends(
     if "error" in differs and "error" not in new:
         events = [event for event in events if event.kind != "error"]
     out = [_update_event(event, new, differs) for event in events]
-    told = any(event.kind == "message_delta" for event in events)
-    if differs & {"stop_reason", "stop_sequence"} and not told and new.get("stop_reason"):
+    has_end = any(event.kind == "message_delta" for event in events)
+    if differs & {"stop_reason", "stop_sequence"} and not has_end and new.get("stop_reason"):
         out = [
             event for event in out if event.kind != "message_stop"
         ]  # the end of a stream that had none
@@ -295,20 +303,21 @@ def _rewrite_ends(
 
 def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str]) -> StreamEvent:
     if event.kind == "message_start":
-        own = dict(as_mapping(event.data.get("message")))
-        own |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}
-        if "usage" in own and "usage" in differs:
-            own["usage"] = {**as_mapping(own["usage"]), **as_mapping(new.get("usage"))}
-        return event.replace_data({**event.data, "message": own})
+        message = dict(as_mapping(event.data.get("message")))
+        message |= {key: new.get(key) for key in differs - {*_TAIL, "usage", "error", *_BESIDE}}
+        if "usage" in message and "usage" in differs:
+            message["usage"] = {**as_mapping(message["usage"]), **as_mapping(new.get("usage"))}
+        return event.replace_data({**event.data, "message": message})
     if event.kind == "message_delta":
         ends: dict[str, Any] = {key: new.get(key) for key in _TAIL if key in differs}
         delta = {**as_mapping(event.data.get("delta")), **ends}
-        beside: dict[str, Any] = {key: new[key] for key in _BESIDE if key in differs and key in new}
-        data: dict[str, Any] = {**event.data, "delta": delta, **beside}
+        extra: dict[str, Any] = {key: new[key] for key in _BESIDE if key in differs and key in new}
+        data: dict[str, Any] = {**event.data, "delta": delta, **extra}
         if "usage" in differs:
             usage = as_mapping(new.get("usage"))
             data["usage"] = {
-                key: usage.get(key, told) for key, told in as_mapping(data.get("usage")).items()
+                key: usage.get(key, old_value)
+                for key, old_value in as_mapping(data.get("usage")).items()
             }
         return event.replace_data(data)
     if event.kind == "error" and "error" in differs:
@@ -346,12 +355,12 @@ def _compose_end(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for key in _TAIL
         if key in message or key in ("stop_reason", "stop_sequence")
     }
-    beside = {key: message[key] for key in _BESIDE if key in message}
+    extra = {key: message[key] for key in _BESIDE if key in message}
     yield {
         "type": "message_delta",
         "delta": delta,
         "usage": dict(as_mapping(message.get("usage"))),
-        **beside,
+        **extra,
     }
     yield {"type": "message_stop"}
 
@@ -382,5 +391,5 @@ def _compose_block_data(block: Mapping[str, Any], number: int) -> Iterator[dict[
     yield {"type": "content_block_stop", "index": number}
 
 
-def _build_delta(number: Any, kind: str, name: str, told: Any) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": number, "delta": {"type": kind, name: told}}
+def _build_delta(number: Any, kind: str, name: str, value: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": number, "delta": {"type": kind, name: value}}

@@ -58,28 +58,29 @@ def _read_results(body: Any) -> Iterator[ToolResult]:
 
 def answer(body: Any) -> ReplyView:
     """`server_tool_use` blocks were run by the provider: nobody here is asked to."""
-    asked = (block for block in maps(dig(body, "content")) if block.get("type") == "tool_use")
+    tool_blocks = (block for block in maps(dig(body, "content")) if block.get("type") == "tool_use")
     return ReplyView(
         model=as_text(dig(body, "model")),
         calls=tuple(
-            ToolCall(as_text(b.get("id")), as_text(b.get("name")), b.get("input")) for b in asked
+            ToolCall(as_text(b.get("id")), as_text(b.get("name")), b.get("input"))
+            for b in tool_blocks
         ),
         usage=_read_usage(dig(body, "usage")),
         stop=as_text(dig(body, "stop_reason")),
     )
 
 
-def _read_usage(told: Any) -> Usage | None:
+def _read_usage(usage: Any) -> Usage | None:
     """Anthropic's `input_tokens` leaves out those read from and written to the cache."""
-    if not isinstance(told, Mapping):
+    if not isinstance(usage, Mapping):
         return None
     cached, written = (
-        count(told.get("cache_read_input_tokens")),
-        count(told.get("cache_creation_input_tokens")),
+        count(usage.get("cache_read_input_tokens")),
+        count(usage.get("cache_creation_input_tokens")),
     )
     return Usage(
-        count(told.get("input_tokens")) + cached + written,
-        count(told.get("output_tokens")),
+        count(usage.get("input_tokens")) + cached + written,
+        count(usage.get("output_tokens")),
         cached,
         written,
     )

@@ -109,17 +109,17 @@ def _read_calls(body: Any) -> Iterator[ToolCall]:
 
 def _read_usage(body: Any) -> Usage | None:
     """Converse leaves cached tokens out of inputTokens; Llama and Titan have names of their own."""
-    told = dig(body, "usage")
-    if isinstance(told, Mapping):
-        cached = count(told.get("cacheReadInputTokens")) or count(
-            told.get("cacheReadInputTokenCount")
+    usage = dig(body, "usage")
+    if isinstance(usage, Mapping):
+        cached = count(usage.get("cacheReadInputTokens")) or count(
+            usage.get("cacheReadInputTokenCount")
         )
-        written = count(told.get("cacheWriteInputTokens")) or count(
-            told.get("cacheWriteInputTokenCount")
+        written = count(usage.get("cacheWriteInputTokens")) or count(
+            usage.get("cacheWriteInputTokenCount")
         )
         return Usage(
-            count(told.get("inputTokens")) + cached + written,
-            count(told.get("outputTokens")),
+            count(usage.get("inputTokens")) + cached + written,
+            count(usage.get("outputTokens")),
             cached,
             written,
         )
@@ -161,7 +161,7 @@ def open_event(event: Any) -> Any:
 
 
 def _assemble_converse(events: list[Any]) -> dict[str, Any]:
-    whole: dict[str, Any] = {}
+    response: dict[str, Any] = {}
     blocks: dict[Any, dict[str, Any]] = {}
     for event in events:
         for kind, payload in as_mapping(event).items():
@@ -172,10 +172,10 @@ def _assemble_converse(events: list[Any]) -> dict[str, Any]:
                 case "contentBlockDelta" if index in blocks:
                     blocks[index]["json"] += as_text(dig(payload, "delta.toolUse.input"))
                 case "messageStop" | "metadata":
-                    whole.update(as_mapping(payload))
+                    response.update(as_mapping(payload))
                 case _ if kind.endswith("xception"):
-                    whole["error"] = {"type": kind, "message": dig(payload, "message")}
+                    response["error"] = {"type": kind, "message": dig(payload, "message")}
     content = [
         {"toolUse": {**block, "input": parse_arguments(block["json"])}} for block in blocks.values()
     ]
-    return {**whole, "output": {"message": {"content": content}}}
+    return {**response, "output": {"message": {"content": content}}}

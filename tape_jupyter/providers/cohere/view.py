@@ -80,7 +80,7 @@ def answer(body: Any) -> ReplyView:
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The reply that a stream amounts to, without its text."""
-    whole: dict[str, Any] = {}
+    response: dict[str, Any] = {}
     calls: list[dict[str, Any]] = []
     for event in events:
         match dig(event, "type"):
@@ -94,7 +94,7 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
                     dig(event, "delta.message.tool_calls.function.arguments")
                 )
             case "message-end":
-                whole.update(as_mapping(event.get("delta")))
+                response.update(as_mapping(event.get("delta")))
         if dig(event, "event_type") == "stream-end":  # v1
-            whole.update(as_mapping(event.get("response")))
-    return {**whole, "message": {"tool_calls": calls}}
+            response.update(as_mapping(event.get("response")))
+    return {**response, "message": {"tool_calls": calls}}

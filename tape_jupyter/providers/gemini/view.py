@@ -54,9 +54,9 @@ def ask(body: Any) -> RequestView:
 def _read_results(body: Any) -> Iterator[ToolResult]:
     for content in maps(dig(body, "contents")):
         for part in maps(content.get("parts")):
-            given = part.get("functionResponse") or part.get("function_response")
-            if given:
-                yield ToolResult(as_text(dig(given, "id")), as_text(dig(given, "name")))
+            response = part.get("functionResponse") or part.get("function_response")
+            if response:
+                yield ToolResult(as_text(dig(response, "id")), as_text(dig(response, "name")))
 
 
 def answer(body: Any) -> ReplyView:
@@ -81,11 +81,11 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The response that a stream amounts to: the last word on usage, model and reason, all the
     parts.
     """
-    whole: dict[str, Any] = {}
+    response: dict[str, Any] = {}
     parts: list[Any] = []
     reason = ""
     for event in events:
-        whole.update(
+        response.update(
             {
                 key: event[key]
                 for key in ("modelVersion", "usageMetadata", "error", "promptFeedback")
@@ -95,4 +95,4 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
         for candidate in maps(dig(event, "candidates")):
             parts += maps(dig(candidate, "content.parts"))
             reason = as_text(candidate.get("finishReason")) or reason
-    return {**whole, "candidates": [{"content": {"parts": parts}, "finishReason": reason}]}
+    return {**response, "candidates": [{"content": {"parts": parts}, "finishReason": reason}]}

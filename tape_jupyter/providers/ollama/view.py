@@ -58,8 +58,8 @@ def answer(body: Any) -> ReplyView:
     )
 
 
-def _read_calls(told: Any) -> Iterator[ToolCall]:
-    for call in maps(told):
+def _read_calls(calls: Any) -> Iterator[ToolCall]:
+    for call in maps(calls):
         yield ToolCall(
             as_text(call.get("id")),
             as_text(dig(call, "function.name")),
@@ -75,10 +75,10 @@ def _read_usage(body: Any) -> Usage | None:
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The reply that the lines amount to: the last one holds the counts, any may hold tool calls."""
-    whole: dict[str, Any] = {}
+    response: dict[str, Any] = {}
     calls: list[Any] = []
     for event in events:
         if isinstance(event, dict):
             calls += maps(dig(event, "message.tool_calls"))
-            whole.update(event)
-    return {**whole, "message": {"tool_calls": calls}}
+            response.update(event)
+    return {**response, "message": {"tool_calls": calls}}

@@ -98,8 +98,8 @@ def _read_calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
                 dig(call, "custom.input"),
             )
         else:
-            given = parse_arguments(dig(call, "function.arguments"))
-            yield ToolCall(as_text(call.get("id")), as_text(dig(call, "function.name")), given)
+            arguments = parse_arguments(dig(call, "function.arguments"))
+            yield ToolCall(as_text(call.get("id")), as_text(dig(call, "function.name")), arguments)
     if message.get("function_call"):  # the form before tools
         yield ToolCall(
             "",
@@ -110,10 +110,10 @@ def _read_calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The completion that a stream amounts to, without its text."""
-    whole: dict[str, Any] = {}
+    completion: dict[str, Any] = {}
     choices: dict[Any, dict[str, Any]] = {}
     for event in events:
-        _merge_header_fields(whole, event)
+        _merge_header_fields(completion, event)
         for chunk in maps(dig(event, "choices")):
             choice = choices.setdefault(
                 key(chunk.get("index")), {"finish_reason": None, "calls": {}}
@@ -123,12 +123,12 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
                 _add_call_delta(choice["calls"], delta)
     for choice in choices.values():
         choice["message"] = {"tool_calls": list(choice.pop("calls").values())}
-    return {**whole, "choices": list(choices.values())}
+    return {**completion, "choices": list(choices.values())}
 
 
-def _merge_header_fields(whole: dict[str, Any], event: Any) -> None:
+def _merge_header_fields(completion: dict[str, Any], event: Any) -> None:
     """Usage may come in every chunk, in the last, or null; the model may be "" at first."""
-    whole.update(
+    completion.update(
         {name: event[name] for name in ("model", "usage", "x_groq", "error") if dig(event, name)}
     )
 
@@ -142,11 +142,11 @@ def _add_call_delta(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) 
     )
     call["id"] = as_text(delta.get("id")) or call["id"]
     call["function"]["name"] = as_text(dig(delta, "function.name")) or call["function"]["name"]
-    given = dig(delta, "function.arguments")
-    if isinstance(given, str):
-        call["function"]["arguments"] += given
-    elif given is not None:
-        call["function"]["arguments"] = given
+    arguments = dig(delta, "function.arguments")
+    if isinstance(arguments, str):
+        call["function"]["arguments"] += arguments
+    elif arguments is not None:
+        call["function"]["arguments"] = arguments
 
 
 __all__ = ["WANTED", "answer", "ask", "assemble"]

@@ -77,19 +77,19 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
 
 
 def choices_of(events: Sequence[StreamEvent]) -> list[StreamedChoice]:
-    found: dict[str, StreamedChoice] = {}
+    by_index: dict[str, StreamedChoice] = {}
     for place, event in enumerate(events):
         choices = as_mapping(event.data).get("choices")
         for number, chunk in enumerate(choices if isinstance(choices, list) else ()):
             if isinstance(chunk, dict):
                 index = chunk.get("index", 0)
                 _add_chunk(
-                    found.setdefault(str(index), StreamedChoice(index)),
+                    by_index.setdefault(str(index), StreamedChoice(index)),
                     place,
                     ("choices", number),
                     chunk,
                 )
-    return list(found.values())
+    return list(by_index.values())
 
 
 def _add_chunk(choice: StreamedChoice, place: int, path: Path, chunk: Mapping[str, Any]) -> None:
@@ -126,14 +126,14 @@ def _add_delta(choice: StreamedChoice, place: int, path: Path, value: Any) -> No
 
 
 def _add_call_delta(
-    choice: StreamedChoice, place: int, path: Path, told: Mapping[str, Any]
+    choice: StreamedChoice, place: int, path: Path, call_delta: Mapping[str, Any]
 ) -> None:
     """Some hosts leave the index out, and send each call whole."""
-    index = told.get("index")
+    index = call_delta.get("index")
     name = f"+{len(choice.tools)}" if index is None else str(index)
     call = choice.tools.setdefault(name, {})
     choice.where.setdefault(name, []).append((place, path))
-    for key, value in told.items():
+    for key, value in call_delta.items():
         if key in ("function", "custom") and isinstance(value, dict):
             inner = call[key] = dict(as_mapping(call.get(key)))
             for each, part in value.items():

@@ -37,15 +37,17 @@ class ChatMessages:
     def expanded(self, partial: Mapping[str, Any], message: Mapping[str, Any]) -> Mapping[str, Any]:
         """Where there is one choice, its message's own keys say enough."""
         choices = message.get("choices")
-        own = {key: partial[key] for key in _SHORT if key in partial}
+        message_fields = {key: partial[key] for key in _SHORT if key in partial}
         one = isinstance(choices, list) and len(choices) == 1 and "choices" not in partial
-        if not own or not one or not isinstance(choices, list):
+        if not message_fields or not one or not isinstance(choices, list):
             return partial
-        rest = {key: told for key, told in partial.items() if key not in own}
+        rest = {key: value for key, value in partial.items() if key not in message_fields}
         choice = as_mapping(choices[0])
         return {
             **rest,
-            "choices": [{**choice, "message": {**as_mapping(choice.get("message")), **own}}],
+            "choices": [
+                {**choice, "message": {**as_mapping(choice.get("message")), **message_fields}}
+            ],
         }
 
     def adjust_dependents(self, old: Mapping[str, Any], new: Message) -> list[str]:

@@ -105,8 +105,8 @@ def _is_hollow(data: Any) -> bool:
     something).
     """
     choices = list(maps(as_mapping(data).get("choices")))
-    said = any(choice.get("finish_reason") or choice.get("delta") for choice in choices)
-    return not said and not as_mapping(data).get("usage")
+    has_content = any(choice.get("finish_reason") or choice.get("delta") for choice in choices)
+    return not has_content and not as_mapping(data).get("usage")
 
 
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
@@ -116,13 +116,13 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
         style_of([event for event in events if "choices" in as_mapping(event.data)], BARE_STYLE),
     )
     new = list(maps(message.get("choices")))
-    held = pair_parts(
+    matches = pair_parts(
         [{"index": choice.index} for choice in seen],
         [{"index": each.get("index", 0)} for each in new],
     )
     base = _collect_base(message, events)
     for number, each in enumerate(new):
-        was = held[number]
+        was = matches[number]
         if was is None:
             _put_before_end(
                 sheet,
@@ -130,7 +130,7 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
             )
         else:
             _Rewritten(sheet, seen[was], each, base).rewrite_choice()
-    for place in set(range(len(seen))) - set(held):
+    for place in set(range(len(seen))) - set(matches):
         _remove_choice(sheet, seen[place])
     _rewrite_top_fields(sheet, old, message)
     return list(sheet.out(style))
@@ -239,25 +239,25 @@ class _Rewritten:
         )  # fmt: skip
 
     def _rewrite_text(self, key: str) -> None:
-        leaf, told = self.choice.leaves.get(key), self.message.get(key)
+        leaf, text = self.choice.leaves.get(key), self.message.get(key)
         if leaf is None:
-            self.sheet.insert_after(self._find_start(), self._build_own_chunk({key: told}))
-        elif told and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
+            self.sheet.insert_after(self._find_start(), self._build_own_chunk({key: text}))
+        elif text and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
             self.sheet.insert_after(
-                leaf.at[0][0] - 1, self._build_own_chunk({key: told})
+                leaf.at[0][0] - 1, self._build_own_chunk({key: text})
             )  # nobody reads what an error event says
-        elif told is None:
+        elif text is None:
             for number, (place, path) in enumerate(leaf.at):
                 if number == 0 and key in self.message:
                     self.sheet.set_value(place, path, None)
                 else:
                     self._drop_part(place, path)
         else:
-            self._rewrite_leaf(leaf, told)
+            self._rewrite_leaf(leaf, text)
 
-    def _rewrite_leaf(self, leaf: Leaf, told: str) -> None:
+    def _rewrite_leaf(self, leaf: Leaf, text: str) -> None:
         for (place, path), part, now in zip(
-            leaf.at, leaf.parts, recut_parts(leaf.parts, told), strict=True
+            leaf.at, leaf.parts, recut_parts(leaf.parts, text), strict=True
         ):
             if now is None and part:
                 self._drop_part(place, path)
@@ -291,7 +291,7 @@ class _Rewritten:
 
     def _rewrite_calls(self) -> None:
         before, after = list(self.choice.tools.items()), list(maps(self.message.get("tool_calls")))
-        held = _unpair_after_added(
+        matches = _unpair_after_added(
             [
                 None
                 if was is not None and inner_of(before[was][1]) != inner_of(after[number])
@@ -299,15 +299,15 @@ class _Rewritten:
                 for number, was in enumerate(pair_parts([call for _, call in before], after))
             ]
         )
-        for gone in set(range(len(before))) - set(held):
-            for place, path in self.choice.where[before[gone][0]]:
+        for removed in set(range(len(before))) - set(matches):
+            for place, path in self.choice.where[before[removed][0]]:
                 self.sheet.remove_value(place, path)
         last = max(
             (place for at in self.choice.where.values() for place, _ in at),
             default=self._find_last_text(),
         )
         for number, call in enumerate(after):
-            was = held[number]
+            was = matches[number]
             if was is None:
                 for delta in _compose_call_deltas(call, number):
                     self.sheet.insert_after(last, self._build_own_chunk({"tool_calls": [delta]}))
@@ -317,12 +317,12 @@ class _Rewritten:
     def _rewrite_call(self, name: str, new: Mapping[str, Any], number: int) -> None:
         old, at = self.choice.tools[name], self.choice.where[name]
         for place, path in at:
-            told = (
+            content = (
                 self.sheet.copy_data(place)
                 if name != str(number) and not name.startswith("+")
                 else None
             )
-            if told is not None:
+            if content is not None:
                 self.sheet.set_value(place, (*path, "index"), number)
         inner, leaf = inner_of(new), self.choice.arguments.get(name)
         key = get_arguments_key(new)
@@ -332,15 +332,19 @@ class _Rewritten:
         for each, value in as_mapping(new.get(inner)).items():
             if each != key and not same_json(as_mapping(old.get(inner)).get(each), value):
                 self._set_call_field(at, (inner, each), value)
-        told = as_mapping(new.get(inner)).get(key)
-        if leaf is not None and isinstance(told, str) and told != join_halves("".join(leaf.parts)):
-            self._rewrite_arguments(leaf, told)
-        elif leaf is None and not same_json(as_mapping(old.get(inner)).get(key), told):
-            self._set_call_field(at, (inner, key), told)
+        content = as_mapping(new.get(inner)).get(key)
+        if (
+            leaf is not None
+            and isinstance(content, str)
+            and content != join_halves("".join(leaf.parts))
+        ):
+            self._rewrite_arguments(leaf, content)
+        elif leaf is None and not same_json(as_mapping(old.get(inner)).get(key), content):
+            self._set_call_field(at, (inner, key), content)
 
-    def _rewrite_arguments(self, leaf: Leaf, told: str) -> None:
+    def _rewrite_arguments(self, leaf: Leaf, arguments: str) -> None:
         for (place, path), part, now in zip(
-            leaf.at, leaf.parts, recut_parts(leaf.parts, told), strict=True
+            leaf.at, leaf.parts, recut_parts(leaf.parts, arguments), strict=True
         ):
             if now is None and part:
                 if place == leaf.at[0][0]:
@@ -362,14 +366,18 @@ class _Rewritten:
 
     def _rewrite_choice_field(self, key: str) -> None:
         """finish_reason and what stands beside it: where it was said last."""
-        said = [at for at in self.own if as_mapping(self._find_chunk(*at)).get(key) is not None]
+        positions = [
+            at for at in self.own if as_mapping(self._find_chunk(*at)).get(key) is not None
+        ]
         if key == "logprobs" and self.new.get(key) is None:
-            for place, number in said:
+            for place, number in positions:
                 self.sheet.set_value(place, ("choices", number, key), None)
-        elif said:
-            for place, number in said[:-1]:
+        elif positions:
+            for place, number in positions[:-1]:
                 self.sheet.set_value(place, ("choices", number, key), None)
-            self.sheet.set_value(said[-1][0], ("choices", said[-1][1], key), self.new.get(key))
+            self.sheet.set_value(
+                positions[-1][0], ("choices", positions[-1][1], key), self.new.get(key)
+            )
         elif self.own and self.new.get(key) is not None:
             self.sheet.insert_after(self.own[-1][0], {**self._build_own_chunk({}), "choices": [
                 {"index": self.choice.index, "delta": {}, "finish_reason": None, key: self.new[key]}]})  # fmt: skip
@@ -388,13 +396,13 @@ class _Rewritten:
         return self.own[0][0] if self.own else -1
 
     def _find_last_text(self) -> int:
-        told = [place for leaf in self.choice.leaves.values() for place, _ in leaf.at]
+        places = [place for leaf in self.choice.leaves.values() for place, _ in leaf.at]
         ends = [
             place
             for place, number in self.own
             if as_mapping(self._find_chunk(place, number)).get("finish_reason")
         ]
-        last = max(told, default=self._find_start())
+        last = max(places, default=self._find_start())
         return (
             min(last, ends[0] - 1)
             if ends and last >= ends[0] and ends[0] > self._find_start()
@@ -402,12 +410,12 @@ class _Rewritten:
         )
 
 
-def _unpair_after_added(held: list[int | None]) -> list[int | None]:
+def _unpair_after_added(matches: list[int | None]) -> list[int | None]:
     """What follows a call that was put in is put in anew: programs add calls up in the order of
     their numbers.
     """
-    first = held.index(None) if None in held else len(held)
-    return [*held[:first], *[None] * (len(held) - first)]
+    first = matches.index(None) if None in matches else len(matches)
+    return [*matches[:first], *[None] * (len(matches) - first)]
 
 
 def _list_choices(data: Any) -> list[Any]:
@@ -433,17 +441,17 @@ def _compose_chunks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if base.get("object") == "chat.completion":
         base["object"] = "chat.completion.chunk"
     for choice in maps(message.get("choices")):
-        told = [_build_chunk(base, choice, delta, end) for delta, end in _compose_deltas(choice)]
-        beside = {
+        chunks = [_build_chunk(base, choice, delta, end) for delta, end in _compose_deltas(choice)]
+        extra = {
             key: value
             for key, value in choice.items()
             if key not in ("index", "message", "finish_reason")
         }
-        told[-1]["choices"][0] |= beside
+        chunks[-1]["choices"][0] |= extra
         if "finish_reason" not in choice:
-            for chunk in told:
+            for chunk in chunks:
                 del chunk["choices"][0]["finish_reason"]
-        yield from told
+        yield from chunks
     if "error" in message:
         yield {**base, "error": message["error"]}
     if "usage" in message or not message.get("choices"):
@@ -468,9 +476,9 @@ def _compose_deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any],
 
 def _compose_call_deltas(call: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     inner, key = inner_of(call), get_arguments_key(call)
-    given = as_mapping(call.get(inner))
-    told = given.get(key)
-    split = isinstance(told, str) and bool(told)
-    yield {"index": number, **call, inner: {**given, key: "" if split else told}}
+    function = as_mapping(call.get(inner))
+    arguments = function.get(key)
+    split = isinstance(arguments, str) and bool(arguments)
+    yield {"index": number, **call, inner: {**function, key: "" if split else arguments}}
     if split:
-        yield {"index": number, inner: {key: told}}
+        yield {"index": number, inner: {key: arguments}}

@@ -91,15 +91,15 @@ def _read_calls(body: Any) -> Iterator[ToolCall]:
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:
     """The response in the last event that carries one; of a cut stream, the items that were done."""
-    whole: dict[str, Any] = {}
+    response: dict[str, Any] = {}
     done: list[Any] = []
     for event in events:
-        whole.update(as_mapping(dig(event, "response")))
+        response.update(as_mapping(dig(event, "response")))
         if dig(event, "type") == "response.output_item.done":
             done.append(dig(event, "item"))
         elif dig(event, "type") == "error":
-            whole["error"] = dig(event, "error") or {
+            response["error"] = dig(event, "error") or {
                 "type": dig(event, "code"),
                 "message": dig(event, "message"),
             }
-    return whole if whole.get("output") else {**whole, "output": done}
+    return response if response.get("output") else {**response, "output": done}

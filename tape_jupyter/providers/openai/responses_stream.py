@@ -63,8 +63,8 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
         message.update(as_mapping(as_mapping(event.data).get("response")))
         ended = ended or event.kind in _LAST
         if event.kind == "error":
-            told = event.data.get("error")
-            message["error"] = told or {
+            error = event.data.get("error")
+            message["error"] = error or {
                 key: event.data.get(key) for key in ("code", "message", "param")
             }
     if not ended or not message.get("output"):
@@ -74,16 +74,16 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
 
 
 def _collect_items(events: Sequence[StreamEvent]) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
+    items: dict[int, dict[str, Any]] = {}
     for event in events:
         index = as_mapping(event.data).get("output_index")
         if not isinstance(index, int):
             continue
         if event.kind in ("response.output_item.added", "response.output_item.done"):
-            found[index] = copy.deepcopy(dict(as_mapping(event.data.get("item"))))
-        elif index in found:
-            _grow_item(found[index], event)
-    return found
+            items[index] = copy.deepcopy(dict(as_mapping(event.data.get("item"))))
+        elif index in items:
+            _grow_item(items[index], event)
+    return items
 
 
 def _grow_item(item: dict[str, Any], event: StreamEvent) -> None:
@@ -122,23 +122,28 @@ def _find_entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any]
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
     old, style = read(events), style_of(events)
     before, after = list(maps(old.get("output"))), list(maps(message.get("output")))
-    held = pair_parts(before, after)
-    goes: dict[int, list[StreamEvent]] = {}
+    matches = pair_parts(before, after)
+    replacements: dict[int, list[StreamEvent]] = {}
     owned = _group_places(events, len(before))
     for places in owned:
-        goes |= {place: [] for place in places}
+        replacements |= {place: [] for place in places}
     where = _find_end(events, owned)
-    for number, (item, was) in reversed(list(enumerate(zip(after, held, strict=True)))):
+    for number, (item, was) in reversed(list(enumerate(zip(after, matches, strict=True)))):
         if was is None:
-            made = [style.like(data) for data in _compose_item(item, number)]
-            goes[where] = [*made, *goes.get(where, events[where : where + 1])]
+            new_events = [style.like(data) for data in _compose_item(item, number)]
+            replacements[where] = [*new_events, *replacements.get(where, events[where : where + 1])]
         elif owned[was]:
-            goes |= _rewrite_item(events, owned[was], before[was], item, (was, number), style)
+            replacements |= _rewrite_item(
+                events, owned[was], before[was], item, (was, number), style
+            )
             where = owned[was][0]
     if "error" in old and "error" not in message:
-        goes |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
-    out = [new for place, event in enumerate(events) for new in goes.get(place, [event])]
-    out = [_update_response(event, old, message) for event in (*out, *goes.get(len(events), []))]
+        replacements |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
+    out = [new for place, event in enumerate(events) for new in replacements.get(place, [event])]
+    out = [
+        _update_response(event, old, message)
+        for event in (*out, *replacements.get(len(events), []))
+    ]
     return _renumber_events(out, events)
 
 
@@ -176,13 +181,13 @@ def _rewrite_item(
     if not _may_keep_events(old, new):
         return {**{place: [] for place in places},
                 places[0]: [style.like(data) for data in _compose_item(new, number)]}  # fmt: skip
-    goes = {
+    replacements = {
         place: [_update_copy(_move_event(events[place], number - was), old, new)]
         for place in places
     }
     for leaf, entry in _iterate_leaves(events, places):
-        _recut_text(events, goes, old, new, (leaf, entry))
-    return goes
+        _recut_text(events, replacements, old, new, (leaf, entry))
+    return replacements
 
 
 def _may_keep_events(old: Any, new: Mapping[str, Any]) -> bool:
@@ -228,8 +233,8 @@ def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, A
         data["item"] = _merge_changes(data.get("item"), old, new)
     elif event.kind == "response.output_item.added":
         item = as_mapping(data.get("item"))
-        data["item"] = {key: new[key] if key in new and same_json(told, old.get(key)) and told else told
-                        for key, told in item.items()}  # fmt: skip
+        data["item"] = {key: new[key] if key in new and same_json(value, old.get(key)) and value else value
+                        for key, value in item.items()}  # fmt: skip
     elif about in _PARTS and verb == "done":
         name, number = _PARTS[about]
         one, two = (_find_entry_at(item, name, data.get(number, 0)) for item in (old, new))
@@ -256,12 +261,12 @@ def _merge_changes(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) 
     if not isinstance(copied, dict) or same_json(copied, old):
         return dict(new)
     changed = {
-        key: told
-        for key, told in new.items()
-        if not same_json(told, old.get(key)) or key not in old
+        key: value
+        for key, value in new.items()
+        if not same_json(value, old.get(key)) or key not in old
     }
     return {
-        **{key: told for key, told in copied.items() if key in new or key not in old},
+        **{key: value for key, value in copied.items() if key in new or key not in old},
         **changed,
     }
 
@@ -270,7 +275,7 @@ def _iterate_leaves(
     events: Sequence[StreamEvent], places: Sequence[int]
 ) -> Iterator[tuple[str, list[int]]]:
     """The texts of an item: each with the places of its deltas."""
-    found: dict[tuple[str, Any], list[int]] = {}
+    places_by_leaf: dict[tuple[str, Any], list[int]] = {}
     for place in places:
         leaf = _find_leaf(events[place])
         if (
@@ -279,15 +284,15 @@ def _iterate_leaves(
             and isinstance(events[place].data.get("delta"), str)
         ):
             number = _LEAVES[leaf][2]
-            found.setdefault((leaf, events[place].data.get(number) if number else None), []).append(
-                place
-            )
-    yield from ((leaf, at) for (leaf, _), at in found.items())
+            places_by_leaf.setdefault(
+                (leaf, events[place].data.get(number) if number else None), []
+            ).append(place)
+    yield from ((leaf, at) for (leaf, _), at in places_by_leaf.items())
 
 
 def _recut_text(
     events: Sequence[StreamEvent],
-    goes: dict[int, list[StreamEvent]],
+    replacements: dict[int, list[StreamEvent]],
     old: Any,
     new: Any,
     text_of: tuple[str, list[int]],
@@ -303,11 +308,11 @@ def _recut_text(
         places, parts, recut_parts(parts, as_text(two.get(key))), strict=True
     ):
         if now is None and part:
-            goes[place] = []
+            replacements[place] = []
         elif now is not None and now != part:
-            kept = goes[place][0]
+            kept = replacements[place][0]
             stale: dict[str, Any] = {"logprobs": []} if kept.data.get("logprobs") else {}
-            goes[place] = [kept.replace_data({**kept.data, "delta": now, **stale})]
+            replacements[place] = [kept.replace_data({**kept.data, "delta": now, **stale})]
 
 
 def _update_response(
@@ -318,8 +323,8 @@ def _update_response(
     if isinstance(response, dict) and event.kind in _LAST:
         return event.replace_data({**event.data, "response": _merge_changes(response, old, new)})
     if isinstance(response, dict) and event.kind in _FIRST:
-        kept = {key: new[key] if key in new and told and same_json(told, old.get(key)) else told
-                for key, told in response.items()}  # fmt: skip
+        kept = {key: new[key] if key in new and value and same_json(value, old.get(key)) else value
+                for key, value in response.items()}  # fmt: skip
         return event.replace_data({**event.data, "response": kept})
     if (
         event.kind == "error"
@@ -341,21 +346,23 @@ def _renumber_events(
     out: list[StreamEvent] = []
     for event in events:
         if event.place is not None:
-            shift -= sum(_read_number(gone) is not None for gone in recorded[reached : event.place])
+            shift -= sum(
+                _read_number(removed) is not None for removed in recorded[reached : event.place]
+            )
             reached = event.place + 1
-        told = _read_number(event)
-        if told is not None:
-            last = last + 1 if event.place is None else told + shift
+        number = _read_number(event)
+        if number is not None:
+            last = last + 1 if event.place is None else number + shift
             shift += event.place is None
-            if told != last:
+            if number != last:
                 event = event.replace_data({**event.data, "sequence_number": last})  # noqa: PLW2901
         out.append(event)
     return out
 
 
 def _read_number(event: StreamEvent) -> int | None:
-    told = as_mapping(event.data).get("sequence_number")
-    return told if type(told) is int else None
+    number = as_mapping(event.data).get("sequence_number")
+    return number if type(number) is int else None
 
 
 # ---------------------------------------------------------------- message to stream, from nothing
@@ -374,7 +381,7 @@ def _compose_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         {"type": kind, "response": shell} for kind in ("response.created", "response.in_progress")
     )
     for number, item in enumerate(maps(message.get("output"))):
-        yield from ({key: told for key, told in data.items() if key != "sequence_number"}
+        yield from ({key: value for key, value in data.items() if key != "sequence_number"}
                     for data in _compose_item(item, number))  # fmt: skip
     status = message.get("status")
     last = f"response.{status}" if f"response.{status}" in _LAST else ""
@@ -439,7 +446,7 @@ def _compose_part(
         more: dict[str, Any] = {"logprobs": []} if leaf == "output_text" else {}
         yield {"type": f"response.{leaf}.delta", "delta": part.get(key), **more, **common}
         for place, note in enumerate(part.get("annotations") or ()):
-            told = {"annotation_index": place, "annotation": note}
-            yield {"type": "response.output_text.annotation.added", **told, **common}
+            annotation = {"annotation_index": place, "annotation": note}
+            yield {"type": "response.output_text.annotation.added", **annotation, **common}
         yield {"type": f"response.{leaf}.done", key: part.get(key), **more, **common}
     yield {"type": f"{about}.done", "part": dict(part), **common}

@@ -20,13 +20,13 @@ def pair_parts(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     matcher = SequenceMatcher(
         None, [_to_canonical(part) for part in old], [_to_canonical(part) for part in new], False
     )
-    found: list[int | None] = []
+    matches: list[int | None] = []
     for what, a, b, c, d in matcher.get_opcodes():
         if what == "equal":
-            found += range(a, b)
+            matches += range(a, b)
         else:
-            found += _pair_between(old, range(a, b), new[c:d])
-    return found
+            matches += _pair_between(old, range(a, b), new[c:d])
+    return matches
 
 
 def _pair_between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[int | None]:
@@ -61,8 +61,10 @@ def _may_be_same(old: Any, new: Any, later: set[str]) -> bool:
 
 
 def _read_part_id(part: Any) -> str:
-    told = next((part[key] for key in IDS if part.get(key)), "") if isinstance(part, dict) else ""
-    return told if isinstance(told, str) else ""
+    part_id = (
+        next((part[key] for key in IDS if part.get(key)), "") if isinstance(part, dict) else ""
+    )
+    return part_id if isinstance(part_id, str) else ""
 
 
 def _to_canonical(value: Any) -> str:

@@ -34,26 +34,26 @@ class StreamEvent:
     @property
     def kind(self) -> str:
         """The `type` of its data, "" without one."""
-        told = self.data.get("type") if isinstance(self.data, dict) else None
-        return told if isinstance(told, str) else ""
+        event_type = self.data.get("type") if isinstance(self.data, dict) else None
+        return event_type if isinstance(event_type, str) else ""
 
     def replace_data(self, data: Any) -> StreamEvent:
         """The same event with other data; itself where the data is the same."""
         if data == self.data and same_json(data, self.data):
             return self
-        found = _DATA.search(self.raw)
-        if found is None:
+        match = _DATA.search(self.raw)
+        if match is None:
             return replace(self, data=data)
         text = _read_data(self.raw)
         bare = _strip_padding(text)
         encoded = spell(data, find_dialect(bare, self.data) or _guess_dialect(bare))
         encoded = encoded[:-1] + b" " * (len(text) - len(bare)) + encoded[-1:]
-        start, end = found.span(1)
+        start, end = match.span(1)
         rest = _DATA.sub(
-            b"", self.raw[found.end() :]
+            b"", self.raw[match.end() :]
         )  # data that stood on several lines now stands on one
         return replace(
-            self, raw=self.raw[:start] + encoded + self.raw[end : found.end()] + rest, data=data
+            self, raw=self.raw[:start] + encoded + self.raw[end : match.end()] + rest, data=data
         )
 
     def like(self, data: Any) -> StreamEvent:
@@ -106,7 +106,7 @@ def spell(value: Any, spelling: Dialect) -> bytes:
     """The JSON as it may stand in a stream, in one line: half characters and line ends of any kind
     are escaped.
     """
-    text = _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", spelling.encode(value))
+    text = _BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", spelling.encode(value))
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -136,9 +136,9 @@ def _escape_surrogate(char: str) -> str:
 
 def _split_events(body: bytes) -> Iterator[bytes]:
     start = 0
-    for found in _BORDER.finditer(body):
-        yield body[start : found.end()]
-        start = found.end()
+    for match in _BORDER.finditer(body):
+        yield body[start : match.end()]
+        start = match.end()
     if start < len(body):
         yield body[start:]
 

@@ -74,9 +74,9 @@ def recorded_run(cell: TapedCell) -> Mapping[str, Any] | None:
     if cell.cassette is None or cell.mode == "record":
         return None
     runs = cell.cassette.by_run
-    own = cell.player.repeats(cell.execution)
-    if own:
-        return runs.get(own)
+    repeated = cell.player.repeats(cell.execution)
+    if repeated:
+        return runs.get(repeated)
     if not cell.replaying:
         return None
     current = [runs[run.id] for run in cell.player.current() if not run.parent and run.id in runs]

@@ -94,9 +94,9 @@ def _build_clock_base(run: Mapping[str, Any] | None) -> ClockBase:
     now = ClockBase.now()
     if run is None:
         return now
-    told = run.get("pins", {}).get("clock")
-    if told is not None:
-        return ClockBase(int(told["wall"]), int(told["monotonic"]), int(told["perf"]))
+    recorded = run.get("pins", {}).get("clock")
+    if recorded is not None:
+        return ClockBase(int(recorded["wall"]), int(recorded["monotonic"]), int(recorded["perf"]))
     utc = run.get("kit", {}).get("clock", {}).get("utc") or run.get("at")
     return now if utc is None else ClockBase(_to_nanoseconds(str(utc)), now.monotonic, now.perf)
 
@@ -218,8 +218,8 @@ def asked_pace(cell: TapedCell) -> str:
 
 
 def seed_of(cell: TapedCell) -> str:
-    told = cell.request.options.get("shuffle")
-    return os.environ.get(SHUFFLE, "") if told is None else str(told)
+    option = cell.request.options.get("shuffle")
+    return os.environ.get(SHUFFLE, "") if option is None else str(option)
 
 
 _SEVERAL = 2  # strands: of calls on one nothing needs to be read to know that none overlap
@@ -269,12 +269,12 @@ class GatePacing:
             and len(recorded.book.strands.get(recorded.run, ())) < _SEVERAL
         ):
             return None
-        found = [
+        run_calls = [
             call
             for call in (cassette.calls if cassette is not None else ())
             if call.run == entry.run
         ]
-        calls = [call.recorded if isinstance(call, Overridden) else call for call in found]
+        calls = [call.recorded if isinstance(call, Overridden) else call for call in run_calls]
         return Timeline(calls, seed_of(self._cell))
 
     def _refuse_ended(self) -> UnmatchedCall:

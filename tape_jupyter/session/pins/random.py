@@ -59,28 +59,28 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     """Hold the cell's chance to what was recorded, or write it down. Raises ValueError or KeyError
     on a bad record.
     """
-    own = (
+    pinned = (
         recorded["pins"]["random"]
         if recorded is not None and "random" in recorded.get("pins", {})
         else None
     )
-    if cell.replaying and own is None:
+    if cell.replaying and pinned is None:
         return do_nothing  # recorded without it
-    held = _Held(cell, own, recorded or {})
-    held.start()
-    return held.end
+    held_state = _Held(cell, pinned, recorded or {})
+    held_state.start()
+    return held_state.end
 
 
 class _Held:
-    """The chance of one cell while it runs. `own` is what its recording says, None where this is
+    """The chance of one cell while it runs. `pinned` is what its recording says, None where this is
     the recording.
     """
 
     def __init__(
-        self, cell: TapedCell, own: Mapping[str, Any] | None, recorded: Mapping[str, Any]
+        self, cell: TapedCell, pinned: Mapping[str, Any] | None, recorded: Mapping[str, Any]
     ) -> None:
-        self.cell, self.own, self.recorded = cell, own, recorded
-        seed = bytes.fromhex(own["seed"]) if own is not None else os.urandom(SEED)
+        self.cell, self.own, self.recorded = cell, pinned, recorded
+        seed = bytes.fromhex(pinned["seed"]) if pinned is not None else os.urandom(SEED)
         self.chance = Chance(
             seed, str(cell.request.namespace.get("__name__", "__main__")), self.handle_import
         )
@@ -89,25 +89,25 @@ class _Held:
         self.kept: set[str] = set()  # generators whose state is on the tape
 
     def start(self) -> None:
-        told = self.cell.recording.pins["random"] = {
+        record = self.cell.recording.pins["random"] = {
             "seed": self.chance.seed.hex(),
             "hash": _compute_hash_print(),
         }
-        found = [*random_state.list_generators(), *self._list_variable_generators()]
-        self.known = {generator.name for generator in found}
+        generators = [*random_state.list_generators(), *self._list_variable_generators()]
+        self.known = {generator.name for generator in generators}
         if self.own is not None:
-            for generator in found:
+            for generator in generators:
                 self._place_generator(generator)
         if not self.cell.replaying:
-            self.standing = [(each, each.get()) for each in found]
-            told["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
+            self.standing = [(each, each.get()) for each in generators]
+            record["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
             self.cell.recording.states = lambda: self._collect_states(self._find_moved())
         entropy.forget_time_ids()
         self.cell.chance = self.chance
 
     def _list_variable_generators(self) -> list[Generator]:
-        found = islice(random_state.of_variables(self.cell.request.namespace), _VARIABLES)
-        return [Generator(VARIABLE + each.name, each.get, each.set) for each in found]
+        generators = islice(random_state.of_variables(self.cell.request.namespace), _VARIABLES)
+        return [Generator(VARIABLE + each.name, each.get, each.set) for each in generators]
 
     def _find_moved(self) -> dict[str, Raw]:
         """Where the generators stood that have gone on since."""
@@ -152,16 +152,16 @@ class _Held:
             )
 
     def _put_state(self, generator: Generator) -> None:
-        own = self.own or {}
-        at = own.get("at", {}).get(generator.name)
+        pinned = self.own or {}
+        at = pinned.get("at", {}).get(generator.name)
         if at is None:
             if not generator.name.startswith(VARIABLE):
                 generator.begin(self.chance.fixed(SEED, generator.name))
             return
-        words = self._find_state_words(generator.name)
-        if words is not None:
-            generator.restore_state(GeneratorState(words, at))
-        elif "states" not in own and self._is_cut_off():
+        state = self._find_state_words(generator.name)
+        if state is not None:
+            generator.restore_state(GeneratorState(state, at))
+        elif "states" not in pinned and self._is_cut_off():
             self.cell.warn(
                 f"{generator.name} is not held: the recording was cut off before its state was written"
             )
@@ -178,8 +178,8 @@ class _Held:
         call.
         """
         inline, kit = (self.own or {}).get("states", {}), self.recorded.get("kit", {})
-        found = inline.get(STATE + name) or kit.get(STATE + name)
-        return None if found is None else str(found)
+        state = inline.get(STATE + name) or kit.get(STATE + name)
+        return None if state is None else str(state)
 
     def end(self) -> None:
         """From here on chance is real. A cell without a call is recorded all the same if it drew
@@ -207,7 +207,7 @@ class _Held:
         cassette = self.cell.cassette
         if states and cassette is not None:
             kit = cassette.by_run.get(self.cell.run, {}).get("kit", {})
-            slow = {name: told for name, told in kit.items() if name not in FAST}
+            slow = {name: value for name, value in kit.items() if name not in FAST}
             cassette.add_kit(self.cell.run, {**slow, **states})
 
     def _report_differences(self) -> None:
@@ -280,12 +280,12 @@ _NONE = object()
 
 def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
     """Words drawn, where that says it all; else the state itself."""
-    words = None if before is _NONE else random_state.words_between(before, after)
-    if words is None:
+    drawn = None if before is _NONE else random_state.words_between(before, after)
+    if drawn is None:
         state = random_state.write_state(after)
         return {"state": state.encoded, **state.at}
     spare = random_state.mersenne(after)[2]
-    return {"words": words, **({} if spare is None else {"gauss": spare})}
+    return {"words": drawn, **({} if spare is None else {"gauss": spare})}
 
 
 def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
@@ -295,19 +295,21 @@ def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
     if "numpy" in moved and "numpy" in sys.modules:  # which imports this part when it is asked for
         importlib.import_module("numpy.random")
     for generator in random_state.list_generators():
-        told = moved.get(generator.name)
-        if isinstance(told, Mapping):
+        distance = moved.get(generator.name)
+        if isinstance(distance, Mapping):
             try:
-                _advance_generator(generator, told)
+                _advance_generator(generator, distance)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 cell.warn(
                     f"{generator.name} is not held: how far a function moved it cannot be read ({error})"
                 )
 
 
-def _advance_generator(generator: Generator, told: Mapping[str, Any]) -> None:
-    if "state" in told:
-        at = {name: value for name, value in told.items() if name != "state"}
-        generator.restore_state(GeneratorState(str(told["state"]), at))
+def _advance_generator(generator: Generator, distance: Mapping[str, Any]) -> None:
+    if "state" in distance:
+        at = {name: value for name, value in distance.items() if name != "state"}
+        generator.restore_state(GeneratorState(str(distance["state"]), at))
     else:
-        generator.set(random_state.further(generator.get(), told["words"], told.get("gauss")))
+        generator.set(
+            random_state.further(generator.get(), distance["words"], distance.get("gauss"))
+        )

@@ -12,20 +12,20 @@ from tape_jupyter.session.cell import TapedCell
 
 def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], None]:
     """Tell the zone to the run record; in replay put the recorded one in its place."""
-    told = recorded.get("pins", {}).get("timezone", {}) if recorded is not None else {}
-    own = told.get("zone")
+    record = recorded.get("pins", {}).get("timezone", {}) if recorded is not None else {}
+    zone = record.get("zone")
     here = timezone.current_zone()
-    cell.recording.pins["timezone"] = {"zone": own if isinstance(own, str) else here}
-    if not isinstance(own, str) or own == here:
+    cell.recording.pins["timezone"] = {"zone": zone if isinstance(zone, str) else here}
+    if not isinstance(zone, str) or zone == here:
         return do_nothing
-    if not timezone.HELD or not timezone.is_known_zone(own):
+    if not timezone.HELD or not timezone.is_known_zone(zone):
         why = (
             "this system knows no such zone"
             if timezone.HELD
             else "this system cannot change a program's zone"
         )
         cell.warn(
-            f"timezone {own} of the recording is not held ({why}): local times differ", cold=True
+            f"timezone {zone} of the recording is not held ({why}): local times differ", cold=True
         )
         return do_nothing
-    return timezone.hold_zone(own)
+    return timezone.hold_zone(zone)

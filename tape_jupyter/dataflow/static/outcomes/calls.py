@@ -64,12 +64,12 @@ def call_outcome(
     named = {k.arg: _read_argument(reckoning, k.value, frame) for k in node.keywords}
     function = called.obj
     if None in named or any(isinstance(each, ast.Starred) for each in node.args):
-        given = [*args, *named.values()]
+        arguments = [*args, *named.values()]
         known = function.functions() if isinstance(function, Several) else [function]
         if known and all(_is_users_function(each) for each in known):
-            return _call_with_spread(reckoning, known, called, given, frame)
+            return _call_with_spread(reckoning, known, called, arguments, frame)
         return _call_outside_code(
-            reckoning, node, called, given, frame, dropped=dropped, on=called.bound
+            reckoning, node, called, arguments, frame, dropped=dropped, on=called.bound
         )
     if isinstance(function, Several) and (several := function.functions()):
         return _call_one_of(reckoning, several, called, args, named, frame)
@@ -91,21 +91,21 @@ def _call_with_spread(
     reckoning: Reckoning,
     functions: Sequence[types.FunctionType],
     called: OutcomeValue,
-    given: list[OutcomeValue],
+    arguments: list[OutcomeValue],
     frame: OutcomeFrame,
 ) -> OutcomeValue:
     """A call of one of some functions of the user's with `*args` or `**options`: any of its
     parameters may be any of what is handed.
     """
     _depend_on_identity(reckoning, called)
-    deps = reckoning.all_of(given)
+    deps = reckoning.all_of(arguments)
     whatever = OutcomeValue(
-        deps, refs=frozenset(r for each in given for r in (*each.refs, *each.inside))
+        deps, refs=frozenset(r for each in arguments for r in (*each.refs, *each.inside))
     )
     before = frame.control
     frame.control = before | called.all
     reckoning.may_raise(frame, deps | called.all)
-    found = []
+    results = []
     for function in functions:
         tree = source_of(code_of(function))
         spec = tree.args if tree is not None else None
@@ -118,16 +118,16 @@ def _call_with_spread(
             *filter(None, (spec.vararg, spec.kwarg)),
         ]
         handed = {each.arg: whatever for each in every}
-        found.append(_enter_function(reckoning, function, (), {}, frame, handed=handed))
+        results.append(_enter_function(reckoning, function, (), {}, frame, handed=handed))
     frame.control = before
-    return _merge_results(called, found)
+    return _merge_results(called, results)
 
 
-def _merge_results(called: OutcomeValue, found: Sequence[OutcomeValue]) -> OutcomeValue:
+def _merge_results(called: OutcomeValue, results: Sequence[OutcomeValue]) -> OutcomeValue:
     """What one of some functions gave."""
-    deps = called.all.union(*(each.all for each in found))
+    deps = called.all.union(*(each.all for each in results))
     return OutcomeValue(
-        deps, refs=frozenset(r for each in found for r in (*each.refs, *each.inside))
+        deps, refs=frozenset(r for each in results for r in (*each.refs, *each.inside))
     )
 
 
@@ -135,7 +135,7 @@ def _call_library(
     reckoning: Reckoning,
     node: ast.Call,
     called: OutcomeValue,
-    given: list[OutcomeValue],
+    arguments: list[OutcomeValue],
     frame: OutcomeFrame,
     *,
     dropped: bool,
@@ -143,10 +143,10 @@ def _call_library(
     """A call of what is builtin or somebody else's."""
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name and called.obj is not MISSING and getattr(builtins, name, None) is called.obj:
-        return _call_builtin(reckoning, name, node, given, frame)
+        return _call_builtin(reckoning, name, node, arguments, frame)
     if called.bound is not None and isinstance(node.func, ast.Attribute):
-        return _call_method(reckoning, node, called.bound, given, frame, dropped=dropped)
-    return _call_outside_code(reckoning, node, called, given, frame, dropped=dropped, on=None)
+        return _call_method(reckoning, node, called.bound, arguments, frame, dropped=dropped)
+    return _call_outside_code(reckoning, node, called, arguments, frame, dropped=dropped, on=None)
 
 
 def _depend_on_identity(reckoning: Reckoning, called: OutcomeValue) -> None:
@@ -162,40 +162,44 @@ def _depend_on_identity(reckoning: Reckoning, called: OutcomeValue) -> None:
 
 def _read_argument(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
     """An argument; len(x) and its like look at part of one only."""
-    found = reckoning.base(node, frame)
-    if not found.part:
-        reckoning.told.reads |= found.all
-    return found
+    outcome = reckoning.base(node, frame)
+    if not outcome.part:
+        reckoning.told.reads |= outcome.all
+    return outcome
 
 
 def _call_builtin(
-    reckoning: Reckoning, name: str, node: ast.Call, given: list[OutcomeValue], frame: OutcomeFrame
+    reckoning: Reckoning,
+    name: str,
+    node: ast.Call,
+    arguments: list[OutcomeValue],
+    frame: OutcomeFrame,
 ) -> OutcomeValue:
     if (
         name == "len"
-        and len(given) == 1
-        and given[0].part
+        and len(arguments) == 1
+        and arguments[0].part
         and (
-            type(given[0].obj) in (list, dict)
-            or paths.is_frame(given[0].obj)
-            or paths.is_array(given[0].obj)
+            type(arguments[0].obj) in (list, dict)
+            or paths.is_frame(arguments[0].obj)
+            or paths.is_array(arguments[0].obj)
         )
     ):
-        deps = given[0].deps | {f"{given[0].part}.__len__"}
+        deps = arguments[0].deps | {f"{arguments[0].part}.__len__"}
         reckoning.told.reads |= deps
         return OutcomeValue(deps, kind=int)
-    deps = reckoning.all_of(given)
+    deps = reckoning.all_of(arguments)
     if name in _RISKY_CALLS:
         reckoning.may_raise(frame, deps)
     elif name not in _PLAIN_CALLS or (node.keywords and name != "print"):
         raise Unclear
-    for each in given:
+    for each in arguments:
         if name not in _GIVE_NOTHING:
             iterated(reckoning, each, frame)
     refs = (
         frozenset()
         if name in _GIVE_NOTHING
-        else frozenset(r for each in given for r in each.inside)
+        else frozenset(r for each in arguments for r in each.inside)
     )
     return OutcomeValue(
         deps, kind=_PLAIN_CALLS.get(name), fresh=NewObject(deps, refs) if refs else None
@@ -206,14 +210,14 @@ def _call_method(
     reckoning: Reckoning,
     node: ast.Call,
     base: OutcomeValue,
-    given: list[OutcomeValue],
+    arguments: list[OutcomeValue],
     frame: OutcomeFrame,
     *,
     dropped: bool,
 ) -> OutcomeValue:
-    name, deps = getattr(node.func, "attr", ""), reckoning.all_of(given)
+    name, deps = getattr(node.func, "attr", ""), reckoning.all_of(arguments)
     if type(base.obj) in BOXES or (base.fresh is not None and base.obj is MISSING):
-        return _call_box_method(reckoning, name, base, given, deps, frame)
+        return _call_box_method(reckoning, name, base, arguments, deps, frame)
     if base.kind in ATOMS or type(base.obj) in ATOMS:
         reckoning.told.reads |= base.all
         if name not in _SURE:
@@ -221,18 +225,18 @@ def _call_method(
         return OutcomeValue(base.all | deps)
     if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
         raise Unclear
-    return _call_outside_code(reckoning, node, base, given, frame, dropped=dropped, on=base)
+    return _call_outside_code(reckoning, node, base, arguments, frame, dropped=dropped, on=base)
 
 
 def _call_box_method(
     reckoning: Reckoning,
     name: str,
     base: OutcomeValue,
-    given: list[OutcomeValue],
+    arguments: list[OutcomeValue],
     deps: frozenset[str],
     frame: OutcomeFrame,
 ) -> OutcomeValue:
-    inner = frozenset(r for each in given for r in (*each.refs, *each.inside))
+    inner = frozenset(r for each in arguments for r in (*each.refs, *each.inside))
     if name not in _SURE:
         reckoning.may_raise(frame, base.all, deps)
     if base.fresh is not None:
@@ -259,7 +263,7 @@ def _call_outside_code(
     reckoning: Reckoning,
     node: ast.Call,
     called: OutcomeValue,
-    given: list[OutcomeValue],
+    arguments: list[OutcomeValue],
     frame: OutcomeFrame,
     *,
     dropped: bool,
@@ -268,12 +272,12 @@ def _call_outside_code(
     """A call of what is not the user's: its result depends on what it is handed, and on what it
     asks.
     """
-    deps = reckoning.all_of([called, *given])
+    deps = reckoning.all_of([called, *arguments])
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     inplace = any(k.arg == "inplace" for k in node.keywords)
     if name in _NEVER:
         raise Unclear
-    for each in given if name in CHANGING or inplace else ():
+    for each in arguments if name in CHANGING or inplace else ():
         reckoning.change(frame, each, deps | {REPLY})
     if on is None:
         on, changes = (
@@ -293,7 +297,7 @@ def _call_outside_code(
         else []
     )
     return OutcomeValue(
-        deps | {REPLY}, refs=frozenset(r for each in (*within, *given) for r in each.inside)
+        deps | {REPLY}, refs=frozenset(r for each in (*within, *arguments) for r in each.inside)
     )
 
 
@@ -308,32 +312,34 @@ def _call_one_of(
     """A call of one of some functions, nobody knows which."""
     before = frame.control
     frame.control = before | called.all
-    found = [_enter_function(reckoning, each, args, named, frame) for each in several]
+    results = [_enter_function(reckoning, each, args, named, frame) for each in several]
     frame.control = before
-    return _merge_results(called, found)
+    return _merge_results(called, results)
 
 
 def _construct_object(
     reckoning: Reckoning, kind: type, args: list[OutcomeValue], named: _Named, frame: OutcomeFrame
 ) -> OutcomeValue:
     """An object of a class of the user's."""
-    given = [*args, *named.values()]
-    deps = reckoning.all_of(given)
-    made = OutcomeValue(
-        fresh=NewObject(deps, frozenset(r for each in given for r in (*each.refs, *each.inside)))
+    arguments = [*args, *named.values()]
+    deps = reckoning.all_of(arguments)
+    instance = OutcomeValue(
+        fresh=NewObject(
+            deps, frozenset(r for each in arguments for r in (*each.refs, *each.inside))
+        )
     )
     start = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
     if isinstance(start, types.FunctionType) and start.__code__.co_filename == "<string>":
         if hasattr(kind, "__post_init__"):
             raise Unclear
-        return made
+        return instance
     if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
-        _enter_function(reckoning, start, [made, *args], named, frame)
-        return made
+        _enter_function(reckoning, start, [instance, *args], named, frame)
+        return instance
     if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (
-        start is object.__init__ and not given
+        start is object.__init__ and not arguments
     ):
-        return made
+        return instance
     raise Unclear
 
 
@@ -372,12 +378,12 @@ def _enter_function(
             inner.names[each] = OutcomeValue()
         reckoning.block(tree.body, inner)
     reckoning.depth -= 1
-    found = inner.returns or [OutcomeValue(kind=type(None))]
-    if len(found) == 1 and not (inner.control - frame.control):
-        return found[0]
-    deps = inner.control.union(*(each.all for each in found))
+    results = inner.returns or [OutcomeValue(kind=type(None))]
+    if len(results) == 1 and not (inner.control - frame.control):
+        return results[0]
+    deps = inner.control.union(*(each.all for each in results))
     return OutcomeValue(
-        deps, refs=frozenset(r for each in found for r in (*each.refs, *each.inside))
+        deps, refs=frozenset(r for each in results for r in (*each.refs, *each.inside))
     )
 
 
@@ -402,12 +408,12 @@ def _bind_arguments(
     defaults |= function.__kwdefaults__ or {}
     if any(type(each) not in ATOMS for each in defaults.values()):
         raise Unclear
-    found = {name: OutcomeValue(obj=value, kind=type(value)) for name, value in defaults.items()}
-    found |= dict(zip(every, args, strict=False))
-    found |= {name: value for name, value in named.items() if name is not None}
-    if {*every, *(each.arg for each in spec.kwonlyargs)} != found.keys():
+    bindings = {name: OutcomeValue(obj=value, kind=type(value)) for name, value in defaults.items()}
+    bindings |= dict(zip(every, args, strict=False))
+    bindings |= {name: value for name, value in named.items() if name is not None}
+    if {*every, *(each.arg for each in spec.kwonlyargs)} != bindings.keys():
         raise Unclear
-    return found
+    return bindings
 
 
 def _is_method(called: OutcomeValue) -> bool:

@@ -164,19 +164,19 @@ def _read_attribute(
         return _read_module_attribute(reckoning, base, name, frame)
     if paths.is_array(base.obj) and base.part and name in ("shape", "dtype", "ndim", "size"):
         return OutcomeValue(base.deps | {f"{base.part}.__len__"})
-    found = paths.static_attribute(base.obj, name)
-    if found is not MISSING and base.part:
-        own = f"{base.part}.{name}"
-        refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
-        kind = type(found) if not refs else None
+    attribute = paths.static_attribute(base.obj, name)
+    if attribute is not MISSING and base.part:
+        part = f"{base.part}.{name}"
+        refs = frozenset() if type(attribute) in ATOMS else frozenset({(part, True)})
+        kind = type(attribute) if not refs else None
         return OutcomeValue(
             base.deps,
-            own,
+            part,
             refs,
-            found if refs else MISSING,
+            attribute if refs else MISSING,
             kind,
             bound=base,
-            late=reckoning.find_later_dependencies(own),
+            late=reckoning.find_later_dependencies(part),
         )
     slot = next((vars(c)[name] for c in type(base.obj).__mro__ if name in vars(c)), MISSING)
     users = is_users(str(type(base.obj).__module__))
@@ -190,55 +190,57 @@ def _read_attribute(
 def _read_module_attribute(
     reckoning: Reckoning, base: OutcomeValue, name: str, _frame: OutcomeFrame
 ) -> OutcomeValue:
-    found = vars(base.obj).get(name, MISSING)
+    attribute = vars(base.obj).get(name, MISSING)
     if not is_users(base.obj.__name__):
-        return OutcomeValue(base.all, obj=found, refs=frozenset({(f"{base.part}.{name}", False)}))
+        return OutcomeValue(
+            base.all, obj=attribute, refs=frozenset({(f"{base.part}.{name}", False)})
+        )
     resource = reckoning.variables.resource(base.obj.__name__, name)
-    if resource is None or found is MISSING:
+    if resource is None or attribute is MISSING:
         raise Unclear
-    refs = frozenset() if type(found) in ATOMS else frozenset({(resource, True)})
+    refs = frozenset() if type(attribute) in ATOMS else frozenset({(resource, True)})
     return OutcomeValue(
         base.all,
         resource,
         refs,
-        found if refs else MISSING,
+        attribute if refs else MISSING,
         late=reckoning.find_later_dependencies(resource),
     )
 
 
 def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) -> OutcomeValue:
     base, key = reckoning.base(node.value, frame), reckoning.value(node.slice, frame)
-    said = _find_key(reckoning, key)
-    if type(said) is int and said < 0 and part_root(base.part) in reckoning.moved:
-        said = MISSING
+    literal_key = _find_key(reckoning, key)
+    if type(literal_key) is int and literal_key < 0 and part_root(base.part) in reckoning.moved:
+        literal_key = MISSING
     if (
-        type(said) in (str, int)
+        type(literal_key) in (str, int)
         and base.part
         and (type(base.obj) in _KEYED or paths.is_frame(base.obj))
     ):
         at = (
-            said + len(base.obj)
-            if type(said) is int and said < 0 and type(base.obj) in (list, tuple)
-            else said
+            literal_key + len(base.obj)
+            if type(literal_key) is int and literal_key < 0 and type(base.obj) in (list, tuple)
+            else literal_key
         )
         if type(base.obj) is defaultdict:
             reckoning.write(frame, f"{base.part}.__len__", NOTHING)
-        own = f"{base.part}[{at!r}]"
-        found = paths.value_at(f"x[{at!r}]", base.obj)
-        if found is not MISSING:
-            refs = frozenset() if type(found) in ATOMS else frozenset({(own, True)})
+        part = f"{base.part}[{at!r}]"
+        item = paths.value_at(f"x[{at!r}]", base.obj)
+        if item is not MISSING:
+            refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
             there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
             reckoning.told.reads |= there
             reckoning.may_raise(frame, base.deps, there)
-            deps = base.deps | key.deps | (there if at != said else NOTHING) | key.all
-            kind = None if refs else type(found)
+            deps = base.deps | key.deps | (there if at != literal_key else NOTHING) | key.all
+            kind = None if refs else type(item)
             return OutcomeValue(
                 deps,
-                own,
+                part,
                 refs,
-                found if refs else MISSING,
+                item if refs else MISSING,
                 kind,
-                late=reckoning.find_later_dependencies(own),
+                late=reckoning.find_later_dependencies(part),
             )
     if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
         raise Unclear
@@ -275,28 +277,30 @@ def text_outcome(
 
 
 def box(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
-    found = joined_outcome(reckoning, node, frame)
+    outcome = joined_outcome(reckoning, node, frame)
     kind = tuple if isinstance(node, ast.Tuple) else None
-    return replace(found, refs=frozenset(), fresh=NewObject(found.all, found.inside), kind=kind)
+    return replace(
+        outcome, refs=frozenset(), fresh=NewObject(outcome.all, outcome.inside), kind=kind
+    )
 
 
 def comparison_outcome(
     reckoning: Reckoning, node: ast.Compare, frame: OutcomeFrame
 ) -> OutcomeValue:
     left, right = reckoning.base(node.left, frame), reckoning.base(node.comparators[0], frame)
-    asks = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
+    is_membership = len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn)
     known = type(left.obj) in (str, int) and not left.part and right.part
-    if asks and known and type(right.obj) in (dict, defaultdict, OrderedDict):
+    if is_membership and known and type(right.obj) in (dict, defaultdict, OrderedDict):
         deps = left.deps | right.deps | {f"{right.part}[{left.obj!r}]"}
         reckoning.told.reads |= deps
         return OutcomeValue(deps, kind=bool)
-    found = joined_outcome(reckoning, node, frame, kind=bool)
+    outcome = joined_outcome(reckoning, node, frame, kind=bool)
     if not all(
         isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn)
         for op in node.ops
     ):
-        reckoning.may_raise(frame, found.all)
-    return found
+        reckoning.may_raise(frame, outcome.all)
+    return outcome
 
 
 def operation(reckoning: Reckoning, node: ast.BinOp, frame: OutcomeFrame) -> OutcomeValue:
@@ -331,9 +335,9 @@ def starred(reckoning: Reckoning, node: ast.Starred, frame: OutcomeFrame) -> Out
 
 
 def walrus(reckoning: Reckoning, node: ast.NamedExpr, frame: OutcomeFrame) -> OutcomeValue:
-    found = reckoning.value(node.value, frame)
-    bind(reckoning, node.target.id, found, frame)
-    return found
+    outcome = reckoning.value(node.value, frame)
+    bind(reckoning, node.target.id, outcome, frame)
+    return outcome
 
 
 def comprehension(
@@ -349,8 +353,8 @@ def comprehension(
         store(reckoning, each.target, OutcomeValue(items.all, refs=items.inside), inner)
         for test in each.ifs:
             inner.control |= reckoning.value(test, inner).all
-    made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-    values = [reckoning.value(each, inner) for each in made]
+    elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    values = [reckoning.value(each, inner) for each in elements]
     deps = inner.control.union(*(v.all for v in values))
     return OutcomeValue(
         deps, fresh=NewObject(deps, frozenset(r for v in values for r in (*v.refs, *v.inside)))

@@ -49,14 +49,14 @@ class OutcomeValue:
 
     @property
     def all(self) -> frozenset[str]:
-        found = self.deps | self.late
-        found = found | {self.part} if self.part else found
-        return found | self.fresh.deps if self.fresh is not None else found
+        deps = self.deps | self.late
+        deps = deps | {self.part} if self.part else deps
+        return deps | self.fresh.deps if self.fresh is not None else deps
 
     @property
     def inside(self) -> frozenset[tuple[str, bool]]:
-        found = frozenset((path, False) for path, _ in self.refs)
-        return found | self.fresh.refs if self.fresh is not None else found
+        refs = frozenset((path, False) for path, _ in self.refs)
+        return refs | self.fresh.refs if self.fresh is not None else refs
 
 
 @dataclass(slots=True)
@@ -102,8 +102,8 @@ def part_root(path: str) -> str:
     place, colon, rest = path.partition(":")
     if not colon or "[" in place:
         place, colon, rest = "", "", path
-    found = re.match(r"[^.\[]+", rest)
-    return f"{place}{colon}{found[0] if found else rest}"
+    match = re.match(r"[^.\[]+", rest)
+    return f"{place}{colon}{match[0] if match else rest}"
 
 
 class Several:
@@ -114,8 +114,8 @@ class Several:
 
     def functions(self) -> list[types.FunctionType]:
         inside = list(self._box.values() if isinstance(self._box, dict) else self._box)
-        found = [each for each in inside if isinstance(each, types.FunctionType)]
-        return found if found and len(found) == len(inside) <= 12 else []
+        members = [each for each in inside if isinstance(each, types.FunctionType)]
+        return members if members and len(members) == len(inside) <= 12 else []
 
 
 def sum_kind(op: ast.operator, left: OutcomeValue, right: OutcomeValue) -> type | None:
@@ -173,18 +173,18 @@ def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncF
         or (tree := _parse_text("".join(linecache.getlines(code.co_filename)))) is None
     ):
         return None
-    found: list[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef] = []
+    candidates: list[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef] = []
     for each in ast.walk(tree):
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == code.co_name:
             first = min([each.lineno, *(d.lineno for d in each.decorator_list)])
-            found += [each] if first == code.co_firstlineno else []
+            candidates += [each] if first == code.co_firstlineno else []
         elif (
             isinstance(each, ast.Lambda)
             and code.co_name == "<lambda>"
             and each.lineno == code.co_firstlineno
         ):
-            found.append(each)
-    return found[0] if len(found) == 1 else None
+            candidates.append(each)
+    return candidates[0] if len(candidates) == 1 else None
 
 
 NODES = 3_000
@@ -224,10 +224,10 @@ class Reckoning:
         """A part of a name is given something that depends on `deps`."""
         self.told.writes[path] = self.told.writes.get(path, NOTHING) | self.after(frame, deps)
 
-    def find_later_dependencies(self, own: str) -> frozenset[str]:
+    def find_later_dependencies(self, part: str) -> frozenset[str]:
         """What a part depends on since the statement itself wrote it."""
         return frozenset().union(
-            *(deps for path, deps in self.told.writes.items() if covers(path, own))
+            *(deps for path, deps in self.told.writes.items() if covers(path, part))
         )
 
     def change(self, frame: OutcomeFrame, value: OutcomeValue, deps: frozenset[str]) -> None:
@@ -248,9 +248,9 @@ class Reckoning:
 
     def value(self, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
         """An expression that is read whole. Raises Unclear."""
-        found = self.base(node, frame)
-        self.told.reads |= found.all
-        return found
+        outcome = self.base(node, frame)
+        self.told.reads |= outcome.all
+        return outcome
 
     def base(self, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
         """An expression of which only a part may be read: `a` of `a.b`. Raises Unclear."""
@@ -258,8 +258,8 @@ class Reckoning:
         way = self._expressions.get(type(node))
         if way is None or self._count > NODES:
             raise Unclear
-        found: OutcomeValue = way(self, node, frame)
-        return found
+        outcome: OutcomeValue = way(self, node, frame)
+        return outcome
 
     def variable(self, name: str, frame: OutcomeFrame) -> OutcomeValue:
         """A name of the notebook, or of the module whose function this is. Raises Unclear."""
@@ -292,6 +292,6 @@ class Reckoning:
 
     def all_of(self, values: Iterable[OutcomeValue]) -> frozenset[str]:
         """What values depend on that are read whole."""
-        found = frozenset().union(*(each.all for each in values))
-        self.told.reads |= found
-        return found
+        deps = frozenset().union(*(each.all for each in values))
+        self.told.reads |= deps
+        return deps
