@@ -139,8 +139,8 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path):
 
 def test_progress_is_told_in_bytes(tmp_path):
     heard = []
-    with bundle.opened(written(tmp_path), tell=lambda *told: heard.append(told)) as it:
-        it.extract(tmp_path / "out", tell=lambda *told: heard.append(told))
+    with bundle.opened(written(tmp_path), on_progress=lambda *told: heard.append(told)) as it:
+        it.extract(tmp_path / "out", on_progress=lambda *told: heard.append(told))
     size = made().size
     assert (
         heard[3] == ("checking", size, size)

@@ -26,7 +26,7 @@ def files(folder):
 def test_all_that_the_session_needs_is_in_the_bundle_and_nothing_else(churn):
     before = files(churn.parent)
     told = []
-    done = export_bundle(churn, options=HERE, tell=lambda *step: told.append(step[0]))
+    done = export_bundle(churn, options=HERE, on_progress=lambda *step: told.append(step[0]))
     assert files(churn.parent) == sorted([*before, "churn.tape.zip"])
     with archive.opened(done.place) as bundle:
         roles = {
@@ -128,7 +128,7 @@ def test_an_interrupted_export_leaves_nothing(churn):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        export_bundle(churn, options=HERE, tell=interrupt)
+        export_bundle(churn, options=HERE, on_progress=interrupt)
     assert files(churn.parent) == before
 
 
@@ -153,4 +153,4 @@ def test_what_changes_while_it_is_exported_is_no_bundle(churn):
             (churn.parent / "data" / "names.txt").write_text("Eve")
 
     with pytest.raises(BundleError, match="names.txt was changed while it was being exported"):
-        export_bundle(churn, options=HERE, tell=change)
+        export_bundle(churn, options=HERE, on_progress=change)

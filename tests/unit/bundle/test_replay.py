@@ -76,7 +76,7 @@ def test_every_cell_is_as_the_bundle_says_and_nothing_is_left(mine, tmp_path):
     place.chmod(0o400)
     place.parent.chmod(0o500)  # nothing is written where it lies
     told = []
-    run = replay.replay_bundle(place, HERE, BundleListener(told=told.append))
+    run = replay.replay_bundle(place, HERE, BundleListener(on_cell=told.append))
     assert run.good and statuses(run) == ["same"] * 5 == [each.status for each in told]
     assert [cell.calls for cell in run.cells] == [0, 1, 0, 0, 0]
     assert all(cell.digest == cell.replayed_digest for cell in run.cells)

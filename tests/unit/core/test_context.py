@@ -34,7 +34,7 @@ def test_children_that_run_the_same_are_numbered_among_themselves():
 def test_a_replay_of_an_earlier_versions_recording_numbers_them_all_but_a_librarys_threads():
     cell = Origin("the cell", counted=True)
     made = [
-        cell.spawn(name, sort=sort)
+        cell.spawn(name, kind=sort)
         for name, sort in (("TMonitor", "TMonitor"), ("ask", ""), ("wait", ""))
     ]
     assert [child.lineage for child in made] == ["TMonitor0", "0", "1"]

@@ -482,7 +482,7 @@ def test_what_waits_when_a_person_is_asked_waits_on_and_what_comes_later_goes():
     put("meanwhile", 2 * 10**9)
     assert clock._schedule.first().when == 2 * 10**9
     clock.pause_deadlines()
-    limits = [due.limit for due, _ in clock._held]
+    limits = [due.limit for due, _ in clock._held_deadlines]
     clock.resume_deadlines()
     clock.resume_deadlines()
     assert clock._schedule.first().when == 10**9 and clock._schedule.first().limit >= limits[0]

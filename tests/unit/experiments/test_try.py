@@ -231,11 +231,11 @@ def test_what_a_candidate_asks_again_is_paid_once_and_within_the_limit(tmp_path,
     with pytest.raises(TapeUsageError, match=r"--max-cost USD.*Nothing was sent"):
         asking.request_missing(found, [wanted], store, Budget())
     asking.request_missing(found, [wanted], store, Budget(max_calls=1))
-    assert len(provider.requests) == 1 and not asking.kept_answers(store, key).whole
+    assert len(provider.requests) == 1 and not asking.kept_answers(store, key).complete
     asking.request_missing(found, [wanted], store, Budget(max_cost=Decimal(1)))
     asking.request_missing(found, [wanted], store, Budget(max_cost=Decimal(1)))
     made = asking.kept_answers(store, key)
-    assert len(provider.requests) == 2 and made.whole and made.live == 2 and made.cost > 0
+    assert len(provider.requests) == 2 and made.complete and made.live == 2 and made.cost > 0
     sent = [each.json for each in provider.requests]
     assert all(each["temperature"] == 0 and each["messages"][0]["content"] == "What?" for each in sent)  # fmt: skip
     own = tmp_path / "own" / "churn.tapes"

@@ -31,7 +31,7 @@ def run(overlay, folder, script):
 
 def test_what_a_command_writes_there_is_thrown_away_and_paths_are_what_they_were(top, tmp_path):
     before = lies(top)
-    overlay = Overlay(top, tmp_path / "layers", gone=[top / "b.txt"])
+    overlay = Overlay(top, tmp_path / "layers", hidden=[top / "b.txt"])
     out = run(
         overlay, top / "sub", 'pwd; echo c > ../c.txt; rm ../a.txt; mkdir "$PWD/new"; ls ..; id -u'
     )

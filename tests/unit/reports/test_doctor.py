@@ -49,14 +49,14 @@ def test_a_library_is_graded_by_what_the_taps_were_tried_with(monkeypatch, versi
         return version
 
     monkeypatch.setattr(metadata, "version", told)
-    assert (doctor.tap("httpx").grade, word in doctor.tap("httpx").said) == (grade, True)
+    assert (doctor.tap("httpx").grade, word in doctor.tap("httpx").text) == (grade, True)
 
 
 def test_a_broken_record_is_found_with_its_line(tmp_path):
     path = churn(tmp_path)
     path.write_text(path.read_text().replace("status: 200", "status: 99", 1))
     told = doctor.cassette(path)
-    assert told.grade == "wrong" and f"{path}:" in told.said
+    assert told.grade == "wrong" and f"{path}:" in told.text
 
 
 def test_edits_torn_tails_and_runs_without_end_are_worth_a_note(tmp_path):
@@ -66,9 +66,9 @@ def test_edits_torn_tails_and_runs_without_end_are_worth_a_note(tmp_path):
     told = doctor.cassette(path)
     assert told.grade == "note"
     assert (
-        "1 replies edited by hand" in told.said
-        and "without an end" in told.said
-        and "never finished" in told.said
+        "1 replies edited by hand" in told.text
+        and "without an end" in told.text
+        and "never finished" in told.text
     )
 
 

@@ -80,7 +80,7 @@ def test_many_runs_are_not_all_told_in_a_saved_notebook(report):
 
 
 def test_a_terminal_shows_the_same_without_markup_being_taken_for_it(report, capsys):
-    gaps_html.print_it(report, whole=True)
+    gaps_html.print_it(report, full=True)
     shown = capsys.readouterr().out
     assert "[" not in shown.partition("cold cases")[0] or "sampling" in shown
     assert "<script>alert(1)</script> went past the tape" in shown and "execution count" in shown

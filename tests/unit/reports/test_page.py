@@ -146,7 +146,7 @@ def test_more_rows_than_are_drawn_at_once_stand_in_blocks_one_after_the_other(
     monkeypatch.setattr(page, "BLOCK", 2)
     heard = []
     out, notes = page.write_page(
-        Cassette.open(recorded(tmp_path)), tell=lambda *told: heard.append(told)
+        Cassette.open(recorded(tmp_path)), on_progress=lambda *told: heard.append(told)
     )
     told = blocks(out.read_text())
     assert [told[name]["from"] for name in ("tape-rows", "tape-rows-1", "tape-rows-2")] == [0, 1, 3]

@@ -38,7 +38,7 @@ def test_all_files_of_the_version_are_told_with_their_digests(html):
         assert [each.name for each in found["red-birch==1"].files] == [
             "red_birch-1.0-py3-none-any.whl"
         ]
-        assert found["amber==1.0"].asked and not found["amber==1.0"].public
+        assert found["amber==1.0"].answered and not found["amber==1.0"].public
 
 
 def test_what_was_answered_is_not_asked_again(cache):
@@ -58,11 +58,11 @@ def test_what_the_index_does_not_have_is_asked_again_tomorrow():
             found = index.query_index(
                 ["amber==3.0", "gone==1"], [PackageIndex(server.url, public=True)]
             )
-        assert (found["amber==3.0"].why, found["amber==3.0"].asked) == (
+        assert (found["amber==3.0"].why, found["amber==3.0"].answered) == (
             "the index has no amber==3.0",
             True,
         )
-        assert (found["gone==1"].why, found["gone==1"].asked) == (
+        assert (found["gone==1"].why, found["gone==1"].answered) == (
             "the index has no package of that name",
             True,
         )
@@ -104,7 +104,7 @@ def test_an_index_that_is_not_there_is_asked_once_and_said():
         [PackageIndex(address, public=True)],
         lambda *what: told.append(what),
     )
-    assert all("cannot be reached" in each.why and not each.asked for each in found.values())
+    assert all("cannot be reached" in each.why and not each.answered for each in found.values())
     assert told[-1][1:] == (30, 30)
 
 
@@ -140,6 +140,6 @@ def test_addresses_lose_password_query_and_fragment():
 def test_the_configured_index_answers_too():
     """Skipped where there is no network."""
     found = index.query_index(["idna==3.10"], configured())["idna==3.10"]
-    if not found.asked:
+    if not found.answered:
         pytest.skip(found.why)
     assert any(each.name == "idna-3.10-py3-none-any.whl" for each in found.files) or not found.files

@@ -70,7 +70,7 @@ def run(python, code):
 def test_all_of_the_lock_is_in_it_and_the_second_time_it_is_there(world):
     bundle, told = world.bundle("amber==1.0", "birch==2.0", local=[world.wren]), []
     python = environment_install.make_bundle_environment(
-        bundle, tell=lambda *what: told.append(what)
+        bundle, on_progress=lambda *what: told.append(what)
     )
     assert (
         run(python, "import amber, birch, wren; print(amber.VERSION, birch.VERSION, wren.VALUE)")

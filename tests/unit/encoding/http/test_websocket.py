@@ -39,7 +39,7 @@ DATA = (
 def message(by, kind, data, cut, whole):
     parts = (cut, max(0, len(data) - cut)) if cut is not None or not whole else ()
     parts = (min(cut or 0, len(data)), len(data) - min(cut or 0, len(data))) if parts else ()
-    return WebSocketFrame(by, kind, data, parts=parts, whole=whole)
+    return WebSocketFrame(by, kind, data, parts=parts, complete=whole)
 
 
 FRAMES = st.lists(
