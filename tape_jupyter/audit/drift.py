@@ -15,7 +15,7 @@ from typing import Any
 
 from tape_jupyter.audit.environment_fields import tags
 from tape_jupyter.audit.nondeterminism import chunks_of, overlapping
-from tape_jupyter.audit.run_view import CallSeen, RunSeen
+from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.core.call import Value
 from tape_jupyter.providers.json_access import as_mapping, as_text
@@ -42,7 +42,7 @@ class Drift:
         return f"{self.what} changed: {self.before or 'none'} -> {self.after or 'none'}"
 
 
-def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
+def drift(before: AuditedRun, after: AuditedRun) -> list[Drift]:
     """What answered first (it is what people look for), then the code, then what lies around it."""
     pairs = pair_seen(before.calls, after.calls)
     return [
@@ -53,20 +53,20 @@ def drift(before: RunSeen, after: RunSeen) -> list[Drift]:
     ]
 
 
-def of_pairs(pairs: Iterable[tuple[CallSeen, CallSeen]]) -> list[Drift]:
+def of_pairs(pairs: Iterable[tuple[AuditedCall, AuditedCall]]) -> list[Drift]:
     """Each change once, however many calls show it."""
     drifts = (each for one, other in pairs for each in call_drift(one, other))
     return list({(each.what, each.before, each.after): each for each in drifts}.values())
 
 
 def pair_seen(
-    before: Sequence[CallSeen], after: Sequence[CallSeen]
-) -> list[tuple[CallSeen, CallSeen]]:
+    before: Sequence[AuditedCall], after: Sequence[AuditedCall]
+) -> list[tuple[AuditedCall, AuditedCall]]:
     """The calls that asked the same, in order; of the others those of one name, in order; then
     models with models.
     """
     left = list(before)
-    pairs: dict[str, CallSeen] = {}
+    pairs: dict[str, AuditedCall] = {}
     for key in _KEYS:
         waiting = [call for call in after if call.id not in pairs]
         pairs |= _pair_calls(key, left, waiting)
@@ -75,7 +75,7 @@ def pair_seen(
     return [(pairs[call.id], call) for call in after if call.id in pairs]
 
 
-_KEYS: tuple[Callable[[CallSeen], Any], ...] = (
+_KEYS: tuple[Callable[[AuditedCall], Any], ...] = (
     lambda call: call.match,
     lambda call: (call.kind, call.name),
     lambda call: (
@@ -85,9 +85,9 @@ _KEYS: tuple[Callable[[CallSeen], Any], ...] = (
 
 
 def _pair_calls(
-    key: Callable[[CallSeen], Any], before: Iterable[CallSeen], after: Iterable[CallSeen]
-) -> dict[str, CallSeen]:
-    known: dict[Any, list[CallSeen]] = {}
+    key: Callable[[AuditedCall], Any], before: Iterable[AuditedCall], after: Iterable[AuditedCall]
+) -> dict[str, AuditedCall]:
+    known: dict[Any, list[AuditedCall]] = {}
     for call in before:
         known.setdefault(key(call), []).append(call)
     return {call.id: known[key(call)].pop(0) for call in after if known.get(key(call))}
@@ -96,7 +96,7 @@ def _pair_calls(
 # ---- calls
 
 
-def call_drift(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
+def call_drift(before: AuditedCall, after: AuditedCall) -> Iterator[Drift]:
     """What answered one call, and how it was asked."""
     names = ("status", "requested model", "sampling", "answered model", "system_fingerprint", "region", "service tier",
              "upstream provider")  # fmt: skip
@@ -112,7 +112,7 @@ def call_drift(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
     yield from _compare_results(before, after)
 
 
-def _list_answer_fields(call: CallSeen) -> tuple[str, ...]:
+def _list_answer_fields(call: AuditedCall) -> tuple[str, ...]:
     sampling = ", ".join(
         f"{name} {value}"
         for name, value in sorted(call.facts.sampling.items())
@@ -123,11 +123,11 @@ def _list_answer_fields(call: CallSeen) -> tuple[str, ...]:
             call.more.upstream)  # fmt: skip
 
 
-def _collect_schemas(call: CallSeen) -> dict[str, str]:
+def _collect_schemas(call: AuditedCall) -> dict[str, str]:
     return {each.name: each.digest for each in call.facts.tools}
 
 
-def _compare_results(before: CallSeen, after: CallSeen) -> Iterator[Drift]:
+def _compare_results(before: AuditedCall, after: AuditedCall) -> Iterator[Drift]:
     if not isinstance(before.reply, Value) or not isinstance(after.reply, Value):
         return
     if after.kind != "retrieval":
@@ -171,7 +171,9 @@ def _cut_text(text: str, start: int) -> str:
 # ---- the run
 
 
-def _compare_order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> list[Drift]:
+def _compare_order(
+    run: AuditedRun, pairs: Sequence[tuple[AuditedCall, AuditedCall]]
+) -> list[Drift]:
     """Records stand in the order of completion; it means something where calls were under way
     together.
     """
@@ -187,12 +189,12 @@ def _compare_order(run: RunSeen, pairs: Sequence[tuple[CallSeen, CallSeen]]) -> 
     return [Drift("order of completion", *_cut_to_difference(one, other))]
 
 
-def _compare_counts(before: RunSeen, after: RunSeen) -> list[Drift]:
+def _compare_counts(before: AuditedRun, after: AuditedRun) -> list[Drift]:
     one, other = len(before.calls), len(after.calls)
     return [Drift("number of calls", str(one), str(other))] if one != other else []
 
 
-def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
+def of_runs(before: AuditedRun, after: AuditedRun) -> list[Drift]:
     """Code, libraries, machine, moment, whom it served: whatever the two kits say differently."""
     old, new = before.kit, after.kit
     one, other = (_collect_surroundings(run) for run in (before, after))
@@ -213,7 +215,7 @@ def of_runs(before: RunSeen, after: RunSeen) -> list[Drift]:
     ]
 
 
-def _collect_code(run: RunSeen) -> dict[str, str]:
+def _collect_code(run: AuditedRun) -> dict[str, str]:
     git = as_mapping(run.kit.get("git"))
     fields = {
         "cell source": run.record.get("source"),
@@ -223,7 +225,7 @@ def _collect_code(run: RunSeen) -> dict[str, str]:
     return {name: as_text(value)[:16] for name, value in fields.items() if value}
 
 
-def _collect_surroundings(run: RunSeen) -> dict[str, str]:
+def _collect_surroundings(run: AuditedRun) -> dict[str, str]:
     clock = as_mapping(run.kit.get("clock"))
     zone = as_mapping(run.pins.get("timezone")).get("zone") or clock.get("zone")
     fields = {
@@ -240,7 +242,7 @@ def _read_versions(kit: Mapping[str, Any]) -> dict[str, str]:
     return {name: version for name, _, version in pairs}
 
 
-def _read_generator_places(run: RunSeen) -> dict[str, str]:
+def _read_generator_places(run: AuditedRun) -> dict[str, str]:
     """Where each generator stood: a short mark of its state, or how far it had been drawn from."""
     places = as_mapping(as_mapping(run.pins.get("random")).get("at"))
     return {name: _format_place(each) for name, each in places.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from tape_jupyter.audit import environment as kits
 from tape_jupyter.audit.nondeterminism import AuditFinding, chunks_of, routing, sampling
-from tape_jupyter.audit.run_view import CallSeen, RunSeen
+from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.core.call import FunctionCall, Reply
 from tape_jupyter.providers.json_access import as_mapping, as_text
 
@@ -19,7 +19,7 @@ WHO = ("user_id", "tenant_id", "session_id", "flags")
 AGAIN = "record it again with %%tape record"
 
 
-def of_run(run: RunSeen) -> list[AuditFinding]:
+def of_run(run: AuditedRun) -> list[AuditFinding]:
     """The run-level fields, in the order of the format's description."""
     if not run.kit:
         return [AuditFinding("kit", "missing", "this run says nothing of its environment", AGAIN)]
@@ -33,7 +33,7 @@ def of_run(run: RunSeen) -> list[AuditFinding]:
     ]
 
 
-def tags(run: RunSeen) -> dict[str, Any]:
+def tags(run: AuditedRun) -> dict[str, Any]:
     """What was told or found of whom the run served; flags that were evaluated later stand on its
     end mark.
     """
@@ -65,7 +65,7 @@ def _shorten_value(value: Any) -> str:
 # ---- the run
 
 
-def _audit_identity(run: RunSeen) -> list[AuditFinding]:
+def _audit_identity(run: AuditedRun) -> list[AuditFinding]:
     record = run.record
     parent, cell = (
         record.get("parent"),
@@ -85,7 +85,7 @@ def _audit_identity(run: RunSeen) -> list[AuditFinding]:
     ]
 
 
-def _audit_users(run: RunSeen) -> list[AuditFinding]:
+def _audit_users(run: AuditedRun) -> list[AuditFinding]:
     run_tags = tags(run)
     users = sorted({call.facts.user for call in run.calls if call.facts.user})
     if users and "user_id" not in run_tags:
@@ -141,7 +141,7 @@ def _audit_git(git: Mapping[str, Any]) -> AuditFinding:
     )
 
 
-def _audit_moment(run: RunSeen) -> list[AuditFinding]:
+def _audit_moment(run: AuditedRun) -> list[AuditFinding]:
     kit_clock = as_mapping(run.kit.get("clock"))
     utc, zone = (
         as_text(kit_clock.get("utc")),
@@ -190,7 +190,7 @@ def _audit_settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
 # ---- a call
 
 
-def environment_findings(call: CallSeen) -> list[AuditFinding]:
+def environment_findings(call: AuditedCall) -> list[AuditFinding]:
     """The fields of one call's kit; those that such a call cannot have are left out."""
     if call.problem:
         return [
@@ -212,7 +212,7 @@ def environment_findings(call: CallSeen) -> list[AuditFinding]:
     ]
 
 
-def _audit_request(call: CallSeen) -> list[AuditFinding]:
+def _audit_request(call: AuditedCall) -> list[AuditFinding]:
     known = routing(call)
     where = known.status if known is not None else "recorded"
     limits = ", ".join(sorted(call.facts.limits))
@@ -229,7 +229,7 @@ def _audit_request(call: CallSeen) -> list[AuditFinding]:
     ]
 
 
-def _audit_model(call: CallSeen) -> list[AuditFinding]:
+def _audit_model(call: AuditedCall) -> list[AuditFinding]:
     if not call.is_model and not call.is_embedding:
         return []
     settings = sampling(call)
@@ -252,14 +252,14 @@ def _audit_model(call: CallSeen) -> list[AuditFinding]:
     ]
 
 
-def _audit_retrieval(call: CallSeen) -> list[AuditFinding]:
+def _audit_retrieval(call: AuditedCall) -> list[AuditFinding]:
     if call.kind != "retrieval":
         return []
     capture = "return {'chunks': [...], 'embedding_model': '...'}"
     return [_audit_field("embedding model", chunks_of(call.reply).embedding, capture)]
 
 
-def _audit_times(call: CallSeen) -> list[AuditFinding]:
+def _audit_times(call: AuditedCall) -> list[AuditFinding]:
     reply = call.reply
     first = f"{reply.waits[0]:g} s after" if isinstance(reply, Reply) and reply.waits else ""
     ended = f"{call.seconds:g} s after" if call.seconds is not None else ""
@@ -270,5 +270,5 @@ def _audit_times(call: CallSeen) -> list[AuditFinding]:
     return [*findings, AuditFinding("first byte", "recorded", first)] if first else findings
 
 
-def _audit_lineage(call: CallSeen) -> list[AuditFinding]:
+def _audit_lineage(call: AuditedCall) -> list[AuditFinding]:
     return [AuditFinding("lineage", "recorded", call.lineage or "the cell itself")]

@@ -38,7 +38,7 @@ class _Look:
     names: list[str]
     files: list[tuple[str, str]]
     outside: list[tuple[str, str]]
-    owners: tuple[list[_Shelf], list[str]] | None = None
+    owners: tuple[list[_PackageFolder], list[str]] | None = None
 
 
 _last = _Look((0, "", 0), [], [], [])
@@ -105,7 +105,7 @@ def _iterate_top_modules(scan: _Look) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(slots=True, eq=False)
-class _Shelf:
+class _PackageFolder:
     """One folder of installed distributions: which of them owns a top-level module.
 
     Told by name where it can be (`numpy` is numpy's); else by the records of installed files, those
@@ -147,12 +147,12 @@ def _normalise_name(module: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _read_shelf(site: str, _modified_ns: int) -> _Shelf:
+def _read_shelf(site: str, _modified_ns: int) -> _PackageFolder:
     try:
         infos = [path for path in Path(site).iterdir() if path.suffix == ".dist-info"]
     except OSError:
         infos = []
-    return _Shelf(
+    return _PackageFolder(
         site.rstrip(os.sep) + os.sep,
         {_read_name(info).lower().replace("_", "-"): info for info in infos},
     )

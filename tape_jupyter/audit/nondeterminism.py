@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from tape_jupyter.audit.run_view import CallSeen, RunSeen
+from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.providers import hosts, registry
 from tape_jupyter.providers.json_access import as_mapping, as_text, maps
@@ -113,7 +113,7 @@ _REASONS = re.compile(
 _DATED = re.compile(r"(?:20\d{6}|20\d\d-\d\d-\d\d|-\d{4}$|-(?:00[1-9]|v\d+(?::\d+)?)$|@20\d{6})")
 
 
-def budget(run: RunSeen, taped: Iterable[str] = ()) -> list[AuditFinding]:
+def budget(run: AuditedRun, taped: Iterable[str] = ()) -> list[AuditFinding]:
     """The nine items of one run, in their order. `taped`: names of the tools that the cassette
     holds calls of.
     """
@@ -131,7 +131,7 @@ def budget(run: RunSeen, taped: Iterable[str] = ()) -> list[AuditFinding]:
     ]
 
 
-def call_findings(call: CallSeen) -> list[AuditFinding]:
+def call_findings(call: AuditedCall) -> list[AuditFinding]:
     """The items that one call has a part in."""
     items = (
         sampling,
@@ -146,7 +146,7 @@ def call_findings(call: CallSeen) -> list[AuditFinding]:
     return [finding for item in items if (finding := item(call)) is not None]
 
 
-def tool_names(runs: Iterable[RunSeen]) -> frozenset[str]:
+def tool_names(runs: Iterable[AuditedRun]) -> frozenset[str]:
     """Names of the tools that were called on the tape; a method of a taped class goes by its own
     name as well.
     """
@@ -157,7 +157,7 @@ def tool_names(runs: Iterable[RunSeen]) -> frozenset[str]:
 
 
 def _fold_calls(
-    run: RunSeen, number: int, item: Callable[[CallSeen], AuditFinding | None], none: str
+    run: AuditedRun, number: int, item: Callable[[AuditedCall], AuditFinding | None], none: str
 ) -> AuditFinding:
     findings = [each for call in run.calls if (each := item(call)) is not None]
     return fold_findings(NAMES[number], number, findings, none)
@@ -166,7 +166,7 @@ def _fold_calls(
 # ---- 1 sampling
 
 
-def sampling(call: CallSeen) -> AuditFinding | None:
+def sampling(call: AuditedCall) -> AuditFinding | None:
     """Which settings the request fixed; `absent` is what it left to the provider."""
     if not call.is_model:
         return None
@@ -187,7 +187,7 @@ def sampling(call: CallSeen) -> AuditFinding | None:
     return AuditFinding(NAMES[1], "recorded" if temperature else "pinned", what, "", 1, call.id)
 
 
-def _explain_no_temperature(call: CallSeen) -> str:
+def _explain_no_temperature(call: AuditedCall) -> str:
     if call.facts.wire == "anthropic":
         return "anthropic's SDK 2 takes no sampling settings"
     return "this model takes no temperature" if _REASONS.match(call.facts.model) else ""
@@ -201,7 +201,7 @@ def _shorten_value(value: Any) -> str:
 # ---- 2 seed
 
 
-def seed(call: CallSeen) -> AuditFinding | None:
+def seed(call: AuditedCall) -> AuditFinding | None:
     if not call.is_model:
         return None
     value = call.facts.sampling.get("seed", ABSENT)
@@ -217,7 +217,7 @@ def seed(call: CallSeen) -> AuditFinding | None:
 # ---- 3 model drift
 
 
-def model(call: CallSeen) -> AuditFinding | None:
+def model(call: AuditedCall) -> AuditFinding | None:
     """Whether the name that was asked for is a dated snapshot, and what answered."""
     if not (call.is_model or call.is_embedding) or (call.status or 0) >= 400:
         return None  # of a call that failed, nothing answered
@@ -247,7 +247,7 @@ def model(call: CallSeen) -> AuditFinding | None:
 # ---- 4 routing
 
 
-def routing(call: CallSeen) -> AuditFinding | None:
+def routing(call: AuditedCall) -> AuditFinding | None:
     """Which host, region, tier and request answered; behind a gateway, whom it asked."""
     if not call.url:
         return None
@@ -261,7 +261,7 @@ def routing(call: CallSeen) -> AuditFinding | None:
     return AuditFinding(NAMES[4], status, f"{what}{more}", capture, 4, call.id, detail=detail)
 
 
-def _find_route_status(call: CallSeen) -> tuple[Status, str, str]:
+def _find_route_status(call: AuditedCall) -> tuple[Status, str, str]:
     """How the route is held, what more is to be said of it, and the line that keeps it."""
     if is_gateway(call.facts.provider) and not call.more.routed and not call.more.upstream:
         capture = 'extra_body={"provider": {"order": ["..."], "allow_fallbacks": False}}'
@@ -271,7 +271,7 @@ def _find_route_status(call: CallSeen) -> tuple[Status, str, str]:
     return "recorded", "" if call.region or call.more.upstream else "; no region told", ""
 
 
-def _has_fixed_region(call: CallSeen) -> bool:
+def _has_fixed_region(call: AuditedCall) -> bool:
     """Whether the address itself names a region, or this very machine."""
     return bool(hosts.region(call.url)) or hosts.loopback(call.host.rpartition(":")[0] or call.host)
 
@@ -279,7 +279,7 @@ def _has_fixed_region(call: CallSeen) -> bool:
 # ---- 5 latency and races
 
 
-def latency(call: CallSeen) -> AuditFinding | None:
+def latency(call: AuditedCall) -> AuditFinding | None:
     if call.began is None or call.seconds is None:
         capture = "record it again: this record holds no times"
         return AuditFinding(
@@ -294,7 +294,7 @@ def latency(call: CallSeen) -> AuditFinding | None:
     return AuditFinding(NAMES[5], "pinned", f"{call.seconds:g} s{waits}{lineage}", "", 5, call.id)
 
 
-def races(run: RunSeen) -> AuditFinding:
+def races(run: AuditedRun) -> AuditFinding:
     """Whether calls were under way together, and whether their order of completion is known."""
     findings = [each for call in run.calls if (each := latency(call)) is not None]
     if any(each.status == "missing" for each in findings):
@@ -308,7 +308,7 @@ def races(run: RunSeen) -> AuditFinding:
     return AuditFinding(NAMES[5], "pinned", what, number=5)
 
 
-def overlapping(calls: Iterable[CallSeen]) -> int:
+def overlapping(calls: Iterable[AuditedCall]) -> int:
     """How many calls were under way while another one was."""
     spans = sorted(
         (c.began, c.began + c.seconds, c.id)
@@ -328,7 +328,7 @@ def overlapping(calls: Iterable[CallSeen]) -> int:
 # ---- 6 tool results
 
 
-def tool_result(call: CallSeen) -> AuditFinding | None:
+def tool_result(call: AuditedCall) -> AuditFinding | None:
     if call.kind != "tool" and not (
         isinstance(call.request, FunctionCall) and call.request.kind == "tool"
     ):
@@ -342,7 +342,7 @@ def tool_result(call: CallSeen) -> AuditFinding | None:
     return AuditFinding(NAMES[6], "pinned", f"{call.name}: {how}", "", 6, call.id)
 
 
-def tool_results(run: RunSeen, taped: frozenset[str]) -> AuditFinding:
+def tool_results(run: AuditedRun, taped: frozenset[str]) -> AuditFinding:
     """Whether every result that a request hands back has its tool call on the tape."""
     findings = [each for call in run.calls if (each := tool_result(call)) is not None]
     findings += [
@@ -366,7 +366,7 @@ def _report_untaped_tool(name: str) -> AuditFinding:
     )
 
 
-def _find_untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
+def _find_untaped_tools(run: AuditedRun, taped: frozenset[str]) -> Iterator[str]:
     """Those named while recording; and where this run asked for a tool, the results it handed back
     without a call.
     """
@@ -383,7 +383,7 @@ def _find_untaped_tools(run: RunSeen, taped: frozenset[str]) -> Iterator[str]:
 # ---- 7 retrieval freshness
 
 
-def retrieval_finding(call: CallSeen) -> AuditFinding | None:
+def retrieval_finding(call: AuditedCall) -> AuditFinding | None:
     """What a retrieval found: ids and scores of its chunks, and what embedded and indexed them."""
     if call.is_embedding:
         return AuditFinding(
@@ -462,7 +462,7 @@ def _read_chunk(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: values[0] for key, values in by_field.items() if values}
 
 
-def _find_index(call: CallSeen) -> str:
+def _find_index(call: AuditedCall) -> str:
     arguments = call.request.arguments if isinstance(call.request, FunctionCall) else {}
     candidates = (
         arguments.get(name)
@@ -474,7 +474,7 @@ def _find_index(call: CallSeen) -> str:
 # ---- 8 time-of-day failures
 
 
-def rate_limit_finding(call: CallSeen) -> AuditFinding | None:
+def rate_limit_finding(call: AuditedCall) -> AuditFinding | None:
     """A call that was refused for the hour's sake: what it said of when to come again."""
     if call.status is None or not call.was_refused:
         return None
@@ -489,7 +489,7 @@ def rate_limit_finding(call: CallSeen) -> AuditFinding | None:
     )
 
 
-def failures(run: RunSeen) -> AuditFinding:
+def failures(run: AuditedRun) -> AuditFinding:
     """Failures are on the tape like any reply; what hour it was must be as well."""
     findings = [each for call in run.calls if (each := rate_limit_finding(call)) is not None]
     clock_told = as_mapping(run.kit.get("clock"))
@@ -509,7 +509,7 @@ def failures(run: RunSeen) -> AuditFinding:
 # ---- 9 clock logic
 
 
-def clock(run: RunSeen) -> AuditFinding:
+def clock(run: AuditedRun) -> AuditFinding:
     """Whether the cell's clock is held, who read it, and which readings are not."""
     unheld = [note for note in run.cold if _CLOCK(note)]
     if run.record.get("mode") == "replay":  # what ran live in a replay: a run of a take

@@ -25,7 +25,7 @@ NO_FACTS, NO_PARTICULARS = Facts(), Particulars()
 
 
 @dataclass(frozen=True, slots=True)
-class CallSeen:
+class AuditedCall:
     """One call. `reply` and `request` are None where they cannot be read; `problem` then says why."""
 
     id: str
@@ -102,13 +102,13 @@ class CallSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class RunSeen:
+class AuditedRun:
     """One run. `end` is None where it has no end mark: the kernel died, or still runs."""
 
     id: str
     record: Mapping[str, Any]
     end: Mapping[str, Any] | None
-    calls: tuple[CallSeen, ...]
+    calls: tuple[AuditedCall, ...]
     notebook: str = ""
 
     @property
@@ -126,13 +126,13 @@ class RunSeen:
         return tuple(str(each) for each in notes) if isinstance(notes, list) else ()
 
     @property
-    def models(self) -> list[CallSeen]:
+    def models(self) -> list[AuditedCall]:
         return [call for call in self.calls if call.is_model]
 
 
 def view_run(
     cassette: Cassette, run: str, *, limit: int | None = None, notebook: str = ""
-) -> RunSeen:
+) -> AuditedRun:
     """The run of that id; of its calls the first `limit`."""
     return _build_run(
         cassette,
@@ -148,7 +148,7 @@ def all_seen(
     *,
     notebook: str = "",
     on_progress: Tell = ignore_progress,
-) -> list[RunSeen]:
+) -> list[AuditedRun]:
     """Several runs of a cassette, from one look at its calls."""
     run_ids = list(runs)
     by_run: dict[str, list[Entry]] = {run: [] for run in run_ids}
@@ -163,13 +163,13 @@ def all_seen(
     return [_build_run(cassette, run, islice(calls, len(by_run[run])), notebook) for run in run_ids]
 
 
-def _build_run(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> RunSeen:
-    return RunSeen(
+def _build_run(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> AuditedRun:
+    return AuditedRun(
         run, cassette.by_run.get(run, {}), cassette.ended.get(run), calls_seen(entries), notebook
     )
 
 
-def calls_seen(entries: Iterable[Entry]) -> tuple[CallSeen, ...]:
+def calls_seen(entries: Iterable[Entry]) -> tuple[AuditedCall, ...]:
     """In the order they stand in. A call that repeats one that was refused is its next attempt,
     whoever retried it.
     """
@@ -186,14 +186,14 @@ def calls_seen(entries: Iterable[Entry]) -> tuple[CallSeen, ...]:
     return tuple(calls)
 
 
-def call_seen(entry: Entry) -> CallSeen:
+def call_seen(entry: Entry) -> AuditedCall:
     """What can be told of one call, from its request and its reply."""
     head: dict[str, Any] = {}
     try:
         head = entry.head()
         request, reply = entry.request(), entry.reply()
     except (CassetteError, OSError) as error:
-        return CallSeen(
+        return AuditedCall(
             entry.id, head, match=entry.match, lineage=entry.lineage, problem=str(error)
         )
     facts, more = NO_FACTS, NO_PARTICULARS
@@ -203,4 +203,4 @@ def call_seen(entry: Entry) -> CallSeen:
         reply_json = None if answer is None else registry.said_json(answer)
         facts = registry.call_facts(request, answer, parsed=body, reply_json=reply_json)
         more = particulars(request, answer, parsed=body, reply_json=reply_json)
-    return CallSeen(entry.id, head, facts, more, request, reply, entry.match, entry.lineage)
+    return AuditedCall(entry.id, head, facts, more, request, reply, entry.match, entry.lineage)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tape_jupyter.audit.environment_fields import tags
 from tape_jupyter.audit.nondeterminism import AuditFinding
-from tape_jupyter.audit.run_view import RunSeen
+from tape_jupyter.audit.run_view import AuditedRun
 from tape_jupyter.core.call import Value
 from tape_jupyter.providers.json_access import as_text
 
@@ -34,7 +34,7 @@ class RunCase:
         }  # fmt: skip
 
 
-def case(run: RunSeen, cassette: str, findings: Iterable[AuditFinding] = ()) -> RunCase:
+def case(run: AuditedRun, cassette: str, findings: Iterable[AuditFinding] = ()) -> RunCase:
     """`findings`: the run's budget. A tool result that is not on the tape makes a run cold; an
     unpinned model does not.
     """
@@ -54,7 +54,7 @@ def case(run: RunSeen, cassette: str, findings: Iterable[AuditFinding] = ()) -> 
     )
 
 
-def _explain_unread(run: RunSeen) -> list[str]:
+def _explain_unread(run: AuditedRun) -> list[str]:
     unkept = [
         f"what {call.name} gave could not be kept: {call.reply.unkept}"
         for call in run.calls
@@ -63,7 +63,7 @@ def _explain_unread(run: RunSeen) -> list[str]:
     return [*unkept, *(call.problem for call in run.calls if call.problem)]
 
 
-def _collect_tools(run: RunSeen) -> set[str]:
+def _collect_tools(run: AuditedRun) -> set[str]:
     tool_names = {tool.name for call in run.calls for tool in call.facts.calls if tool.name}
     return tool_names | {call.name for call in run.calls if call.kind == "tool"}
 

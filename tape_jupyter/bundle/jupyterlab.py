@@ -26,7 +26,7 @@ from tape_jupyter.bundle import replay, socket_bridge, trust
 from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import process
-from tape_jupyter.bundle.replay import BundleListener, Wanted
+from tape_jupyter.bundle.replay import BundleListener, ReplayRequest
 from tape_jupyter.core.temp_dirs import clean
 from tape_jupyter.errors import BundleError
 from tape_jupyter.isolation import namespaces, sandbox
@@ -36,7 +36,7 @@ KERNEL = "python3"
 
 
 @dataclass(frozen=True)
-class Laid:
+class UnpackedBundle:
     """A bundle that lies ready: the folder, the notebook in it, and the words and variables that
     start JupyterLab.
     """
@@ -70,17 +70,17 @@ class Laid:
 
 def unpack_bundle(
     place: str | Path,
-    options: Wanted | None = None,
+    options: ReplayRequest | None = None,
     listener: BundleListener | None = None,
     folder: Path | None = None,
-) -> Laid:
+) -> UnpackedBundle:
     """Take a bundle out into a folder (by itself a new scratch folder) and make its environment;
     nothing has run then.
 
     Raises BundleError where it cannot be used, or may not run, or where JupyterLab is not
     installed.
     """
-    want, hear = options or Wanted(), listener or BundleListener()
+    want, hear = options or ReplayRequest(), listener or BundleListener()
     _require_lab()
     with opened(place, hear.on_step) as bundle:
         replay.runnable(bundle, want)
@@ -101,12 +101,12 @@ def unpack_bundle(
             raise
     lab = (sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={notebook.parent}")
     command = (*lab, *_yield_settings(), *(socket_bridge.SERVER if sockets else ()), str(notebook))
-    return Laid(
+    return UnpackedBundle(
         where, notebook, command, environment, tuple(filter(None, [*notes, *odd])), sandbox.guards()
     )
 
 
-def run_lab(unpacked: Laid) -> int:
+def run_lab(unpacked: UnpackedBundle) -> int:
     """Start JupyterLab and wait for its end; gives its exit code. An interrupt ends it, the folder
     stays.
     """
@@ -116,7 +116,7 @@ def run_lab(unpacked: Laid) -> int:
         socket_bridge.remove_sockets(unpacked.environment["JUPYTER_RUNTIME_DIR"], unpacked.folder)
 
 
-def _run_lab(unpacked: Laid) -> int:
+def _run_lab(unpacked: UnpackedBundle) -> int:
     # ours
     with subprocess.Popen(  # noqa: S603
         unpacked.command, env=unpacked.environment, cwd=unpacked.notebook.parent
@@ -130,7 +130,7 @@ def _run_lab(unpacked: Laid) -> int:
                 child.terminate()
 
 
-def lab_facts(bundle: Bundle, want: Wanted) -> list[str]:
+def lab_facts(bundle: Bundle, want: ReplayRequest) -> list[str]:
     """What a person is told before it is laid out."""
     packages = (
         "the packages of its lock" if want.env == "lock" else "this interpreter's packages (--here)"
@@ -168,7 +168,7 @@ def _yield_settings() -> Iterator[str]:
 
 
 def _build_environment(
-    where: Path, python: str, notebook: Path, want: Wanted, sockets: Path | None
+    where: Path, python: str, notebook: Path, want: ReplayRequest, sockets: Path | None
 ) -> dict[str, str]:
     """Of JupyterLab: a home of its own, replay mode, and one kernel to choose.
 

@@ -45,7 +45,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Shown:
+class BundlePage:
     """A bundle's page: `page` is its address or its file; `recordings` are all there are, the shown
     one first.
     """
@@ -73,14 +73,14 @@ def write_page_file(
     name: str | None = None,
     take: str | None = None,
     on_progress: Tell = ignore_progress,
-) -> Shown:
+) -> BundlePage:
     """The page as a file in a new folder for temporary files. Raises BundleError, TapeUsageError."""
     with recordings(place, name, take, on_progress) as (it, cassettes):
         out = Path(tempfile.mkdtemp(prefix="tape-open-"), page.default_page(cassettes[0].path).name)
         _, notes = page.write_page(
             cassettes[0], out, lambda done, total: on_progress("making the page", done, total)
         )
-        return Shown(it.place, it.digest, str(out), _list_names(cassettes), tuple(notes))
+        return BundlePage(it.place, it.digest, str(out), _list_names(cassettes), tuple(notes))
 
 
 def show_page(
@@ -90,7 +90,7 @@ def show_page(
     *,
     on_progress: Tell = ignore_progress,
     on_address: Say | None = None,
-) -> Shown:
+) -> BundlePage:
     """Open the page in the browser, and wait until it is there whole; where there is no browser, as
     a file.
 
@@ -107,7 +107,7 @@ def show_page(
                     raise BundleError(
                         f"a recording cannot be shown: {pages.wrong.reason}", place=it.place
                     )
-                return Shown(
+                return BundlePage(
                     it.place, it.digest, address, _list_names(cassettes), tuple(pages.notes)
                 )
     return write_page_file(place, name, take, on_progress)

@@ -25,7 +25,7 @@ from tape_jupyter.bundle.archive import Bundle, names, opened
 from tape_jupyter.bundle.archive.manifest import Expected, Manifest
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import expected, process
-from tape_jupyter.bundle.proof.process import Out, Starting
+from tape_jupyter.bundle.proof.process import ProofOutput, Starting
 from tape_jupyter.cassette.paths import SUFFIX, check_cassette_name
 from tape_jupyter.comparison import diff, outputs
 from tape_jupyter.comparison.diff import OutputDifference
@@ -198,7 +198,7 @@ class BundleListener:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReplayRequest:
     """How to replay. `yes`: the person said on the command line that it may run; `allow_index`:
     packages may come from another index than the public one; `allow_build`: packages may be built,
     which runs their code; `timeout`: seconds for each cell;
@@ -215,10 +215,10 @@ class Wanted:
 
 
 def replay_bundle(
-    place: str | Path, options: Wanted | None = None, listener: BundleListener | None = None
+    place: str | Path, options: ReplayRequest | None = None, listener: BundleListener | None = None
 ) -> BundleRun:
     """Replay a bundle. Raises BundleError where it cannot be used, or may not run."""
-    want, hear = options or Wanted(), listener or BundleListener()
+    want, hear = options or ReplayRequest(), listener or BundleListener()
     with opened(place, hear.on_step) as bundle:
         runnable(bundle, want)
         notes = [
@@ -244,14 +244,14 @@ def replay_bundle(
         )  # fmt: skip
 
 
-def chosen_pace(manifest: Manifest, want: Wanted) -> str:
+def chosen_pace(manifest: Manifest, want: ReplayRequest) -> str:
     """The pace that a person wants, else the one at which the bundle was proved; "" is the usual
     one.
     """
     return want.pace or str(manifest.kit.get("pace", ""))
 
 
-def replay_facts(manifest: Manifest, want: Wanted) -> list[str]:
+def replay_facts(manifest: Manifest, want: ReplayRequest) -> list[str]:
     """What a person is told before it runs."""
     packages = len(manifest.kit.get("distributions") or ())
     where = (
@@ -269,7 +269,7 @@ def replay_facts(manifest: Manifest, want: Wanted) -> list[str]:
     ]
 
 
-def runnable(bundle: Bundle, want: Wanted) -> None:
+def runnable(bundle: Bundle, want: ReplayRequest) -> None:
     """Raises BundleError for a notebook that is none or of another language, and for a take that it
     has not.
     """
@@ -293,7 +293,7 @@ def runnable(bundle: Bundle, want: Wanted) -> None:
 
 
 def interpreter(
-    bundle: Bundle, want: Wanted, on_progress: Tell, folder: Path, notes: list[str]
+    bundle: Bundle, want: ReplayRequest, on_progress: Tell, folder: Path, notes: list[str]
 ) -> str:
     """The Python that runs the notebook: this one, or that of an environment made of the lock,
     which is kept in the cache, or made in `folder` where nothing can be kept: `notes` is told.
@@ -387,13 +387,13 @@ class _Judge:
         self._verified = on_cell
         self.cells: list[BundleCell] = []
 
-    def judge_output(self, out: Out) -> None:
+    def judge_output(self, out: ProofOutput) -> None:
         saved = self._notebook.cells[out.index]
         expected_cell = self._expected.get(out.number) or _build_expected(out, saved)
         self.cells.append(self._judge_cell(out, saved, expected_cell))
         self._verified(self.cells[-1])
 
-    def _judge_cell(self, out: Out, saved: Any, expected_cell: Expected) -> BundleCell:
+    def _judge_cell(self, out: ProofOutput, saved: Any, expected_cell: Expected) -> BundleCell:
         never_ran = not out.ran and process.never_run(saved, self._notebook)
         cell_outputs = run.counted_outputs(saved.source, out.outputs)
         digest = expected.outputs_digest(cell_outputs, self._where) if out.ran else ""
@@ -425,7 +425,7 @@ class _Judge:
         )
 
 
-def _build_expected(out: Out, saved: Any) -> Expected:
+def _build_expected(out: ProofOutput, saved: Any) -> Expected:
     """Of a cell that the manifest does not know: what the notebook shows is expected."""
     cell_outputs = expected.shown_outputs(saved)
     return Expected(
@@ -439,7 +439,9 @@ def _build_expected(out: Out, saved: Any) -> Expected:
     )
 
 
-def _find_status(out: Out, expected_cell: Expected, digest: str) -> tuple[Status, tuple[str, ...]]:
+def _find_status(
+    out: ProofOutput, expected_cell: Expected, digest: str
+) -> tuple[Status, tuple[str, ...]]:
     name, value = outputs.failure_of(out.outputs)
     if name in REFUSALS and expected_cell.raises != name:
         return "missed", tuple(f"{name}: {value}".rstrip().split("\n"))

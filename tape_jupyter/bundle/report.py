@@ -199,13 +199,13 @@ def report_html(run: BundleRun) -> Iterator[str]:
     yield f"<title>{_escape_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
     yield from _build_head(run)
     yield from _build_map(run)
-    left = _Room(PICTURES)
+    left = _PictureBudget(PICTURES)
     for cell in run.cells:
         yield from _build_cell(cell, left)
     yield "</main>\n</body>\n</html>\n"
 
 
-class _Room:
+class _PictureBudget:
     """How many bytes of pictures a page still takes."""
 
     def __init__(self, left: int) -> None:
@@ -256,7 +256,7 @@ def _find_class(cell: BundleCell) -> str:
     return cell.status.replace(" ", "-") if cell.status in _WORDS else "differs"
 
 
-def _build_cell(cell: BundleCell, left: _Room) -> Iterator[str]:
+def _build_cell(cell: BundleCell, left: _PictureBudget) -> Iterator[str]:
     calls = "" if not cell.calls else "1 call" if cell.calls == 1 else f"{cell.calls:,} calls"
     facts = ", ".join(
         filter(None, [calls, f"{cell.seconds:.2f} s" if cell.status != "not run" else ""])
@@ -280,7 +280,7 @@ def _build_cell(cell: BundleCell, left: _Room) -> Iterator[str]:
     yield f'<details class="source"><summary>The cell</summary><pre>{_escape_text(cut)}</pre></details>\n</details>\n'
 
 
-def _build_difference(each: OutputDifference, left: _Room) -> Iterator[str]:
+def _build_difference(each: OutputDifference, left: _PictureBudget) -> Iterator[str]:
     only = {"expected": "missing in the replay", "replayed": "new in the replay"}.get(each.only, "")
     yield f"<h2>{_escape_text(each.heading)}{f' <small>{only}</small>' if only else ''}</h2>\n"
     if each.table:
@@ -317,7 +317,7 @@ def _build_table(table: TableDiff) -> Iterator[str]:
         yield f'<p class="note">and {table.more:,} more cells</p>\n'
 
 
-def _build_images(images: Images, left: _Room) -> Iterator[str]:
+def _build_images(images: Images, left: _PictureBudget) -> Iterator[str]:
     yield f'<pre class="diff">{_build_lines(tuple(images.text()))}</pre>\n<div class="images">\n'
     for name, kind, data in (
         ("expected", images.kind, images.expected), ("replayed", images.kind, images.replayed),

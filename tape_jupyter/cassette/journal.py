@@ -37,7 +37,7 @@ class Replaced(CassetteError):
     """
 
 
-class _Seen(NamedTuple):
+class _FileState(NamedTuple):
     """How the file looked when we last read it or wrote to it."""
 
     changed: int
@@ -45,11 +45,11 @@ class _Seen(NamedTuple):
     inode: int
 
     @classmethod
-    def from_stat(cls, file_stat: os.stat_result) -> _Seen:
+    def from_stat(cls, file_stat: os.stat_result) -> _FileState:
         return cls(file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
 
 
-_UNSURE = _Seen(0, 0, 0)
+_UNSURE = _FileState(0, 0, 0)
 
 
 class RecordPosition(NamedTuple):
@@ -72,7 +72,7 @@ class Journal:
         self.committed = 0
         self.torn = 0
         self._known = self._kept_out = False
-        self._seen: _Seen | None = None
+        self._seen: _FileState | None = None
         self._ending = b""  # the last bytes before `committed`: 64, or all of the last append
         self._counted = (
             0,
@@ -128,22 +128,22 @@ class Journal:
             return False
         with self._open_file() as file:
             return self._has_known_beginning(
-                file.fileno(), _Seen.from_stat(os.fstat(file.fileno()))
+                file.fileno(), _FileState.from_stat(os.fstat(file.fileno()))
             )
 
     def distrust(self) -> None:
         """What is known of the file no longer holds; `changed` until the next whole scan."""
         self.committed, self.torn, self._known = 0, 0, False
 
-    def _stat_file(self) -> _Seen | None:
+    def _stat_file(self) -> _FileState | None:
         try:
-            return _Seen.from_stat(self.path.stat())
+            return _FileState.from_stat(self.path.stat())
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise self._build_io_error("read", error) from error
 
-    def _has_known_beginning(self, file: int, current: _Seen) -> bool:
+    def _has_known_beginning(self, file: int, current: _FileState) -> bool:
         """Whether the open file still begins with what is known to be committed.
 
         Records that others append leave the inode, and the same bytes where we stopped. An edit
@@ -301,7 +301,7 @@ class Journal:
                 payload = data if size else header + data
                 self._write_all(file, payload, size)
                 self.committed, self.torn = size + len(payload), 0
-                after, self._ending = _Seen.from_stat(os.fstat(file)), payload[-64:]
+                after, self._ending = _FileState.from_stat(os.fstat(file)), payload[-64:]
             self._seen = self._written = after
             return self.committed - len(data)
         except (OSError, portalocker.LockException) as error:
@@ -324,12 +324,12 @@ class Journal:
                 self._appending_file = None
 
     @contextmanager
-    def _hold_lock(self) -> Iterator[tuple[int, _Seen]]:
+    def _hold_lock(self) -> Iterator[tuple[int, _FileState]]:
         """The file, open, with its lock held, and how it looks; opened anew where it was replaced
         meanwhile.
         """
         if self._appending_file is not None:
-            yield self._appending_file, _Seen.from_stat(os.fstat(self._appending_file))
+            yield self._appending_file, _FileState.from_stat(os.fstat(self._appending_file))
             return
         while True:
             file = self._open_for_append()
@@ -337,7 +337,7 @@ class Journal:
                 self._wait_for_lock(file)
                 file_stat = os.fstat(file)
                 if self._is_at_path(file_stat):
-                    yield file, _Seen.from_stat(file_stat)
+                    yield file, _FileState.from_stat(file_stat)
                     return
             finally:
                 os.close(file)

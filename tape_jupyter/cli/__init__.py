@@ -250,13 +250,13 @@ def replay(  # noqa: PLR0913 - an option each
 
     bundle = replay_bundle.is_bundle(place)
     if bundle:
-        from tape_jupyter.bundle.replay import Wanted
+        from tape_jupyter.bundle.replay import ReplayRequest
 
         replay_bundle.only(
             place, bundle=True, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence, strict=strict,
             shuffle=shuffle is not None, kernel=kernel_name,
         )  # fmt: skip
-        replay_options = Wanted(
+        replay_options = ReplayRequest(
             take or "", "current" if here else "lock", yes, allow_index, timeout, pace or "", allow_build
         )  # fmt: skip
         return replay_bundle.replay(place, replay_options, page, junit, as_json=as_json)

@@ -272,10 +272,10 @@ def open_(  # noqa: PLR0913 - an option each
     from tape_jupyter.bundle import open as bundle_open
 
     if lab:
-        from tape_jupyter.bundle.replay import Wanted
+        from tape_jupyter.bundle.replay import ReplayRequest
         from tape_jupyter.cli import replay_bundle
 
-        replay_options = Wanted(
+        replay_options = ReplayRequest(
             take or "", "current" if here else "lock", yes, allow_index, pace=pace or "", allow_build=allow_build
         )  # fmt: skip
         return replay_bundle.lab(place, replay_options, as_json=as_json)

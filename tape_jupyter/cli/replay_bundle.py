@@ -14,7 +14,7 @@ from tape_jupyter.cli.common import Progress, json_text
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
-    from tape_jupyter.bundle.replay import BundleRun, Wanted
+    from tape_jupyter.bundle.replay import BundleRun, ReplayRequest
 
 ELSEWHERE = "it is for notebooks; of a bundle: tape open FILE --lab, and %tape there"
 
@@ -29,7 +29,7 @@ def is_bundle(place: str) -> bool:
 
 
 def replay(
-    place: str, replay_options: Wanted, page: Path | None, junit: Path | None, *, as_json: bool
+    place: str, replay_options: ReplayRequest, page: Path | None, junit: Path | None, *, as_json: bool
 ) -> int:  # fmt: skip
     """Replay a bundle; gives the exit code."""
     from tape_jupyter.bundle import replay as bundle_replay
@@ -55,7 +55,7 @@ def replay(
     return 0 if run.good else 1
 
 
-def lab(place: str, replay_options: Wanted, *, as_json: bool) -> int:
+def lab(place: str, replay_options: ReplayRequest, *, as_json: bool) -> int:
     """`tape open FILE --lab`; with --json it is laid out and named, and JupyterLab is not started."""
     from tape_jupyter.bundle import jupyterlab as lab
     from tape_jupyter.bundle import replay as bundle_replay

@@ -17,7 +17,7 @@ from tape_jupyter.effects.scope import (
     ReachedVariables,
     Scope,
 )
-from tape_jupyter.effects.writing import EffectReader, Given
+from tape_jupyter.effects.writing import EffectReader, PartRestorer
 from tape_jupyter.encoding.values.user_classes import dict_of, fill, slots_of
 from tape_jupyter.encoding.values.walker import At, need
 from tape_jupyter.errors import CassetteError
@@ -225,4 +225,4 @@ def _remove_attribute(live: Any, name: str) -> None:
 def restore_own_objects(structure: Any, same: Mapping[str, str], redo: Redo | None) -> Any:
     """A recorded result, its parts that are the program's own objects as those."""
     resolve = redo.place if redo is not None else (lambda _place: None)
-    return Given(same, resolve).thaw(structure, None)
+    return PartRestorer(same, resolve).thaw(structure, None)

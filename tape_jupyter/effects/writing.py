@@ -85,7 +85,7 @@ class EffectWriter(Freezer):
         return structure
 
 
-class Given(Thawer):
+class PartRestorer(Thawer):
     """The other direction: a part that is still what was recorded is the program's own object
     again.
     """

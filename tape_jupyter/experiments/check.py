@@ -110,7 +110,7 @@ class CheckedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownCell:
+class CheckedCell:
     """A code cell of a run: what it showed, and what it had saved. `ran`: it was executed."""
 
     outputs: Sequence[Any]
@@ -133,7 +133,7 @@ def ends(cell_outputs: Sequence[Any], *, may_raise: bool) -> bool:
 
 
 def judged(
-    cells: Sequence[ShownCell],
+    cells: Sequence[CheckedCell],
     check: Check,
     answer: KernelAnswer,
     where: Mapping[str, str],
@@ -174,7 +174,7 @@ def _judge_answer(check: Check, answer: KernelAnswer, ended: _Ended) -> tuple[Ve
 
 
 def _judge_output(
-    check: Check, cells: Sequence[ShownCell], ended: int, where: Mapping[str, str]
+    check: Check, cells: Sequence[CheckedCell], ended: int, where: Mapping[str, str]
 ) -> tuple[Verdict, str]:
     one = cells[check.number - 1]
     if not one.ran:
@@ -188,7 +188,7 @@ _Ended = tuple[int, str, str]
 """The cell that ended a run, what it raised, and the first line of that; (0, "", "") for none."""
 
 
-def _find_failure(cells: Sequence[ShownCell]) -> _Ended:
+def _find_failure(cells: Sequence[CheckedCell]) -> _Ended:
     """One that raised and had cells run after it did not end the run."""
     for number, cell in enumerate(cells, 1):
         name, value = outputs.failure_of(cell.outputs)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tape_jupyter.comparison import outputs
-from tape_jupyter.experiments.check import Check, CheckedRun, ShownCell, ends, judged, may_raise
+from tape_jupyter.experiments.check import Check, CheckedCell, CheckedRun, ends, judged, may_raise
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.headless.questions import KernelAnswer, ask_questions
 
@@ -96,7 +96,7 @@ def replay_and_check(notebook: Path, check: Check, options: ReplayOptions) -> Ch
         except Exception as error:  # of a kernel that is gone
             answer = KernelAnswer(error=str(error))
         shown_cells = [
-            ShownCell(cell.outputs, before, number <= executed)
+            CheckedCell(cell.outputs, before, number <= executed)
             for number, ((_, cell), before) in enumerate(zip(cells, saved, strict=True), 1)
         ]
         return judged(shown_cells, check, answer, folder.where, time.perf_counter() - began)

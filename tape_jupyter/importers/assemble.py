@@ -210,7 +210,7 @@ def _read_source(
     report.seconds = time.perf_counter() - began
 
 
-class _Held(NamedTuple):
+class _WaitingCall(NamedTuple):
     """A call that waits: when it began, its place in the temporary file, its id, and what the
     report counts.
     """
@@ -230,7 +230,7 @@ class _Trace:
     report: int
     key: str
     tree: Tree = field(default_factory=Tree)
-    waiting: dict[str, _Held] = field(default_factory=dict)
+    waiting: dict[str, _WaitingCall] = field(default_factory=dict)
     run: Run | None = None
     root: str = ""
     start: float = 0.0
@@ -370,7 +370,9 @@ class _Assembly:
         self._learn_keys(call)
         data = marshal.dumps(_pack_call(call))
         trace.last = max(trace.last, call.start) if in_order else call.start or trace.last
-        trace.waiting[name] = _Held(trace.last, self._count, self._end, len(data), name, self._at)
+        trace.waiting[name] = _WaitingCall(
+            trace.last, self._count, self._end, len(data), name, self._at
+        )
         self._file.write(data)
         self._end += len(data)
 

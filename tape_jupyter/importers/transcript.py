@@ -29,7 +29,7 @@ class _Use(NamedTuple):
 
 
 @dataclass(slots=True)
-class Spoken:
+class ModelAnswer:
     """An answer of the model, as it is read: its parts may stand in several lines."""
 
     key: str
@@ -53,11 +53,11 @@ class Transcript:
     system: str
     provider: str
     request: Callable[[str, list[Any]], tuple[str, dict[str, Any]]]
-    reply: Callable[[Spoken], dict[str, Any]]
+    reply: Callable[[ModelAnswer], dict[str, Any]]
     trace: str = ""
     last: float = 0.0
     messages: list[Any] = field(default_factory=list)
-    _open: Spoken | None = None
+    _open: ModelAnswer | None = None
     _uses: dict[str, list[_Use]] = field(default_factory=dict)
     _count: int = 0
 
@@ -73,13 +73,13 @@ class Transcript:
         self.last = time or self.last
         yield Skipped(PROMPT, line=line)
 
-    def open_answer(self, key: str, line: int, time: float) -> Iterator[Item | Spoken]:
+    def open_answer(self, key: str, line: int, time: float) -> Iterator[Item | ModelAnswer]:
         """The answer of this key: the one that is being read, or a new one; another one ends there."""
         if self._open is not None and self._open.key == key:
             yield Skipped("a further part of an answer", line=line)
         else:
             yield from self.close()
-            self._open = Spoken(key, line, self.last or time)
+            self._open = ModelAnswer(key, line, self.last or time)
         self._open.end = time or self._open.end
         yield self._open
 
@@ -142,12 +142,12 @@ class Transcript:
             yield Skipped("a tool call that got no answer", unanswered)
 
 
-def spoken_items(parts: Iterator[Item | Spoken]) -> tuple[list[Item], Spoken]:
+def spoken_items(parts: Iterator[Item | ModelAnswer]) -> tuple[list[Item], ModelAnswer]:
     """What `open_answer` gives: the items to pass on, and the answer."""
     items = list(parts)
     answer = items.pop()
-    assert isinstance(answer, Spoken)
-    return [each for each in items if not isinstance(each, Spoken)], answer
+    assert isinstance(answer, ModelAnswer)
+    return [each for each in items if not isinstance(each, ModelAnswer)], answer
 
 
 def tool_answer_text(blocks: Any) -> Any:

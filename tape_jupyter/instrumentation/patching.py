@@ -28,7 +28,7 @@ _owners: WeakSet[type] = WeakSet()
 """The classes that have had stand-ins."""
 
 
-class StandIn:
+class Substitute:
     """A base for stand-ins that are neither functions nor classes."""
 
 
@@ -70,7 +70,7 @@ def is_replacement(value: Any) -> bool:
         return value.__code__ in _codes and _MARK in value.__dict__
     if issubclass(kind, type):
         return _MARK in type.__dict__["__dict__"].__get__(value)
-    return issubclass(kind, StandIn) and _MARK in vars(value)
+    return issubclass(kind, Substitute) and _MARK in vars(value)
 
 
 def original_of(value: Any) -> Any:

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from tape_jupyter.bundle import opened, trust
-from tape_jupyter.bundle.replay import BundleListener, Wanted, replay_bundle, safe_text
+from tape_jupyter.bundle.replay import BundleListener, ReplayRequest, replay_bundle, safe_text
 from tape_jupyter.cassette import paths
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
@@ -260,7 +260,7 @@ class BundleCollector(CellsFile):
             )
         env = "lock" if config.getoption("tape_env") == "lock" else "current"
         # one of two
-        options = Wanted(env=env, yes=True, timeout=config.getoption("tape_timeout"))  # type: ignore[arg-type]
+        options = ReplayRequest(env=env, yes=True, timeout=config.getoption("tape_timeout"))  # type: ignore[arg-type]
         yield from (
             cell.build_cell_run()
             for cell in replay_bundle(self.path, options, BundleListener()).cells

@@ -102,7 +102,7 @@ class CellPlayback:
     nth: int
     matching: Matching
     served: set[tuple[str, str]] = field(default_factory=set)
-    shelves: dict[str, list[_Shelf]] = field(default_factory=dict)
+    shelves: dict[str, list[_Candidates]] = field(default_factory=dict)
     own: tuple[int, dict[str, int]] = (-1, {})
     groups: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
     """Of match keys that say less than all: the recorded calls by what tells them apart."""
@@ -118,7 +118,7 @@ class CellPlayback:
     """What a person decided of single divergences, by match key."""
 
 
-class _Shelf:
+class _Candidates:
     """Recorded calls with one match key that are equally near to one execution: by lineage, else in
     order.
     """
@@ -140,7 +140,7 @@ class _Shelf:
         return None
 
 
-_TAKEN: list[_Shelf] = []
+_TAKEN: list[_Candidates] = []
 """Of a key whose only call was taken: one for all keys, of which there are as many as calls. Never
 changed.
 """
@@ -426,7 +426,9 @@ class Player:
         self.current()
         return call.run in (self._place if execution.places is None else execution.places)
 
-    def _build_shelves(self, execution: CellPlayback, calls: Sequence[Recorded]) -> list[_Shelf]:
+    def _build_shelves(
+        self, execution: CellPlayback, calls: Sequence[Recorded]
+    ) -> list[_Candidates]:
         """Recorded calls with one key, nearest runs first; of those further off, the least served
         first.
         """
@@ -442,7 +444,7 @@ class Player:
             tiers.setdefault((near, self._served[call.run, call.id] if near else 0), []).append(
                 call
             )
-        return [_Shelf(tiers[tier]) for tier in sorted(tiers)]
+        return [_Candidates(tiers[tier]) for tier in sorted(tiers)]
 
     def _find_own_runs(self, execution: CellPlayback) -> dict[str, int]:
         """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""

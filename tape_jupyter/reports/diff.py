@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter.audit.drift import Drift, of_pairs, of_runs
-from tape_jupyter.audit.run_view import CallSeen, call_seen, view_run
+from tape_jupyter.audit.run_view import AuditedCall, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.cassette.records import response_section
 from tape_jupyter.cassette.runs import current_runs, run_of
@@ -71,7 +71,7 @@ def drifts(a: Cassette, b: Cassette, on_progress: Tell = ignore_progress) -> lis
     """What changed around the calls that both hold: what answered, code, libraries, moment. Raises
     CassetteError.
     """
-    met: list[tuple[CallSeen, CallSeen]] = []
+    met: list[tuple[AuditedCall, AuditedCall]] = []
     runs: dict[tuple[str, str], None] = {}
     for entry, other in count_items(
         list(pair_calls(_find_used_calls(a), _find_used_calls(b))),

@@ -17,7 +17,7 @@ from tape_jupyter.audit import environment_fields
 from tape_jupyter.audit import nondeterminism as budget
 from tape_jupyter.audit import unreplayable as cold
 from tape_jupyter.audit.nondeterminism import STATUSES, AuditFinding, fold_findings
-from tape_jupyter.audit.run_view import CallSeen, RunSeen, all_seen
+from tape_jupyter.audit.run_view import AuditedCall, AuditedRun, all_seen
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.runs import current_runs, run_of
@@ -44,7 +44,7 @@ class RunReport:
     outcome: str
     budget: list[AuditFinding]
     kit: list[AuditFinding]
-    calls: list[tuple[CallSeen, list[AuditFinding], list[AuditFinding]]]
+    calls: list[tuple[AuditedCall, list[AuditFinding], list[AuditFinding]]]
     case: cold.RunCase
 
     @property
@@ -222,7 +222,7 @@ def _find_notebook(path: Path) -> str:
     return f"{folder.stem}.ipynb" if folder.suffix == ".tapes" else ""
 
 
-def _build_run_report(run: RunSeen, path: Path, taped: frozenset[str]) -> RunReport:
+def _build_run_report(run: AuditedRun, path: Path, taped: frozenset[str]) -> RunReport:
     items = budget.budget(run, taped)
     count = run.record.get("count")
     return RunReport(

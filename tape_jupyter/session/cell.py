@@ -41,7 +41,7 @@ from tape_jupyter.providers.registry import Facts
 from tape_jupyter.replay.player import CellPlayback, Decision, Mode, Player
 from tape_jupyter.session.labels import CellTags
 from tape_jupyter.session.saved_output import OnTape
-from tape_jupyter.session.tool_tracking import SeenTools, Tools
+from tape_jupyter.session.tool_tracking import ScannedTools, Tools
 
 T = TypeVar("T")
 
@@ -119,7 +119,7 @@ class ReportRow:
         return registry.call_cost(self.facts)
 
 
-class Later(Sequence[T]):
+class DeferredList(Sequence[T]):
     """A list that ends in what `make` gives: that takes a while, and is made when somebody looks at
     the list.
     """
@@ -209,7 +209,7 @@ class CellReport:
     calls: Sequence[ReportRow]
     misses: list[TapeRefusal]
     warnings: list[str]
-    notes: Later[str]
+    notes: DeferredList[str]
     seconds: float
     incomplete: bool
     take: str = ""
@@ -225,7 +225,7 @@ class Pacing(Protocol):
     def gate(self, entry: Entry, reply: Reply | Value) -> Gate | None: ...
 
 
-class HeldCall(Protocol):
+class PausedCall(Protocol):
     """A call at the boundary that a person decides on (boundary.PendingCall).
 
     `settle(decision, sent)` does as decided; `sent` goes live in place of the program's request.
@@ -250,7 +250,7 @@ class HeldCall(Protocol):
 class Stepping(Protocol):
     """Holds the calls of a cell until a person lets them go (jupyter/step/stepper.py)."""
 
-    def create_waiter(self, crossing: HeldCall) -> Waiting: ...
+    def create_waiter(self, crossing: PausedCall) -> Waiting: ...
 
 
 class Waiting(Protocol):
@@ -352,7 +352,7 @@ class TapedCell:
     undo: list[Callable[[], None]] = field(default_factory=list)
     tools: Tools = field(default_factory=Tools)
     tags: CellTags = field(default_factory=CellTags)
-    seen_tools: SeenTools = field(default_factory=SeenTools)
+    seen_tools: ScannedTools = field(default_factory=ScannedTools)
     bodies: Bodies = field(default_factory=Bodies)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=perf_counter)

@@ -49,7 +49,7 @@ from tape_jupyter.session.http_recorder import HttpCapture, NullRecorder
 from tape_jupyter.session.lent_keys import Lending, recorded_settings
 from tape_jupyter.session.mismatch import Stale, claim_stale_call, find_divergence, miss, title
 from tape_jupyter.session.near_matches import NearMatch
-from tape_jupyter.session.partial_replay import HeldAnswer, lacks
+from tape_jupyter.session.partial_replay import OfflineAnswer, lacks
 from tape_jupyter.session.pins import random
 from tape_jupyter.session.telemetry import Telemetry
 from tape_jupyter.session.tool_effects import RecordedEffects
@@ -491,7 +491,7 @@ class Interceptor(Tape):
         reply: Reply | Value,
     ) -> Play:
         self._open_run(cell, call)
-        held_answer = HeldAnswer(
+        held_answer = OfflineAnswer(
             cell,
             self.desk.secrets,
             _reduce_to_match_key(matched),
@@ -606,7 +606,7 @@ class Interceptor(Tape):
         if not isinstance(decided, Frozen | Stub):
             return
         self._open_run(cell, call)
-        held_answer = HeldAnswer(
+        held_answer = OfflineAnswer(
             cell,
             self.desk.secrets,
             _reduce_to_match_key(matched),

@@ -315,7 +315,7 @@ def lacks(name: str) -> str:
     )
 
 
-class HeldAnswer(RecorderBase):
+class OfflineAnswer(RecorderBase):
     """A call that was answered without going out (--freeze, --stub): written all the same, and
     marked so.
     """

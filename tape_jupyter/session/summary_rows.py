@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.audit import drift, environment
-from tape_jupyter.audit.run_view import RunSeen, call_seen, view_run
+from tape_jupyter.audit.run_view import AuditedRun, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import run_of
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.providers.registry import recalled
 from tape_jupyter.session import labels, partial_replay, saved_output
-from tape_jupyter.session.cell import CellReport, Later, ReportRow, TapedCell
+from tape_jupyter.session.cell import CellReport, DeferredList, ReportRow, TapedCell
 from tape_jupyter.session.http_recorder import row_of
 from tape_jupyter.session.websocket_recorder import told_by_all_turns
 
@@ -56,11 +56,11 @@ def _compare_with_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
     return drift.drift(_read_run(tape, earlier), _read_run(tape, cell.run))
 
 
-_SEEN: weakref.WeakKeyDictionary[Cassette, dict[str, RunSeen]] = weakref.WeakKeyDictionary()
+_SEEN: weakref.WeakKeyDictionary[Cassette, dict[str, AuditedRun]] = weakref.WeakKeyDictionary()
 _KEPT, _SMALL = 8, 1 << 18
 
 
-def _read_run(tape: Cassette, run: str) -> RunSeen:
+def _read_run(tape: Cassette, run: str) -> AuditedRun:
     """A run that is over. The last few small ones are kept: what was recorded now is the earlier
     one when its cell is recorded next.
     """
@@ -98,7 +98,7 @@ def _compare_with_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift
     return [*drift.of_pairs(pairs), *drift.of_runs(base, live)]
 
 
-def _read_run_without_calls(tape: Cassette, run: str) -> RunSeen:
+def _read_run_without_calls(tape: Cassette, run: str) -> AuditedRun:
     """A run without its calls."""
     return view_run(tape, run, limit=0)
 
@@ -121,7 +121,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
         )
     seconds = perf_counter() - cell.started
     take, path, whereto = partial_replay.summarise_take(cell)
-    all_notes = Later([*notes, *whereto], lambda: first_live_line(cell))
+    all_notes = DeferredList([*notes, *whereto], lambda: first_live_line(cell))
     findings = cell.findings
     return CellReport(
         cell.mode,
@@ -140,7 +140,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
     )
 
 
-class Rows(Later[ReportRow]):
+class Rows(DeferredList[ReportRow]):
     """A report's rows: a block that replays 10,000 calls shows none of them."""
 
     def __init__(self, cell: TapedCell) -> None:

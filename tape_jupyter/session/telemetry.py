@@ -70,7 +70,7 @@ class Telemetry:
         return (
             NullRecorder()
             if cell.path is None
-            else _Hearing(self._find_book(cell.path).heard, endpoint(request))
+            else _AnswerObserver(self._find_book(cell.path).heard, endpoint(request))
         )
 
     def _find_book(self, path: Path) -> _Book:
@@ -120,7 +120,7 @@ class Telemetry:
         return book
 
 
-class _Hearing(NullRecorder):
+class _AnswerObserver(NullRecorder):
     """A live call of which the answer is heard."""
 
     def __init__(self, answers: dict[str, dict[str, Any]], name: str) -> None:

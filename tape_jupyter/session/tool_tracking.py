@@ -83,7 +83,7 @@ FOUND = -1
 """Of a name that was sought: it once led to a function. 0: it never did."""
 
 
-class SeenTools:
+class ScannedTools:
     """What a cell saw when it last looked for its tools, and what it taped."""
 
     def __init__(self) -> None:

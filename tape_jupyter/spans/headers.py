@@ -68,14 +68,14 @@ class CallHeader(NamedTuple):
 
 
 @dataclass(slots=True)
-class Heads:
+class CallHeaders:
     """The heads of a book's calls; those read before are kept while the book only grows."""
 
     book: Book
     _kept: dict[int, CallHeader]
 
     @classmethod
-    def from_book(cls, book: Book) -> Heads:
+    def from_book(cls, book: Book) -> CallHeaders:
         return cls(book, {})
 
     def read(self) -> list[CallHeader]:

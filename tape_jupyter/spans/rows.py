@@ -24,8 +24,8 @@ from tape_jupyter.cassette.index_entries import Overridden
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.providers.registry import Facts, Usage, call_cost
-from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, Heads
-from tape_jupyter.spans.titles import Happened, happened, one_line
+from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, CallHeaders
+from tape_jupyter.spans.titles import RowSummary, happened, one_line
 from tape_jupyter.spans.tree import NOTHING_RUNS, Node, Pending, grow
 
 _HOUR = 3600
@@ -158,9 +158,9 @@ class Spans:
         self.zero = 0.0
         self.lines: dict[Path, tuple[int, int]] = {}
         """By file: a record's offset and line, from which others are counted on (details.py)."""
-        self._heads = Heads.from_book(book)
+        self._heads = CallHeaders.from_book(book)
         self._places: dict[str, int] | None = None
-        self._by_place: dict[int, tuple[CallHeader, int, Happened]] = {}
+        self._by_place: dict[int, tuple[CallHeader, int, RowSummary]] = {}
         self._pending = NOTHING_RUNS
         self._marks: list[tuple[Any, ...]] = []
         self._lock = threading.RLock()
@@ -254,7 +254,7 @@ class Spans:
                 break
         return rows
 
-    def happened(self, header: CallHeader) -> Happened:
+    def happened(self, header: CallHeader) -> RowSummary:
         """What happened in a call; read once."""
         entry = header.entry
         if entry is None:
@@ -354,7 +354,7 @@ def columns(rows: Sequence[SpanRow], revision: int, start: int, total: int) -> d
     return {"revision": revision, "from": start, "total": total, **lists}
 
 
-def mark_of(header: CallHeader, seen: Happened) -> int:
+def mark_of(header: CallHeader, seen: RowSummary) -> int:
     """The one mark of a call: what a person must know first."""
     if header.running:
         return RUNNING

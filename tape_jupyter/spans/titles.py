@@ -38,7 +38,7 @@ _UNSEEN = re.compile(
 _SLICE = "<from>"
 
 
-class Happened(NamedTuple):
+class RowSummary(NamedTuple):
     """A row's name, what is dimmed behind it, seconds to the first byte (None without one), whether
     it failed.
     """
@@ -57,21 +57,21 @@ def one_line(text: str, size: int = LONG) -> str:
     return line if len(line) <= size else f"{line[: size - 1]}…"
 
 
-def happened(header: CallHeader) -> Happened:
+def happened(header: CallHeader) -> RowSummary:
     """Never raises: what cannot be read says so."""
     note = one_line(_build_note(header), 80)
     if header.error:
-        return Happened(one_line(header.error), note, None, failed=True)
+        return RowSummary(one_line(header.error), note, None, failed=True)
     if header.entry is None:
-        return Happened(one_line(_format_request_title(header, {})), note, None, failed=False)
+        return RowSummary(one_line(_format_request_title(header, {})), note, None, failed=False)
     try:
         section = _read_reply_section(header)
         name = _build_title(header, section)
         first = _find_first_wait(section)
     except _MALFORMED as error:
-        return Happened(one_line(str(error)), note, None, failed=True)
+        return RowSummary(one_line(str(error)), note, None, failed=True)
     failed = bool(header.failed) or _find_status(section) >= 400
-    return Happened(one_line(name), note, first, failed)
+    return RowSummary(one_line(name), note, first, failed)
 
 
 def _build_note(header: CallHeader) -> str:

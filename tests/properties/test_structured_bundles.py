@@ -21,7 +21,7 @@ from tape_jupyter.bundle import open as bundle_open
 from tape_jupyter.bundle import opened, replay, verify
 from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.bundle.environment import lock
-from tape_jupyter.bundle.replay import Wanted
+from tape_jupyter.bundle.replay import ReplayRequest
 from tape_jupyter.errors import TapeError
 from tests.bundles import by_hand, cells_of, role_of
 
@@ -186,8 +186,8 @@ def look(path, folder):
         shown = bundle_open.write_page_file(path)
         shutil.rmtree(Path(shown.page).parent)
     with opened(path) as bundle:
-        replay.runnable(bundle, Wanted())
-        replay.replay_facts(bundle.manifest, Wanted())
+        replay.runnable(bundle, ReplayRequest())
+        replay.replay_facts(bundle.manifest, ReplayRequest())
         list(replay.drifted(bundle.manifest))
         lock.locked_packages(bundle.read("environment/pylock.toml"))
         notebook, _ = replay.laid_out(bundle, folder / "laid")

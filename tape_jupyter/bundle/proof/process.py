@@ -71,7 +71,7 @@ class ProofJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Out:
+class ProofOutput:
     """What a code cell gave. `number` counts code cells from 1, `index` all cells from 0; outputs
     as notebooks have them. `ran` is false after a cell that raised, as with Run All, unless it had
     raised when it was saved: then those that were run after it are run, and the others are not.
@@ -98,7 +98,7 @@ class ProcessOutcome:
     Jupyter spoke to it on.
     """
 
-    outs: tuple[Out, ...]
+    outs: tuple[ProofOutput, ...]
     after: str = ""
     ports: tuple[int, ...] = ()
     answer: KernelAnswer | None = None
@@ -106,7 +106,7 @@ class ProcessOutcome:
 
 Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
-Ran = Callable[[Out], None]
+Ran = Callable[[ProofOutput], None]
 
 
 def isolated_environment(home: Path | str, python: str = sys.executable) -> dict[str, str]:
@@ -153,7 +153,7 @@ def run_proof(
     under which all others are. Raises BundleError where its kernel does not start or does not
     replay.
     """
-    done: list[Out] = []
+    done: list[ProofOutput] = []
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors,
         _start_process(job, errors, started) as messages,
@@ -166,7 +166,7 @@ def run_proof(
                 raise BundleError(message["why"])
             elif event == "ran":
                 lists = {name: tuple(message[name]) for name in ("outputs", "unheld")}
-                done.append(Out(**{**message, **lists}))
+                done.append(ProofOutput(**{**message, **lists}))
                 on_cell(done[-1])
             else:
                 answer = None if message["answer"] is None else KernelAnswer(**message["answer"])
@@ -270,7 +270,7 @@ def kernel_options(take: str, pace: str) -> str:
 
 def _run_cells(
     job: ProofJob, starting: Starting, ports: list[int]
-) -> tuple[list[Out], KernelAnswer | None]:
+) -> tuple[list[ProofOutput], KernelAnswer | None]:
     """Every code cell, with its outputs as they stand when the last has run; and what was asked
     then.
     """
@@ -321,11 +321,11 @@ def _run_cells(
 
 def _build_out(
     number: int, index: int, cell: NotebookNode, end: headless_run.CellEnd | None
-) -> Out:
+) -> ProofOutput:
     title = headless_run.first_line(cell.source)
     if end is None:
-        return Out(number, index, title, ran=False)
-    return Out(number, index, title, tuple(cell.outputs), end.seconds, unheld=end.unheld)
+        return ProofOutput(number, index, title, ran=False)
+    return ProofOutput(number, index, title, tuple(cell.outputs), end.seconds, unheld=end.unheld)
 
 
 def never_run(cell: NotebookNode, notebook: NotebookNode) -> bool:

@@ -94,7 +94,7 @@ def prove_session(
     return ProofRun(tuple(judged), sandbox.guards(), done.after)
 
 
-def judge(saved: Any, out: process.Out, where: Mapping[str, str]) -> CellProof:
+def judge(saved: Any, out: process.ProofOutput, where: Mapping[str, str]) -> CellProof:
     """How a cell came out. A refused call is never as saved, even where the saved outputs show the
     same refusal.
     """
@@ -103,7 +103,7 @@ def judge(saved: Any, out: process.Out, where: Mapping[str, str]) -> CellProof:
 
 
 def _judge_outputs(
-    saved: Any, out: process.Out, where: Mapping[str, str]
+    saved: Any, out: process.ProofOutput, where: Mapping[str, str]
 ) -> tuple[str, Sequence[str]]:
     name, value = outputs.failure_of(out.outputs)
     before, after = shown_outputs(saved), run.counted_outputs(saved.source, out.outputs)

@@ -432,7 +432,7 @@ def _send_job(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) ->
 
 
 @dataclass(slots=True)
-class _Heard:
+class _WorkerEvents:
     ran: list[EntryOutcome] = field(default_factory=list)
     started: int = -1
     ended: bool = False
@@ -440,8 +440,8 @@ class _Heard:
     end: End | None = None
 
 
-def _read_outcomes(lines: Iterable[str], listener: ReplayListener) -> _Heard:
-    progress = _Heard()
+def _read_outcomes(lines: Iterable[str], listener: ReplayListener) -> _WorkerEvents:
+    progress = _WorkerEvents()
     for line in lines:
         message: dict[str, Any] = json.loads(line)
         if "end" in message:

@@ -99,7 +99,7 @@ def execute_in_shell(
     """
     with capture_output():
         sys.stdout, sys.stderr = streams = _Printed(), _Printed()
-        collector = _Shown(dict(zip(("stdout", "stderr"), streams, strict=True)))
+        collector = _CellOutputs(dict(zip(("stdout", "stderr"), streams, strict=True)))
         shell.display_pub, sys.displayhook = _Publisher(collector), _Results(shell, collector)
         if isinstance(shell, FreshShell):
             shell.outputs = collector
@@ -129,7 +129,7 @@ class _Printed(io.StringIO):
     encoding = "UTF-8"
 
 
-class _Shown:
+class _CellOutputs:
     """The outputs of one cell as they come; what it prints is in `streams`."""
 
     def __init__(self, streams: Mapping[str, io.StringIO]) -> None:
@@ -185,7 +185,7 @@ class _Shown:
 class _Publisher(DisplayPublisher):
     """Where IPython hands on what is displayed."""
 
-    def __init__(self, collector: _Shown) -> None:
+    def __init__(self, collector: _CellOutputs) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._outputs = collector
 
@@ -212,7 +212,7 @@ class _Publisher(DisplayPublisher):
 class _Results(CapturingDisplayHook):
     """Where IPython hands on the value of a cell's last expression."""
 
-    def __init__(self, shell: InteractiveShell, collector: _Shown) -> None:
+    def __init__(self, shell: InteractiveShell, collector: _CellOutputs) -> None:
         super().__init__(shell)  # type: ignore[no-untyped-call]
         self._outputs = collector
 

@@ -13,7 +13,7 @@ from tape_jupyter.dataflow.tracing.variables import Variables
 
 
 @dataclass(slots=True)
-class Seen:
+class ExecutionFacts:
     """All that is known of one execution."""
 
     cell: ParsedCell

@@ -30,7 +30,7 @@ from tape_jupyter.dataflow.static.outcomes import statement_outcome
 from tape_jupyter.dataflow.static.outcomes.values import StatementOutcome, part_root
 from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing import paths as tracing_paths
-from tape_jupyter.dataflow.tracing.observations import Draft, Seen
+from tape_jupyter.dataflow.tracing.observations import Draft, ExecutionFacts
 from tape_jupyter.dataflow.tracing.surroundings import Surroundings
 from tape_jupyter.dataflow.tracing.variables import (
     MISSING,
@@ -48,7 +48,7 @@ class Built:
     """Of `changed`, those that the text says may change: no older entry need have done it."""
 
 
-def build(seen: Seen) -> Built:
+def build(seen: ExecutionFacts) -> Built:
     """The steps of an execution. A cell that is no Python has one, which touches what its words
     name.
     """
@@ -130,12 +130,12 @@ def _find_names_in_file(path: str) -> set[str]:
 
 
 # -------------------------------------------------------------------- what was read
-def _build_draft(seen: Seen, statement: Statement) -> Draft:
+def _build_draft(seen: ExecutionFacts, statement: Statement) -> Draft:
     mention = mentioned(statement, seen.variables)
     return Draft(statement, mention, seen.variables.closure(mention))
 
 
-def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
+def _share_out_codes(seen: ExecutionFacts, drafts: list[Draft]) -> None:
     """Which statement ran which code: by its place in the cell, by what can reach it; else any of
     them.
     """
@@ -157,7 +157,9 @@ def _share_out_codes(seen: Seen, drafts: list[Draft]) -> None:
             }
 
 
-def _can_reach_code(seen: Seen, reach: Iterable[str], place: str, code: types.CodeType) -> bool:
+def _can_reach_code(
+    seen: ExecutionFacts, reach: Iterable[str], place: str, code: types.CodeType
+) -> bool:
     prints = seen.variables.prints
     for each in reach:
         for known in (prints.get(each), seen.before.get(each)):
@@ -168,7 +170,7 @@ def _can_reach_code(seen: Seen, reach: Iterable[str], place: str, code: types.Co
     return False
 
 
-def _add_reads(seen: Seen, draft: Draft) -> None:
+def _add_reads(seen: ExecutionFacts, draft: Draft) -> None:
     code, used = draft.statement.code, draft.statement.uses
     names = set(code.reads)
     if not seen.ran.complete:
@@ -195,7 +197,7 @@ def _add_reads(seen: Seen, draft: Draft) -> None:
         draft.reads.add(EVERYTHING)
 
 
-def _has_changed_value(seen: Seen, name: str) -> bool:
+def _has_changed_value(seen: ExecutionFacts, name: str) -> bool:
     """Whether the cell changed its value: `log[-1]` may have been another element then."""
     was, now = seen.before.get(name), seen.variables.prints.get(name)
     return name in seen.before and (
@@ -203,7 +205,7 @@ def _has_changed_value(seen: Seen, name: str) -> bool:
     )
 
 
-def _add_code_reads(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> None:
+def _add_code_reads(seen: ExecutionFacts, draft: Draft, place: str, code: types.CodeType) -> None:
     by = _find_reaching_name(seen, draft, place, code)
     for name in code_names(code).reads:
         resource = seen.variables.resource(place, name)
@@ -220,7 +222,9 @@ def _find_bound_first(draft: Draft) -> frozenset[str]:
     return draft.statement.bound_first
 
 
-def _find_reaching_name(seen: Seen, draft: Draft, place: str, code: types.CodeType) -> str:
+def _find_reaching_name(
+    seen: ExecutionFacts, draft: Draft, place: str, code: types.CodeType
+) -> str:
     """The name in the statement's text by which a piece of code was reached; "" where it stands
     there itself.
     """
@@ -257,7 +261,7 @@ def _find_magic_reads(name: str, line: str, body: str) -> frozenset[str]:
     return find_identifiers(f"{line} {body}")
 
 
-def _find_result_reads(name: str, seen: Seen) -> set[str]:
+def _find_result_reads(name: str, seen: ExecutionFacts) -> set[str]:
     """`_` is the newest result; another reply may make an older cell show one, so all newer ones
     count.
     """
@@ -270,14 +274,14 @@ def _find_result_reads(name: str, seen: Seen) -> set[str]:
     return set()
 
 
-def seen_parts(seen: Seen) -> Iterable[tuple[str, str]]:
+def seen_parts(seen: ExecutionFacts) -> Iterable[tuple[str, str]]:
     return (part for s in seen.cell.statements if "Out" not in s.uses.bare for part in s.uses.parts)
 
 
 _FRAMES = frozenset({"f_globals", "f_locals", "__globals__", "__main__"})
 
 
-def _may_read_everything(seen: Seen, draft: Draft) -> bool:
+def _may_read_everything(seen: ExecutionFacts, draft: Draft) -> bool:
     names = draft.statement.uses.dynamic & {"globals", "locals", "vars", "dir"}
     for _, code in draft.codes:
         names |= code_names(code).reads & {"globals", "dir"}
@@ -292,7 +296,7 @@ def _may_read_everything(seen: Seen, draft: Draft) -> bool:
 
 
 # -------------------------------------------------------------------- what was written
-def _add_bindings(seen: Seen, draft: Draft) -> None:
+def _add_bindings(seen: ExecutionFacts, draft: Draft) -> None:
     """Names that the text binds: for certain, where the statement came to its end."""
     code = draft.statement.code
     stored = code.stores | code.deletes
@@ -322,7 +326,7 @@ def _add_bindings(seen: Seen, draft: Draft) -> None:
         draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
 
 
-def _find_possible_codes(seen: Seen, draft: Draft) -> set[tuple[str, types.CodeType]]:
+def _find_possible_codes(seen: ExecutionFacts, draft: Draft) -> set[tuple[str, types.CodeType]]:
     """Code that it could call with another reply."""
     if not (draft.statement.uses.called or draft.codes):
         return set()
@@ -337,7 +341,7 @@ def _to_resource(place: str, name: str) -> str:
     return "" if is_shells(name) else name
 
 
-def _is_bound_only_here(seen: Seen, draft: Draft, name: str) -> bool:
+def _is_bound_only_here(seen: ExecutionFacts, draft: Draft, name: str) -> bool:
     """It was bound (or removed) in this execution, and only this statement could have done it."""
     others = [
         s
@@ -347,7 +351,7 @@ def _is_bound_only_here(seen: Seen, draft: Draft, name: str) -> bool:
     return not others and name in seen.rebound
 
 
-def _find_changed_names(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[str]]:
+def _find_changed_names(seen: ExecutionFacts, drafts: list[Draft]) -> tuple[set[str], set[str]]:
     changed, opaque = set(seen.rebound), set()
     reached = set().union(*(d.reach for d in drafts))
     for name, was in seen.before.items():
@@ -361,7 +365,7 @@ def _find_changed_names(seen: Seen, drafts: list[Draft]) -> tuple[set[str], set[
     return changed, opaque
 
 
-def _add_possible_changes(seen: Seen, draft: Draft) -> None:
+def _add_possible_changes(seen: ExecutionFacts, draft: Draft) -> None:
     """What the statement's uses of its names may change, seen or not, and what shares an object
     with that.
     """
@@ -405,7 +409,7 @@ def _add_possible_changes(seen: Seen, draft: Draft) -> None:
         draft.weak |= {n for n in shared if not _is_another_reply(seen, name, n)}
 
 
-def _is_another_reply(seen: Seen, name: str, other: str) -> bool:
+def _is_another_reply(seen: ExecutionFacts, name: str, other: str) -> bool:
     """Whether `name` holds a reply, or a client, and `other` one that shows no change: two replies
     have their client in common, which is as it was when they were read.
     """
@@ -432,7 +436,7 @@ def _is_data(value: Any) -> bool:
     return not isinstance(value, types.FunctionType | types.ModuleType | types.BuiltinFunctionType)
 
 
-def _find_receiving_function(seen: Seen, touch: Touch) -> Any:
+def _find_receiving_function(seen: ExecutionFacts, touch: Touch) -> Any:
     """The function that a value is handed to; None unknown."""
     if touch.how != "argument":
         return None
@@ -443,7 +447,7 @@ def _find_receiving_function(seen: Seen, touch: Touch) -> Any:
     return None if value is MISSING else value
 
 
-def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
+def _share_out_changes(seen: ExecutionFacts, drafts: list[Draft], changed: set[str]) -> None:
     """Which statement changed what: those that bind it, may change it or can reach it; else any
     that calls.
     """
@@ -476,7 +480,7 @@ def _share_out_changes(seen: Seen, drafts: list[Draft], changed: set[str]) -> No
             (each.strong if certain else each.weak).add(name)
 
 
-def _narrow_writes(seen: Seen, draft: Draft) -> None:
+def _narrow_writes(seen: ExecutionFacts, draft: Draft) -> None:
     """A whole name that was only written in parts that the text tells becomes these parts."""
     for name in [n for n in draft.weak if n in draft.statement.code.reads]:
         appended = _find_appended_element(seen, draft, name)
@@ -505,7 +509,7 @@ def _narrow_writes(seen: Seen, draft: Draft) -> None:
             }
 
 
-def _find_appended_element(seen: Seen, draft: Draft, name: str) -> set[str]:
+def _find_appended_element(seen: ExecutionFacts, draft: Draft, name: str) -> set[str]:
     """One element, where the statement appends in any case and the cell does nothing else to the
     list.
     """
@@ -527,7 +531,7 @@ def _find_appended_element(seen: Seen, draft: Draft, name: str) -> set[str]:
 _AT_ONCE = frozenset({"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
-def _add_dependencies(seen: Seen, drafts: list[Draft], changed: set[str]) -> None:
+def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[str]) -> None:
     """What each thing that is written depends on, where all that ran is understood
     (dataflow/static/outcomes/__init__.py).
     """
@@ -564,7 +568,7 @@ def _add_dependencies(seen: Seen, drafts: list[Draft], changed: set[str]) -> Non
         _number_appended_element(seen, path, drafts)
 
 
-def _number_appended_element(seen: Seen, path: str, drafts: list[Draft]) -> None:
+def _number_appended_element(seen: ExecutionFacts, path: str, drafts: list[Draft]) -> None:
     """The one element that a cell adds to a list, where nobody else in it changes that."""
     some, root = f"{path}{ELEMENT}", part_root(path)
     box = (
@@ -582,7 +586,9 @@ def _number_appended_element(seen: Seen, path: str, drafts: list[Draft]) -> None
     draft.needs[one] = draft.needs.pop(some)
 
 
-def _apply_outcome(seen: Seen, draft: Draft, outcome: StatementOutcome, changed: set[str]) -> None:
+def _apply_outcome(
+    seen: ExecutionFacts, draft: Draft, outcome: StatementOutcome, changed: set[str]
+) -> None:
     prints = seen.variables.prints
     written: dict[str, frozenset[str]] = {}
     for path, deps in outcome.writes.items():
@@ -620,7 +626,7 @@ def _apply_outcome(seen: Seen, draft: Draft, outcome: StatementOutcome, changed:
     _narrow_reads(seen, draft, outcome)
 
 
-def _find_holders(seen: Seen, path: str, root: str) -> set[str]:
+def _find_holders(seen: ExecutionFacts, path: str, root: str) -> set[str]:
     """Names that hold the object of which a part is written; the root itself where it may hold it
     at two places.
     """
@@ -645,7 +651,7 @@ def _find_last_step(path: str) -> int:
     return max(path.rfind("."), path.rfind("["))
 
 
-def _narrow_reads(seen: Seen, draft: Draft, outcome: StatementOutcome) -> None:
+def _narrow_reads(seen: ExecutionFacts, draft: Draft, outcome: StatementOutcome) -> None:
     """Names whose parts alone are read."""
     by_root: dict[str, set[str]] = {}
     for each in outcome.reads | outcome.raises:
@@ -660,7 +666,7 @@ def _narrow_reads(seen: Seen, draft: Draft, outcome: StatementOutcome) -> None:
                 draft.reads |= parts
 
 
-def _build_step(seen: Seen, draft: Draft) -> Step:
+def _build_step(seen: ExecutionFacts, draft: Draft) -> Step:
     statement = draft.statement
     unsure = statement.uses.dynamic & {"exec"}
     if unsure and _is_in_notebook_namespace(draft):
@@ -674,7 +680,7 @@ def _build_step(seen: Seen, draft: Draft) -> Step:
     )  # fmt: skip
 
 
-def _find_amended_names(seen: Seen, draft: Draft) -> Iterable[str]:
+def _find_amended_names(seen: ExecutionFacts, draft: Draft) -> Iterable[str]:
     """Names of which it only binds a part: `s.goal = "draw"` differs where `s` does, but what it
     writes does not.
     """

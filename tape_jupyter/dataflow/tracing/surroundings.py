@@ -24,7 +24,7 @@ from tape_jupyter.dataflow.tracing.ambient import (
     variables_of,
 )
 from tape_jupyter.dataflow.tracing.folders import may_write
-from tape_jupyter.dataflow.tracing.observations import Draft, Seen
+from tape_jupyter.dataflow.tracing.observations import Draft, ExecutionFacts
 from tape_jupyter.dataflow.tracing.variables import MISSING, is_library, is_module_of_users
 
 SETTING: dict[str, frozenset[str]] = {
@@ -113,7 +113,7 @@ class Surroundings:
     statement that calls.
     """
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: ExecutionFacts) -> None:
         self.seen = seen
         self._reached_whole = seen.ran.whole_builtins
         self._claimants: dict[str, list[Statement]] = {}

@@ -37,7 +37,7 @@ from tape_jupyter.dataflow.tracing.noted_cells import (
     mark_entry_unknown,
     read_outcome,
 )
-from tape_jupyter.dataflow.tracing.observations import Seen
+from tape_jupyter.dataflow.tracing.observations import ExecutionFacts
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, find_running_info
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library
@@ -468,7 +468,7 @@ class Tracker:
         touched: Any,
         changes: frozenset[str],
         mention: set[str],
-    ) -> Seen:
+    ) -> ExecutionFacts:
         entry, variables = running.entry, self.variables
         known = set(variables.elsewhere)
         for s in running.cell.statements:
@@ -489,7 +489,7 @@ class Tracker:
         scan.before.update(dict.fromkeys(new))
         entry.imported = frozenset(each.rpartition(":")[0] for each in new)
         rebound = scan.rebound | new | ((variables.elsewhere - known) & scan.before.keys())
-        return Seen(
+        return ExecutionFacts(
             running.cell, variables, scan.before, executed, touched, changes, number=entry.number,
             displayed=getattr(result, "result", None) is not None, failed_at=self._find_failed_line(result, executed),
             background=running.background, leaves_background=running.leaves,
@@ -528,7 +528,7 @@ class Tracker:
             trace = trace.tb_next
         return line
 
-    def _record_values(self, entry: Execution, seen: Seen) -> None:
+    def _record_values(self, entry: Execution, seen: ExecutionFacts) -> None:
         prints = self.variables.prints
         for name, was in seen.before.items():
             now = prints.get(name)

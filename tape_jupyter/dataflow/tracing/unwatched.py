@@ -12,7 +12,7 @@ from tape_jupyter.dataflow.history import UNWATCHED, Execution, name_of
 from tape_jupyter.dataflow.static.names import cell_names, transform
 from tape_jupyter.dataflow.tracing.executed_code import ExecutedCode
 from tape_jupyter.dataflow.tracing.noted_cells import NotedCell
-from tape_jupyter.dataflow.tracing.observations import Seen
+from tape_jupyter.dataflow.tracing.observations import ExecutionFacts
 from tape_jupyter.dataflow.tracing.steps import build
 from tape_jupyter.dataflow.tracing.variables import Variables
 
@@ -53,7 +53,7 @@ def _fill_entry_from_text(
     failed = None if entry.outcome == "ok" else 0
     unseen = ExecutedCode(complete=False, whole_builtins=False)
     built = build(
-        Seen(
+        ExecutionFacts(
             cell, variables, there, unseen, noted.touched, number=entry.number, displayed=noted.displayed,
             failed_at=failed, rebound=noted.bound & variables.prints.keys(),
         )

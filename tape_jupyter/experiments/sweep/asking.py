@@ -36,7 +36,7 @@ TAKE = "try"
 
 
 @dataclass(slots=True)
-class AskedAgain:
+class ResentRun:
     """What was asked again of one run: files of its .tapes folder, by their paths in it; how many
     calls, and what they cost. `complete`: all that the candidate wants.
     """
@@ -61,14 +61,14 @@ class AskedAgain:
             goal.write_bytes(data)
 
 
-def kept_answers(store: RowStore, key: str) -> AskedAgain:
+def kept_answers(store: RowStore, key: str) -> ResentRun:
     """What was asked before; nothing where nothing was."""
     try:
         stored = json.loads(store.get(f"takes/{key}.json"))
     except (OSError, ValueError):
-        return AskedAgain()
+        return ResentRun()
     files = {name: base64.b64decode(data) for name, data in stored["files"].items()}
-    return AskedAgain(
+    return ResentRun(
         files, stored["live"], Decimal(stored["cost"]), stored["done"], stored["whole"]
     )
 
@@ -135,7 +135,7 @@ def _ask_missing(
     candidate: Candidate,
     store: RowStore,
     key: str,
-    answers: AskedAgain,
+    answers: ResentRun,
     budget: Budget,
 ) -> bool:
     """Ask what is missing of one run; False where the budget has no room for it."""

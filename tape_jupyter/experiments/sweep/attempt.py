@@ -26,7 +26,7 @@ from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
-from tape_jupyter.experiments.check import Check, CheckedRun, ShownCell, judged
+from tape_jupyter.experiments.check import Check, CheckedCell, CheckedRun, judged
 from tape_jupyter.experiments.checked_run import ReplayOptions
 from tape_jupyter.experiments.sweep import asking
 from tape_jupyter.experiments.sweep import candidate as candidates
@@ -86,12 +86,12 @@ class _Recorded:
     cost: float = 0.0
 
 
-class RowNotKept(TapeUsageError):
+class RowWriteError(TapeUsageError):
     """A row could not be written (a full disk, a store that is gone): the sweep ends."""
 
 
 def attempt(job: Attempt) -> Row:
-    """Run it, and keep its row. Whatever goes wrong with the run is in the row. Raises RowNotKept."""
+    """Run it, and keep its row. Whatever goes wrong with the run is in the row. Raises RowWriteError."""
     began = time.perf_counter()
     limits, recorded = RunLimits(job.seconds, job.memory), _Recorded()
     try:
@@ -106,7 +106,7 @@ def attempt(job: Attempt) -> Row:
         RowStore(job.results).put_row(job.key, row)
     except Exception as error:
         why = str(getattr(error, "strerror", None) or error or type(error).__name__)
-        raise RowNotKept(
+        raise RowWriteError(
             f"a row cannot be kept in {locations.shown_place(job.results)}: {why}"
         ) from None
     return row
@@ -213,7 +213,7 @@ def _run_bundle(
     from tape_jupyter.bundle.proof import process
     from tape_jupyter.comparison.outputs import places
 
-    want = bundle_replay.Wanted(
+    want = bundle_replay.ReplayRequest(
         env="current" if job.env == "current" else "lock", yes=True, allow_index=job.allow_index
     )
     with opened(job.at) as bundle, scratch("try") as folder:
@@ -238,7 +238,7 @@ def _run_bundle(
         began = time.perf_counter()
         done = process.run_proof(proof, lambda *_: None, lambda _: None, limits.started)
         cells = [
-            ShownCell(out.outputs, saved.cells[out.index].outputs, out.ran) for out in done.outs
+            CheckedCell(out.outputs, saved.cells[out.index].outputs, out.ran) for out in done.outs
         ]
         check.require(len(cells))
         assert done.answer is not None
@@ -363,4 +363,4 @@ def _write_page(job: Attempt, book: Cassette) -> None:
     RowStore(job.results).write_file(f"pages/{job.key}.html", text.encode())
 
 
-__all__ = ["Attempt", "RowNotKept", "attempt", "lost", "write_pages"]
+__all__ = ["Attempt", "RowWriteError", "attempt", "lost", "write_pages"]

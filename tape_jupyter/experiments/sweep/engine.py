@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.sweep import worker
-from tape_jupyter.experiments.sweep.attempt import Attempt, RowNotKept, lost
+from tape_jupyter.experiments.sweep.attempt import Attempt, RowWriteError, lost
 from tape_jupyter.experiments.sweep.store import Row, RowStore
 
 AHEAD = 2
@@ -93,7 +93,7 @@ def _ignore_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-class GivenExecutor:
+class BorrowedExecutor:
     """An executor that somebody else made, and that is theirs to close."""
 
     def __init__(self, executor: Executor, count: int) -> None:
@@ -106,17 +106,17 @@ class GivenExecutor:
         return False
 
 
-def given_executor(workers: Any) -> GivenExecutor:
+def given_executor(workers: Any) -> BorrowedExecutor:
     """An executor, or a client of Dask with as many workers as it has now. Raises TapeUsageError for
     what is neither.
     """
     if isinstance(workers, Executor):
-        return GivenExecutor(workers, int(getattr(workers, "_max_workers", 0)) or 2)
+        return BorrowedExecutor(workers, int(getattr(workers, "_max_workers", 0)) or 2)
     if not hasattr(workers, "get_executor"):
         kind = type(workers).__name__
         raise TapeUsageError(f"workers: a {kind} is no executor and no client of Dask")
     count = len(workers.scheduler_info(n_workers=-1)["workers"]) or 1
-    return GivenExecutor(workers.get_executor(pure=False), count)
+    return BorrowedExecutor(workers.get_executor(pure=False), count)
 
 
 class Dask:
@@ -231,7 +231,7 @@ class _Engine:
         while True:
             executor = self._workers.executor()
             is_local = isinstance(executor, ProcessPoolExecutor) and not isinstance(
-                self._workers, GivenExecutor
+                self._workers, BorrowedExecutor
             )
             try:
                 if self._run_on_executor(executor, jobs):
@@ -278,7 +278,7 @@ class _Engine:
         if error is None:
             self._done(future.result())
             return False
-        if isinstance(error, RowNotKept):
+        if isinstance(error, RowWriteError):
             raise error
         self._deaths[job.key] += 1
         if self._deaths[job.key] < DEATHS:

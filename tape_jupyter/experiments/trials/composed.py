@@ -22,7 +22,7 @@ ADDED = "r-added"
 """How the ids of runs begin that hold a trial's added calls."""
 
 
-class _Answered(Overridden):
+class _ReplacedAnswer(Overridden):
     """A recorded call that a trial answers otherwise."""
 
     __slots__ = ("given",)
@@ -57,14 +57,14 @@ class ComposedCassette(Cassette):
 
     def reply(self, entry: Entry) -> tuple[Reply | Value, bool]:
         """None is read ahead: what is added lies in no file."""
-        if isinstance(entry, _Answered | _Added):
+        if isinstance(entry, _ReplacedAnswer | _Added):
             return entry.given, False
         if entry.book is not self and self.base is not None:
             return self.base.reply(entry)
         return self._kept.get(entry.offset) or self._read_replies([entry])[0]
 
     def head(self, entry: Entry) -> dict[str, Any]:
-        if isinstance(entry, _Answered):
+        if isinstance(entry, _ReplacedAnswer):
             return self.head(entry.replaced)
         return dict(entry.told["head"]) if isinstance(entry, _Added) else super().head(entry)
 
@@ -77,7 +77,7 @@ class ComposedCassette(Cassette):
         """Answer a recorded call by this `response:` section. KeyError for a call that is not there."""
         replaced = self.by_name[run, call]
         reply = records.section_reply(response, self.assets)[0]
-        self._apply_override(_Answered(self, replaced, reply))
+        self._apply_override(_ReplacedAnswer(self, replaced, reply))
 
     def add(self, run: str, calls: Iterable[Mapping[str, Any]]) -> None:
         """Let a run also answer these calls: each has the `head`, `request` and `response` of a

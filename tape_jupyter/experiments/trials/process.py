@@ -36,7 +36,7 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.core.call import Request
 from tape_jupyter.dataflow.isolated.worker import FreshShell, execute_in_shell, shell
 from tape_jupyter.errors import TapeError
-from tape_jupyter.experiments.check import Check, ShownCell, ends, judged, run_check
+from tape_jupyter.experiments.check import Check, CheckedCell, ends, judged, run_check
 from tape_jupyter.experiments.trials.composed import ComposedCassette
 from tape_jupyter.experiments.trials.folder_state import TrialFolder
 from tape_jupyter.experiments.trials.preloaded import import_modules, imported_since
@@ -215,7 +215,7 @@ class TrialProcess:
         check = Check(**self.job["check"])
         all_outputs = self.outputs + [[]] * (len(self.job["sources"]) - self.ran)
         cells = [
-            ShownCell(
+            CheckedCell(
                 cell_outputs,
                 self.job["saved"] if number == check.number else (),
                 number <= self.ran,

@@ -12,7 +12,7 @@ from tape_jupyter.importers.observed import usage_of
 from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
-from tape_jupyter.importers.transcript import Spoken, Transcript
+from tape_jupyter.importers.transcript import ModelAnswer, Transcript
 
 TITLE = "Claude Code session"
 
@@ -82,7 +82,11 @@ def _read_message(talk: Transcript, row: Mapping[str, Any], line: int) -> Iterat
 
 
 def _add_answer_parts(
-    talk: Transcript, answer: Spoken, row: Mapping[str, Any], message: Mapping[str, Any], line: int
+    talk: Transcript,
+    answer: ModelAnswer,
+    row: Mapping[str, Any],
+    message: Mapping[str, Any],
+    line: int,
 ) -> None:
     content = message.get("content")
     blocks = (
@@ -114,7 +118,7 @@ def _build_request(model: str, messages: list[Any]) -> tuple[str, dict[str, Any]
     return _URL, {"model": model, "messages": messages}
 
 
-def _build_reply(answer: Spoken) -> dict[str, Any]:
+def _build_reply(answer: ModelAnswer) -> dict[str, Any]:
     uses = any(
         isinstance(block, Mapping) and block.get("type") == "tool_use" for block in answer.parts
     )

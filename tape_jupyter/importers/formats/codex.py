@@ -12,7 +12,7 @@ from tape_jupyter.importers.observed import usage_of
 from tape_jupyter.importers.rows import decode_field, mapping_field
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
-from tape_jupyter.importers.transcript import Spoken, Transcript
+from tape_jupyter.importers.transcript import ModelAnswer, Transcript
 
 TITLE = "Codex session"
 
@@ -173,7 +173,7 @@ def _build_request(model: str, items: list[Any]) -> tuple[str, dict[str, Any]]:
     return "https://api.openai.com/v1/responses", {"model": model, "input": items}
 
 
-def _build_reply(answer: Spoken) -> dict[str, Any]:
+def _build_reply(answer: ModelAnswer) -> dict[str, Any]:
     return {
         "id": "resp_imported", "object": "response", "created_at": 0, "status": "completed", "model": answer.model,
         "output": answer.parts, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],

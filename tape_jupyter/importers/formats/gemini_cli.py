@@ -12,7 +12,7 @@ from tape_jupyter.importers.observed import usage_of
 from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows, source_rows
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Call, Item, Origin, Run, Skipped, each
-from tape_jupyter.importers.transcript import Spoken, Transcript
+from tape_jupyter.importers.transcript import ModelAnswer, Transcript
 
 TITLE = "Gemini CLI session"
 
@@ -133,7 +133,7 @@ def _build_request(model: str, contents: list[Any]) -> tuple[str, dict[str, Any]
     }
 
 
-def _build_reply(answer: Spoken) -> dict[str, Any]:
+def _build_reply(answer: ModelAnswer) -> dict[str, Any]:
     usage = {
         "promptTokenCount": answer.usage.get("input", 0),
         "candidatesTokenCount": answer.usage.get("output", 0),

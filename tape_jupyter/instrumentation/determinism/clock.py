@@ -21,7 +21,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from tape_jupyter.instrumentation.determinism import clock_callers
-from tape_jupyter.instrumentation.patching import StandIn, original_of, swap, undoing
+from tape_jupyter.instrumentation.patching import Substitute, original_of, swap, undoing
 
 _READS = {
     "monotonic": ("monotonic", 1e-9), "monotonic_ns": ("monotonic", 1), "perf_counter": ("perf", 1e-9),
@@ -149,7 +149,7 @@ def _build_stand_in(original: Any, call: Callable[..., Any]) -> Any:
     """
     kind = type(
         "builtin_function_or_method",
-        (StandIn,),
+        (Substitute,),
         {
             "__module__": "time", "__name__": original.__name__, "__qualname__": original.__name__,
             "__doc__": original.__doc__, "__text_signature__": getattr(original, "__text_signature__", None),

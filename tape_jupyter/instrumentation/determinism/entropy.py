@@ -24,7 +24,7 @@ from typing import Any
 from tape_jupyter.core.context import ORIGIN, PARENT, SENDING
 from tape_jupyter.core.seeded_random import Chance
 from tape_jupyter.instrumentation.concurrency.threads import settle_origin
-from tape_jupyter.instrumentation.patching import StandIn, swap, undoing
+from tape_jupyter.instrumentation.patching import Substitute, swap, undoing
 
 _THROUGH = frozenset({
     "uuid", "uuid_utils", "uuid_utils.compat", "secrets", "random", "tempfile", "functools",
@@ -176,7 +176,7 @@ def _find_drawer(frame: FrameType | None) -> tuple[str, FrameType | None, bool]:
 # ---- the doors
 
 
-class _Urandom(StandIn):
+class _Urandom(Substitute):
     """Stands in for `os.urandom` and `os.getrandom`: no method where a class keeps it, and pickled
     by its name.
     """

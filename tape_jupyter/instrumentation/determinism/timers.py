@@ -68,8 +68,8 @@ def watch_loop(loop: Any, clock: Any) -> bool:
     if selector is None:
         return False
     watcher = vars(selector).get("select")
-    if not isinstance(watcher, _Door):
-        watcher = selector.select = _Door(selector)
+    if not isinstance(watcher, _SelectorHook):
+        watcher = selector.select = _SelectorHook(selector)
     if clock not in watcher.clocks:
         watcher.clocks.append(clock)
     return True
@@ -80,7 +80,7 @@ def _find_selector(loop: Any) -> Any | None:
     return selector if hasattr(selector, "get_map") else None
 
 
-class _Door:
+class _SelectorHook:
     """Before one selector's `select`: a loop calls it with a timeout when it has nothing to run."""
 
     def __init__(self, selector: Any) -> None:
@@ -168,12 +168,12 @@ def _make_ordered_timer(
     context: Context | None,
 ) -> Any:
     """A timer of the loop's own that tells when it goes off."""
-    wrapper = _Told(order, loop, callback, args)
+    wrapper = _TimerCallback(order, loop, callback, args)
     wrapper.timer = make(wrapper, context=context)
     return wrapper.timer
 
 
-class _Told:
+class _TimerCallback:
     """What the loop calls in place of a timer's callback. A tool's body does not run in replay: its
     timers wait their turn, and have no name in the order.
     """

@@ -27,12 +27,12 @@ class LiveReply:
 
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
-        self.ear: Ear | None = None
+        self.observer: StreamObserver | None = None
 
     def listen(self, connection: Any) -> None:
         """From now on. Called when the connection has its parser, before anything is sent."""
         protocol = connection.protocol
-        protocol._parser = HeardParser(protocol._parser, protocol, self)  # noqa: SLF001
+        protocol._parser = RecordingParser(protocol._parser, protocol, self)  # noqa: SLF001
         connection.add_callback(self._handle_release)
 
     def head(self, message: Any) -> None:
@@ -46,10 +46,10 @@ class LiveReply:
 
     def _handle_release(self) -> None:
         """The connection is given back. At the end of the body the program may have yet to read."""
-        if self.ear is None:
+        if self.observer is None:
             self.capture.close()
-        elif not self.ear.eof:
-            self.ear.closed()
+        elif not self.observer.eof:
+            self.observer.closed()
 
 
 def _decode_headers(raw: Any) -> Headers:
@@ -61,7 +61,7 @@ def _decode_reason(decoded: str) -> str:
     return decoded.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-class HeardParser:
+class RecordingParser:
     """Stands before aiohttp's parser and feeds it the same bytes, cut where a run of body ends."""
 
     def __init__(self, parser: Any, protocol: Any, call: LiveReply) -> None:
@@ -85,7 +85,7 @@ class HeardParser:
                 wire, rest = self._split_head(rest)
             else:
                 wire, body, rest = self._framing.split_body(rest)
-                self._call.ear.note_body(self._reader, body)  # type: ignore[union-attr]
+                self._call.observer.note_body(self._reader, body)  # type: ignore[union-attr]
                 self._over = self._framing.done
             parsed, upgraded, tail = self._feed_parser(wire)
             messages += parsed
@@ -99,14 +99,14 @@ class HeardParser:
         return messages, False, b""
 
     def _feed_parser(self, wire: bytes) -> Any:
-        ear = self._call.ear
-        if ear is None:
+        observer = self._call.observer
+        if observer is None:
             return self._parser.feed_data(wire)
-        ear.feeding = True
+        observer.feeding = True
         try:
             return self._parser.feed_data(wire)
         finally:
-            ear.feeding = False
+            observer.feeding = False
 
     def _split_head(self, data: bytes) -> tuple[bytes, bytes]:
         """The bytes up to the end of the head, and those behind it."""
@@ -132,8 +132,12 @@ class HeardParser:
         self._framing = _build_framing(message)
         self._over = self._framing.done
         self._reader = payload
-        ear = Ear(payload._protocol, self._call.capture, packed=message.compression is not None)  # noqa: SLF001
-        self._call.ear = payload._protocol = ear  # noqa: SLF001
+        observer = StreamObserver(
+            payload._protocol,  # noqa: SLF001
+            self._call.capture,
+            packed=message.compression is not None,
+        )
+        self._call.observer = payload._protocol = observer  # noqa: SLF001
         payload.__class__ = live_reader(type(payload))
 
 
@@ -146,7 +150,7 @@ def _build_framing(message: Any) -> Framing:
     )
 
 
-class Ear:
+class StreamObserver:
     """Stands between a live `StreamReader` and its protocol, and knows which bytes the program has
     yet to take.
 

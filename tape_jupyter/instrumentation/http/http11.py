@@ -185,10 +185,12 @@ def capture_response(
     if framing.done or response.fp is None:
         capture.finish()
     else:
-        response.fp = io.BufferedReader(_Heard(response.fp, framing, capture, in_parts=in_parts))
+        response.fp = io.BufferedReader(
+            _RecordingReader(response.fp, framing, capture, in_parts=in_parts)
+        )
 
 
-class _Heard(io.RawIOBase):
+class _RecordingReader(io.RawIOBase):
     """Stands between `http.client` and the connection: one `readinto` is at most one network read."""
 
     def __init__(self, source: Any, framing: Framing, capture: Capture, *, in_parts: bool) -> None:
@@ -368,7 +370,7 @@ class _Wire(io.RawIOBase):
 
     def __init__(self, pieces: Iterator[bytes], ending: Callable[[], BaseException] | None) -> None:
         self._pieces, self._ending, self._buffer = pieces, ending, b""
-        self._sock = _Silent()
+        self._sock = _UntimedSocket()
 
     def readable(self) -> bool:
         return True
@@ -387,7 +389,7 @@ class _Wire(io.RawIOBase):
         return len(data)
 
 
-class _Silent:
+class _UntimedSocket:
     """The socket that botocore sets a read timeout on: recorded bytes never keep anybody waiting."""
 
     def settimeout(self, seconds: float | None) -> None:

@@ -28,8 +28,8 @@ from tape_jupyter.instrumentation.http.replayed_response import await_cancel, aw
 from tape_jupyter.instrumentation.mcp.connections import connection_of
 from tape_jupyter.instrumentation.mcp.notifications import (
     TAPED,
-    Heard,
     McpRequest,
+    SessionTraffic,
     heard_before,
     patch_session,
     placed,
@@ -118,7 +118,7 @@ class _Dispatcher:
         vars(session)[_DISPATCHER] = dispatcher
 
 
-class _Taped(Heard):
+class _Taped(SessionTraffic):
     """The dispatcher of one session: the tape is asked before anything is sent."""
 
     def __init__(self, session: Any, real: Any) -> None:

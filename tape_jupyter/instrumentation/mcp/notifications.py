@@ -115,7 +115,7 @@ def heard_before(error: BaseException) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", vars(error).pop(_HEARD, []))
 
 
-class Heard:
+class SessionTraffic:
     """What one session hears: the requests under way, and what came when none was."""
 
     def __init__(self, session: Any, dispatcher: Any) -> None:
@@ -271,7 +271,7 @@ def _shorten_answer(answer: Any) -> str:
 # The session's own methods
 
 
-def _find_listener(session: Any) -> Heard | None:
+def _find_listener(session: Any) -> SessionTraffic | None:
     return vars(session).get(TAPED) if instrumentation.current() is not None else None
 
 

@@ -167,7 +167,7 @@ async def _open_connection(
         async with opens() as inner:
             yield inner
     else:
-        async with _Silent(opens(), decision) as inner:
+        async with _UntapedTransport(opens(), decision) as inner:
             yield inner
 
 
@@ -187,7 +187,7 @@ async def _pass_opening(play: Play) -> None:
         raise thawed(reply.error)
 
 
-class _Silent:
+class _UntapedTransport:
     """A live transport: what it does on its way in and out, and in its tasks, is no call of the
     program's.
     """

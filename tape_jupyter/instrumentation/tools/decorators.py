@@ -169,7 +169,7 @@ class _Swap:
     count: int = 1
 
 
-class _Door:
+class _Trampoline:
     """The constant that a trampoline calls. Weak: the garbage collector does not look into code
     objects, so a code that held its own function (as a recursive closure's does, by way of the
     cell) would never be freed.
@@ -246,7 +246,7 @@ def _tape_function(function: Any, name: str, kind: Kind) -> _Swap | str:
         if swap is not None and function.__code__ is swap.trampoline:
             swap.count += 1
             return cast("_Swap", swap)
-        code = trampoline(function, _Door(function))
+        code = trampoline(function, _Trampoline(function))
         if code is None:
             return "its parameters have names that no source could spell"
         swap = vars(function)[_SWAP] = _Swap(

@@ -155,7 +155,7 @@ def _begin_unhooked(go: Callable[[], Coroutine[Any, Any, Any]]) -> Coroutine[Any
 # Live
 
 
-class _Telling:
+class _StepRecorder:
     """What every step of a live generator tells its capture."""
 
     def __init__(self, capture: Capture, name: str, *, is_async: bool) -> None:
@@ -236,7 +236,7 @@ class LiveGenerator(Through):
 
     def __init__(self, body: Generator[Any, Any, Any], capture: Capture, name: str) -> None:
         super().__init__(body)
-        self._inputs = _Telling(capture, name, is_async=False)
+        self._inputs = _StepRecorder(capture, name, is_async=False)
 
     def send(self, value: Any) -> Found:
         self._inputs.record_input(value)
@@ -257,7 +257,7 @@ class AsyncLive(AsyncThrough):
 
     def __init__(self, body: AsyncGenerator[Any, Any], capture: Capture, name: str) -> None:
         super().__init__(body)
-        self._inputs = _Telling(capture, name, is_async=True)
+        self._inputs = _StepRecorder(capture, name, is_async=True)
 
     async def send(self, value: Any) -> Found:
         self._inputs.record_input(value)

@@ -82,7 +82,7 @@ def _run_taped(shell: Any, line: str) -> None:
 
     def run_live(command: str) -> dict[str, Any]:
         executed.append(command)
-        with _Heard(sys.stdout) as capture:
+        with _TeeStdout(sys.stdout) as capture:
             code = _run_as_ipython(line if command == _build_portable_line(line) else command)
         return {"output": capture.text(), "exit": code}
 
@@ -103,7 +103,7 @@ def _build_portable_line(line: str) -> str:
     return line.replace(shlex.quote(sys.executable), "python").replace(sys.executable, "python")
 
 
-class _Heard:
+class _TeeStdout:
     """Stands in for sys.stdout, passes all on, and keeps what was written."""
 
     def __init__(self, stream: Any) -> None:

@@ -93,7 +93,7 @@ def heartbeat(original: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def capture_websocket(ws: Any, capture: Capture) -> None:
     """Tell `capture` what is said over a live WebSocket."""
-    ws._reader = reader = _Heard(ws._reader, capture)  # noqa: SLF001
+    ws._reader = reader = _RecordingQueue(ws._reader, capture)  # noqa: SLF001
     _wrap_send_frame(
         ws._writer,  # noqa: SLF001
         Sent(lambda frame: capture.chunk(line_of(frame)), bool, lambda: reader.closed),
@@ -102,7 +102,7 @@ def capture_websocket(ws: Any, capture: Capture) -> None:
 
 def play_websocket(ws: Any, played: PlayedWebSocket) -> None:
     """Let the recorded server hear what the program says, and the program read what is due."""
-    ws._reader = reader = _Spoken(ws._reader, played)  # noqa: SLF001
+    ws._reader = reader = _ReplayQueue(ws._reader, played)  # noqa: SLF001
     transport = played.transport
     _wrap_send_frame(
         ws._writer,  # noqa: SLF001
@@ -133,7 +133,7 @@ class _Queue:
         return getattr(self._queue, name)
 
 
-class _Heard(_Queue):
+class _RecordingQueue(_Queue):
     """Tells each message just before the program has it."""
 
     def __init__(self, queue: Any, capture: Capture) -> None:
@@ -159,7 +159,7 @@ class _Heard(_Queue):
         return message
 
 
-class _Spoken(_Queue):
+class _ReplayQueue(_Queue):
     """Waits no longer than the recorded dialogue's patience."""
 
     def __init__(self, queue: Any, played: PlayedWebSocket) -> None:

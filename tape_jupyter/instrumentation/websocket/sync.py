@@ -75,7 +75,7 @@ def patch(module: ModuleType) -> Callable[[], None]:
         )
     connect = module.connect
     original_code, body = connect.__code__, clone(connect)
-    code = trampoline(connect, _Door(module, body))
+    code = trampoline(connect, _ConnectHook(module, body))
     if code is None:
         return lambda: None
     connect.__code__ = code
@@ -107,7 +107,7 @@ def _wrap_open_connection(
     return open_connection
 
 
-class _Door:
+class _ConnectHook:
     """What stands in for `connect`, to 17.0."""
 
     def __init__(self, module: ModuleType, body: Callable[..., Any]) -> None:

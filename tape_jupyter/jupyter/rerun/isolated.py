@@ -192,7 +192,7 @@ class FreshPage:
 
 
 @dataclass(frozen=True, slots=True)
-class FreshHearer:
+class FreshRunListener:
     """Who hears of it, on the kernel's main thread: `on_question` where a call waits for a person, `over`
     once, at its end, with the comparison, or None where it was cancelled.
     """
@@ -215,7 +215,7 @@ class FreshRun:
     take: Cassette
     notebook: Path | None
     policy: str
-    hears: FreshHearer
+    hears: FreshRunListener
     why: str = ""
     pace: str = ""
     variables: Variables | None = None

@@ -44,7 +44,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
     variables_changed,
 )
-from tape_jupyter.jupyter.rerun.isolated import FreshHearer, FreshPage, FreshRun, ProofCase
+from tape_jupyter.jupyter.rerun.isolated import FreshPage, FreshRun, FreshRunListener, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import (
     CellRoute,
@@ -400,7 +400,7 @@ class Rerunner:
             request.take,
             notebook,
             request.on_divergence,
-            FreshHearer(notify, handle_question, handle_end),
+            FreshRunListener(notify, handle_question, handle_end),
             why,
             request.pace,
             variables=tracker.variables if tracker is not None else None,

@@ -38,7 +38,7 @@ NO_VIEW = "no view of this notebook is open: asking here (h: help)"
 
 
 @dataclass(frozen=True, slots=True)
-class Armed:
+class StepRequest:
     """The next execution of a cell ("" any) is to be stepped."""
 
     cell: str
@@ -101,7 +101,7 @@ class Steps:
     current: Stepper | None = None
     parent: str = ""
     """The message that asked for the cell: what the cell shows is in its name."""
-    armed: Armed | None = None
+    armed: StepRequest | None = None
     answered: threading.Event = field(default_factory=threading.Event)
     knock: str = ""
     _views: list[Viewer] = field(default_factory=list)
@@ -191,7 +191,7 @@ class Steps:
 
     # ------------------------------------------------------------ the Step button
 
-    def arm(self, armed: Armed) -> None:
+    def arm(self, armed: StepRequest) -> None:
         Breaks.parse(
             armed.word.options.get("breaks", ()), conditions=False
         )  # a page's words are never evaluated

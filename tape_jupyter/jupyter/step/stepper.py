@@ -29,7 +29,7 @@ from tape_jupyter.instrumentation import stepping_hook
 from tape_jupyter.jupyter.rerun import divergence
 from tape_jupyter.jupyter.step import view as shown
 from tape_jupyter.replay.player import GoLive, Refuse
-from tape_jupyter.session.cell import HeldCall, TapedCell
+from tape_jupyter.session.cell import PausedCall, TapedCell
 from tape_jupyter.session.interceptor import Written
 from tape_jupyter.session.mismatch import find_divergence, title
 from tape_jupyter.session.partial_replay import STEPPED
@@ -52,7 +52,7 @@ class Waiter:
     """
 
     stepper: Stepper
-    call: HeldCall
+    call: PausedCall
     at: ParkedStrand
     decided: Any
     answer: Callable[[], Play | Capture]
@@ -173,7 +173,7 @@ class Stepper:
 
     # ------------------------------------------------------------ calls
 
-    def create_waiter(self, crossing: HeldCall) -> Waiter:
+    def create_waiter(self, crossing: PausedCall) -> Waiter:
         decided = self._decide_answer(crossing)
         site = shown.held_site(crossing, decided, with_text=bool(self.machine.breaks))
         with self._lock:
@@ -182,10 +182,10 @@ class Stepper:
             at = self.machine.register_call(crossing.lineage, site, _name_strand())
         return Waiter(self, crossing, at, decided, lambda: crossing.settle(decided))
 
-    def _is_left_behind(self, crossing: HeldCall) -> bool:
+    def _is_left_behind(self, crossing: PausedCall) -> bool:
         return self.machine.unwinding or self.machine.over or crossing.cell is not self.cell
 
-    def _decide_answer(self, held_call: HeldCall) -> Any:
+    def _decide_answer(self, held_call: PausedCall) -> Any:
         """What the player decided; while recording, a later pass plays what this step recorded, and
         nothing else.
         """

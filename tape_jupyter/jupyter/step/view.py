@@ -24,7 +24,7 @@ from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.providers import editing, registry
 from tape_jupyter.replay.player import Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.secrets.registry import Secrets
-from tape_jupyter.session.cell import HeldCall
+from tape_jupyter.session.cell import PausedCall
 
 MOST = 4_000
 """Characters of a section."""
@@ -42,7 +42,7 @@ def entry_of(decided: Any) -> Entry | None:
     return recorded if isinstance(recorded, Entry) else None
 
 
-def held_site(held_call: HeldCall, decided: Any, *, with_text: bool) -> CallSite:
+def held_site(held_call: PausedCall, decided: Any, *, with_text: bool) -> CallSite:
     """The call for whoever decides whether to stop there; `with_text` where a condition may look at
     what is asked.
     """
@@ -78,7 +78,7 @@ def would(decided: Any) -> Would:
 
 def call_record(
     at: ParkedStrand,
-    held_call: HeldCall,
+    held_call: PausedCall,
     decided: Any,
     can: list[str],
     secrets: Secrets,

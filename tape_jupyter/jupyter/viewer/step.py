@@ -9,7 +9,7 @@ from typing import Any
 
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.jupyter.step import command
-from tape_jupyter.jupyter.step.command import Armed
+from tape_jupyter.jupyter.step.command import StepRequest
 from tape_jupyter.jupyter.viewer.edit import message_edit
 from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
 from tape_jupyter.session.options import Word
@@ -90,7 +90,7 @@ def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     if take:
         options["take"] = files.check_take_name(take)
     command.steps_of(viewer.cells).arm(
-        Armed(_read_text(message, "cell"), Word("step", None, options))
+        StepRequest(_read_text(message, "cell"), Word("step", None, options))
     )
     return {}
 

@@ -46,7 +46,7 @@ _BESIDE: Final = ("context_management", "input_transformations")
 
 
 @dataclass
-class _Seen:
+class _StreamBlock:
     """A block of the stream: the places of its events, and its value so far."""
 
     start: int
@@ -81,16 +81,16 @@ def _merge_end(message: dict[str, Any], data: Mapping[str, Any]) -> None:
     message["usage"] = {**as_mapping(message.get("usage")), **used}
 
 
-def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
+def _collect_blocks(events: Sequence[StreamEvent]) -> list[_StreamBlock]:
     """In the order of their starts; deltas of a block that never started belong to none."""
-    blocks: list[_Seen] = []
-    at: dict[Any, _Seen] = {}
+    blocks: list[_StreamBlock] = []
+    at: dict[Any, _StreamBlock] = {}
     for place, event in enumerate(events):
         if not event.kind.startswith("content_block_"):
             continue
         index = str(event.data.get("index"))
         if event.kind == "content_block_start":
-            at[index] = _Seen(place, dict(as_mapping(event.data.get("content_block"))))
+            at[index] = _StreamBlock(place, dict(as_mapping(event.data.get("content_block"))))
             blocks.append(at[index])
         if index in at:
             at[index].places.append(place)
@@ -100,7 +100,7 @@ def _collect_blocks(events: Sequence[StreamEvent]) -> list[_Seen]:
     return blocks
 
 
-def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
+def _add_delta(block: _StreamBlock, delta: Mapping[str, Any]) -> None:
     value, kind = block.value, delta.get("type")
     if kind == "input_json_delta":
         block.json += as_text(delta.get("partial_json"))
@@ -115,7 +115,7 @@ def _add_delta(block: _Seen, delta: Mapping[str, Any]) -> None:
         value.update({key: field_value for key, field_value in delta.items() if key != "type"})
 
 
-def _close_block(block: _Seen) -> None:
+def _close_block(block: _StreamBlock) -> None:
     for key in ("text", "thinking"):
         if isinstance(block.value.get(key), str):
             block.value[key] = join_halves(block.value[key])
@@ -150,7 +150,7 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
     return _rewrite_ends([*out, *replacements.get(len(events), [])], old, message, style)
 
 
-def _find_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
+def _find_end(events: Sequence[StreamEvent], seen: Sequence[_StreamBlock]) -> int:
     """Where blocks that are added at the end go: before what follows the last one."""
     last = max((block.places[-1] for block in seen), default=-1)
     ends = ("message_delta", "message_stop", "error")
@@ -162,7 +162,7 @@ def _find_end(events: Sequence[StreamEvent], seen: Sequence[_Seen]) -> int:
 
 def _rewrite_block(
     events: Sequence[StreamEvent],
-    block: _Seen,
+    block: _StreamBlock,
     new: Mapping[str, Any],
     numbers: tuple[int, int],
     style: StreamEvent,
@@ -210,7 +210,7 @@ def _move_event(event: StreamEvent, by: int) -> StreamEvent:
 
 def _recut_text(
     events: Sequence[StreamEvent],
-    block: _Seen,
+    block: _StreamBlock,
     key: str,
     new: Mapping[str, Any],
     replacements: dict[int, list[StreamEvent]],

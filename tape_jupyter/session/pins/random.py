@@ -66,12 +66,12 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     )
     if cell.replaying and pinned is None:
         return do_nothing  # recorded without it
-    held_state = _Held(cell, pinned, recorded or {})
+    held_state = _CellRandomness(cell, pinned, recorded or {})
     held_state.start()
     return held_state.end
 
 
-class _Held:
+class _CellRandomness:
     """The chance of one cell while it runs. `pinned` is what its recording says, None where this is
     the recording.
     """

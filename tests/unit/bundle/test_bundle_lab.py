@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from websockets.sync.client import connect
 
 from tape_jupyter.bundle import jupyterlab
-from tape_jupyter.bundle.replay import Wanted
+from tape_jupyter.bundle.replay import ReplayRequest
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
 from tape_jupyter.isolation import sandbox
@@ -20,7 +20,7 @@ from tests.exported import newcomer
 from tests.notebook import ROOT, _session, _url, notebook
 from tests.replayed import bundle_of
 
-HERE = Wanted(env="current", yes=True)
+HERE = ReplayRequest(env="current", yes=True)
 BELOW_PYTHON = """import ctypes, socket, struct
 libc = ctypes.CDLL(None, use_errno=True)
 there = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(PORT), bytes([127, 0, 0, 1]))
@@ -141,7 +141,7 @@ def test_what_cannot_be_laid_out_leaves_no_folder(place, tmp_path, monkeypatch):
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     with pytest.raises(BundleError, match="no take"):
-        jupyterlab.unpack_bundle(place, Wanted("none", "current", yes=True))
+        jupyterlab.unpack_bundle(place, ReplayRequest("none", "current", yes=True))
     monkeypatch.setattr(jupyterlab, "_build_environment", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jupyterlab.unpack_bundle(place, HERE)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from tape_jupyter.isolation import sandbox
 from tape_jupyter.bundle import replay, trust
-from tape_jupyter.bundle.replay import BundleListener, Wanted
+from tape_jupyter.bundle.replay import BundleListener, ReplayRequest
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
 from tests.bundles import packed
@@ -24,7 +24,7 @@ from tests.notebook import ROOT
 from tests.provider import Provider
 from tests.replayed import LIGHT, bundle_of, changed, recorded
 
-HERE = Wanted(env="current", yes=True)
+HERE = ReplayRequest(env="current", yes=True)
 
 
 @pytest.fixture(autouse=True)
@@ -154,11 +154,11 @@ def test_a_take_is_played_and_one_that_is_not_there_is_named(mine, tmp_path):
     cassette = Cassette.open(mine.parent / "churn.tapes" / "main.tape.yaml")
     cassette.override(cassette.calls[0].id, text="north, said the take", take="angry")
     place = bundle_of(mine, tmp_path / "b.tape.zip")
-    run = replay.replay_bundle(place, Wanted("angry", "current", yes=True))
+    run = replay.replay_bundle(place, ReplayRequest("angry", "current", yes=True))
     assert statuses(run) == ["same", "differs", "same", "same", "same"]
     assert "+north, said the take" in run.cells[1].lines()
     with pytest.raises(BundleError, match="no take 'calm'; there are: angry"):
-        replay.replay_bundle(place, Wanted("calm", "current", yes=True))
+        replay.replay_bundle(place, ReplayRequest("calm", "current", yes=True))
 
 
 def test_another_language_is_refused(mine, tmp_path):

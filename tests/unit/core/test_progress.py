@@ -58,7 +58,11 @@ def tapes(tmp_path):
             "records of other.tape.yaml",
             None,
         ),
-        (lambda a, _, tell: prune.prune_cassette(a, on_progress=tell), "records of one.tape.yaml", None),
+        (
+            lambda a, _, tell: prune.prune_cassette(a, on_progress=tell),
+            "records of one.tape.yaml",
+            None,
+        ),
     ],
 )
 def test_work_on_recordings_tells_each_call_or_record_that_it_is_at(tapes, work, what, total):

@@ -10,7 +10,7 @@ from tape_jupyter.jupyter import labextension
 from tape_jupyter.jupyter.step import command
 from tape_jupyter.session.session import TapeSession
 from tape_jupyter.jupyter.step.terminal import Prompt
-from tape_jupyter.jupyter.step.command import Armed, Steps
+from tape_jupyter.jupyter.step.command import StepRequest, Steps
 from tape_jupyter.session.options import Word
 
 
@@ -74,7 +74,7 @@ def test_replies_come_at_once_and_edits_go_to_a_take():
 
 def test_the_button_steps_the_next_execution_of_its_cell_once():
     steps = Steps(Cells(stdin=False))
-    steps.arm(Armed("c1", Word("step", None, {"breaks": ("error",)})))
+    steps.arm(StepRequest("c1", Word("step", None, {"breaks": ("error",)})))
     own = Word("replay", "other", {"live": ["llm"], "strict": True})
     assert steps.override_word("c2", own) is own
     stepped = steps.override_word("c1", own)
@@ -84,10 +84,10 @@ def test_the_button_steps_the_next_execution_of_its_cell_once():
         {"strict": True, "breaks": ("error",)},
     )
     assert steps.override_word("c1", own) is own
-    steps.arm(Armed("", Word("step")))
+    steps.arm(StepRequest("", Word("step")))
     assert steps.override_word("c9", None).mode == "step"
     with pytest.raises(TapeUsageError, match="own line"):
-        steps.arm(Armed("", Word("step", None, {"breaks": ("1 + 1 == 2",)})))
+        steps.arm(StepRequest("", Word("step", None, {"breaks": ("1 + 1 == 2",)})))
 
 
 def test_only_a_view_that_is_open_is_told():

@@ -3,7 +3,7 @@
 import pytest
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.experiments.check import Check, ShownCell, run_check, ends, judged, may_raise
+from tape_jupyter.experiments.check import Check, CheckedCell, run_check, ends, judged, may_raise
 
 
 def error(name, said=""):
@@ -20,7 +20,7 @@ FINE, RAISED, REFUSED = [text("1\n")], [error("ValueError", "no\nmore")], [error
 def told(check, *shown, namespace=None, settled=False):
     asked = Check.parse(check)
     over = next((n for n, each in enumerate(shown) if ends(each, may_raise=False)), len(shown))
-    cells = [ShownCell(each, FINE, n <= over) for n, each in enumerate(shown)]
+    cells = [CheckedCell(each, FINE, n <= over) for n, each in enumerate(shown)]
     answer = run_check(asked, namespace or {}, [])
     run = judged(cells, asked, answer, {}, 0.0, settled=settled)
     return run.verdict, run.why

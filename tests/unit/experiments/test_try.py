@@ -176,7 +176,7 @@ def test_a_run_that_kills_its_worker_each_time_is_a_row_that_says_so(tmp_path, m
 
     rows, store = {}, RowStore(str(tmp_path / "rows"))
     with Dying(2) as pool:
-        engine.run_jobs(iter(jobs(tmp_path, 3)), store, engine.GivenExecutor(pool, 2), lambda row: rows.update({row["key"]: row}))  # fmt: skip
+        engine.run_jobs(iter(jobs(tmp_path, 3)), store, engine.BorrowedExecutor(pool, 2), lambda row: rows.update({row["key"]: row}))  # fmt: skip
     assert len(rows) == 6 and rows["00010"]["end"] == "died"
     assert [row["end"] for row in rows.values()].count("broken") == 5
 
@@ -255,7 +255,7 @@ def test_a_row_that_cannot_be_kept_ends_the_sweep_in_one_line(tmp_path):
         engine.run_jobs(
             jobs(tmp_path, 2),
             RowStore(str(tmp_path / "rows")),
-            engine.GivenExecutor(pool, 1),
+            engine.BorrowedExecutor(pool, 1),
             kept.append,
         )
     assert kept == [] and (tmp_path / "rows").read_text() == "a file, where a folder was"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tape_jupyter.session.tool_tracking import FOUND, SeenTools
+from tape_jupyter.session.tool_tracking import FOUND, ScannedTools
 from tape_jupyter.instrumentation.tools import discovery
 
 
@@ -25,7 +25,7 @@ def notebook():
 
 
 def test_a_second_look_at_the_same_notebook_searches_nothing(notebook, searches):
-    found = SeenTools()
+    found = ScannedTools()
     taped = found.tape(("send_mail", "absent"), notebook)
     assert found.list_current_functions() == {notebook["send"]} and found.sought == {
         "send_mail": FOUND,
@@ -38,7 +38,7 @@ def test_a_second_look_at_the_same_notebook_searches_nothing(notebook, searches)
 
 
 def test_a_function_that_is_put_in_a_tools_place_is_taped_beside_the_one_before(notebook):
-    found = SeenTools()
+    found = ScannedTools()
     undo = [found.tape(("send_mail",), notebook)]
     notebook["HANDLERS"]["send_mail"] = other = eval("lambda to: to", notebook)
     undo.append(found.tape(("send_mail",), notebook))
@@ -55,7 +55,7 @@ def test_a_function_that_is_put_in_a_tools_place_is_taped_beside_the_one_before(
 
 
 def test_a_function_whose_code_was_replaced_is_taped_again(notebook, searches):
-    found, send = SeenTools(), notebook["send"]
+    found, send = ScannedTools(), notebook["send"]
     undo = [found.tape(("send_mail",), notebook)]
     send.__code__ = edited = (lambda to: "edited").__code__
     assert found.list_current_functions() == set()
@@ -67,7 +67,7 @@ def test_a_function_whose_code_was_replaced_is_taped_again(notebook, searches):
 
 
 def test_what_cannot_be_taped_is_told(notebook, monkeypatch):
-    found = SeenTools()
+    found = ScannedTools()
     exec("def odd(**given): return given", notebook)
     notebook["odd"].__code__ = notebook["odd"].__code__.replace(co_varnames=("not a name",))
     taped = found.tape(("odd",), notebook)

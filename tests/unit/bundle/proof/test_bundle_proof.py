@@ -17,7 +17,7 @@ def error(name, value="no"):
 
 def judged(saved, given, *, ran=True, count=1, unheld=()):
     cell = new_code_cell("ask()", outputs=saved, execution_count=count)
-    return run.judge(cell, process.Out(3, 5, "ask()", tuple(given), 0.1, ran, unheld), {})
+    return run.judge(cell, process.ProofOutput(3, 5, "ask()", tuple(given), 0.1, ran, unheld), {})
 
 
 @pytest.mark.parametrize(
