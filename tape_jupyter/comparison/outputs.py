@@ -396,6 +396,7 @@ RULES = (
         "ids of elements that a library draws at random (plotly, altair, bokeh)", HTML,
         _build_renumberer(rf"\bid=[\"'][\w-]*?({_UUID})[\"']"),
     ),
+    Rule("ids of links in a terminal's text (rich)", ANY, _build_renumberer(r"\x1b]8;id=(\d+);")),
     Rule("ids and date in an SVG of matplotlib", SVG, lambda text: _svg_ids(_svg_date(text))),
 )  # fmt: skip
 

@@ -45,6 +45,10 @@ FORGIVEN = {
     ),
     "an address": (stream("<C object at 0x7f01a2b3>\n"), stream("<C object at 0x55d0>\n")),
     "an address in HTML": (html("&lt;C at 0x7f01a2b3&gt;"), html("&lt;C at 0x7f01a2b4&gt;")),
+    "the id of a link in a terminal's text": (
+        stream("\x1b]8;id=15184902;file:///a.py\x1b\\a.py\x1b]8;;\x1b\\\n"),
+        stream("\x1b]8;id=16537159;file:///a.py\x1b\\a.py\x1b]8;;\x1b\\\n"),
+    ),
     "where a package lies": (
         error("File ~/a/lib/python3.11/site-packages/sdk/_base.py:120, in post(self)", "--> 120 raise"),
         error("File /tmp/new venv/lib/site-packages/sdk/_base.py:120, in post(self)", "--> 120 raise"),
