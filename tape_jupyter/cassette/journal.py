@@ -15,8 +15,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import portalocker
-
 from tape_jupyter.core import locks
 from tape_jupyter.errors import CassetteError
 
@@ -300,7 +298,7 @@ class Journal:
                 after, self._ending = _Seen.from_stat(os.fstat(file)), whole[-64:]
             self._seen = self._written = after
             return self.committed - len(data)
-        except (OSError, portalocker.LockException) as error:
+        except OSError as error:
             raise self._build_io_error("written", error) from error
 
     @contextmanager
@@ -311,7 +309,7 @@ class Journal:
         with ExitStack() as stack:
             try:
                 file, _ = stack.enter_context(self._hold_lock())
-            except (OSError, portalocker.LockException) as error:
+            except OSError as error:
                 raise self._build_io_error("written", error) from error
             self._held = file
             try:

@@ -7,6 +7,7 @@ that cannot be used.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -35,6 +36,13 @@ MARKS = {
 }  # fmt: skip
 
 
+_OF_THE_DISK = {
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENOLCK,
+    errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
+}  # fmt: skip
+"""What a disk, a quota or a folder that is gone makes of any reading and writing."""
+
+
 def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
     """A command whose result is the exit code; errors that a person can mend are one message and
     code 2.
@@ -56,6 +64,12 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
                 os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
             )  # what is left to be flushed goes nowhere
             code = 0
+        except OSError as error:
+            if error.errno not in _OF_THE_DISK:
+                raise
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"tape: {where}{error.strerror}", err=True)
+            code = 2
         sys.exit(code)
 
     return run_command

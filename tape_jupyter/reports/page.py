@@ -209,6 +209,7 @@ def page_pieces(cassette: Cassette, notes: list[str], tell: Tell = do_nothing) -
     spans.refresh()
     with tempfile.TemporaryFile("w+", encoding="ascii") as aside:
         aside.writelines(_pack_details(spans, notes, tell))
+        aside.flush()  # closing it, whenever that is, has nothing left that could fail
         yield from _build_page(cassette, spans, notes, _read_pieces(aside))
 
 

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -38,8 +38,9 @@ from tape_jupyter.bundle.environment import build_backend, building, index, lock
 from tape_jupyter.bundle.environment.index import cache
 from tape_jupyter.bundle.environment.lock import NOWHERE, LockedPackage
 from tape_jupyter.bundle.proof import process
+from tape_jupyter.core import locks
 from tape_jupyter.core.progress import Tell, ignore_progress
-from tape_jupyter.errors import BundleError
+from tape_jupyter.errors import BundleError, CassetteError
 from tape_jupyter.isolation import sandbox
 
 Said = Callable[[str], None]
@@ -391,20 +392,15 @@ def _build_key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_
 
 @contextmanager
 def lock_environment(place: Path, tell: Tell) -> Iterator[None]:
-    """Nobody else makes this environment meanwhile."""
-    import portalocker
-
-    place.parent.mkdir(parents=True, exist_ok=True)
+    """Nobody else makes this environment meanwhile. Raises BundleError."""
     tell("the environment", 0, 0)
-    try:
-        with portalocker.Lock(
-            place.with_name(f".{place.name}.lock"), "a", timeout=_PATIENCE, check_interval=0.2
-        ):
-            yield
-    except portalocker.LockException as error:
-        raise BundleError(
-            f"another process has been making this environment for {_PATIENCE / 60:.0f} minutes"
-        ) from error
+    with ExitStack() as stack:
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locks.hold_lock(place.with_name(f".{place.name}.lock"), _PATIENCE))
+        except (CassetteError, OSError) as error:
+            raise BundleError(f"the environment cannot be made: {error}") from error
+        yield
 
 
 def _make_environment(
