@@ -45,21 +45,10 @@ from tape_jupyter.isolation import sandbox
 
 Said = Callable[[str], None]
 """Hears each line that an installer says."""
-_KEPT = re.compile(
-    r"PATH|HOME|USER|USERNAME|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|XDG_(?:CONFIG|CACHE|DATA)_\w+|LD_LIBRARY_PATH"
-    r"|PIP_\w+|UV_\w+|(?:https?|all|no|ftp)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NETRC"
-    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM(?:DATA|FILES)\S*"
-    # the last: where passwords are kept
-    r"|PROCESSOR_ARCHITECTURE|NUMBER_OF_PROCESSORS|DBUS_SESSION_BUS_ADDRESS",
-    re.IGNORECASE,
-)
-"""Variables that an installer gets: where programs and its own files lie, its options, the way to
-the network.
-"""
 _LEFT = re.compile(
     r"PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV|NO_BINARY|EDITABLE|REQUIREMENT|CONSTRAINT)|UV_(?:NO_BINARY\w*|CONSTRAINT|OVERRIDE)"
 )
-"""Of those the ones that are for other environments than a bundle's."""
+"""Of an installer's variables the ones that are for other environments than a bundle's."""
 _NETWORK = re.compile(
     r"Failed to establish a new connection|name resolution|Max retries exceeded|Connection refused|dns error"
     r"|error sending request|Could not connect|ConnectTimeout|NewConnectionError|network is unreachable"
@@ -207,8 +196,8 @@ class Maker:
         """`added` to the variables that an installer gets; `bare` are all, instead."""
         environ = {
             name: value
-            for name, value in self.environ.items()
-            if _KEPT.fullmatch(name) and not _LEFT.fullmatch(name)
+            for name, value in index.installer_variables(self.environ).items()
+            if not _LEFT.fullmatch(name)
         }
         if self.uv and not bare:  # who is trusted is the system's to say, as it is for pip
             environ.setdefault("UV_SYSTEM_CERTS", "1")
