@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self
 
 import click
 
+from tape_jupyter.cli.terminal import guarded_terminals
+from tape_jupyter.core.plain_text import safe_text
 from tape_jupyter.errors import TapeError
 
 if TYPE_CHECKING:
@@ -50,6 +52,10 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        with guarded_terminals():
+            sys.exit(run_handled(*args, **kwargs))
+
+    def run_handled(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             with ended():
                 code = command(*args, **kwargs) or 0
@@ -70,7 +76,7 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
             where = f"{error.filename}: " if error.filename else ""
             click.echo(f"tape: {where}{error.strerror}", err=True)
             code = 2
-        sys.exit(code)
+        return code
 
     return run_command
 
@@ -139,7 +145,7 @@ class Progress:
         from rich.text import Text
 
         self._count = count
-        self._status.update(Text(f"cell {number} of {count}: {title}"))
+        self._status.update(Text(f"cell {number} of {count}: {safe_text(title)}"))
 
     def show_step(self, what: str, done: int = 0, total: int = 0) -> None:
         """A step that is no cell."""
@@ -170,8 +176,10 @@ class Progress:
 
         colour, word = MARKS[run.status]
         line = Text(f"[{run.number}/{self._count}] ").append(f"{word:8}", colour)
-        self._console.print(line.append(f"{run.seconds:6.1f} s  {run.title}"), soft_wrap=True)
-        for said in run.said:
+        self._console.print(
+            line.append(f"{run.seconds:6.1f} s  {safe_text(run.title)}"), soft_wrap=True
+        )
+        for said in ("\n".join(map(safe_text, each.split("\n"))) for each in run.said):
             self._console.print(Text(f"    {said}", _find_diff_colour(said)), soft_wrap=True)
 
 
