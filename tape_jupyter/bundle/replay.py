@@ -32,6 +32,7 @@ from tape_jupyter.comparison.diff import OutputDifference
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core import notebook_schema
 from tape_jupyter.core.notebook_text import parse_notebook
+from tape_jupyter.core.plain_text import safe_text
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError
@@ -481,10 +482,3 @@ def _compare_packages(listed: Any) -> Iterator[str]:
 
 def _normalise_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def safe_text(text: str) -> str:
-    """A stranger's text in a terminal: nothing that moves its cursor or colours it."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

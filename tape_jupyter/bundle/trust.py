@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Literal
 
 from tape_jupyter.bundle.archive import Bundle
+from tape_jupyter.core import locks
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.errors import BundleError
+from tape_jupyter.errors import BundleError, CassetteError
 
 How = Literal["asked", "exported"]
 WORD = "run"
 """What is typed to let it run."""
+_PATIENCE = 10.0
+"""Seconds to wait while another process adds a line."""
 _LINE = re.compile(r"([0-9a-f]{64}) (asked|exported)( .*)?")
 _HEAD = "# bundles that may run here: digest, how that came about, notebook. Take a line out to be asked again.\n"
 
@@ -47,8 +50,9 @@ def remember_trust(digest: str, notebook: str, how: How) -> str:
         return ""
     try:
         _add_line(f"{digest} {how} {_to_plain_line(notebook)}")
-    except OSError as error:
-        return f"that it may run could not be kept ({file()}: {error.strerror or error}); it will be asked for again"
+    except (CassetteError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return f"that it may run could not be kept ({file()}: {reason}); it will be asked for again"
     return ""
 
 
@@ -109,11 +113,9 @@ def _read_known() -> set[str]:
 
 def _add_line(line: str) -> None:
     """One line more, in one step; two that do it at once both have theirs."""
-    import portalocker
-
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with portalocker.Lock(path.with_name(f".{path.name}.lock"), "a", timeout=10):
+    with locks.hold_lock(path.with_name(f".{path.name}.lock"), _PATIENCE):
         before = path.read_text(encoding="utf-8") if path.exists() else _HEAD
         with replacing(path, private=True) as draft:
             draft.write_text(

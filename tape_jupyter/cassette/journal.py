@@ -15,8 +15,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import portalocker
-
 from tape_jupyter.core import locks
 from tape_jupyter.errors import CassetteError
 
@@ -304,7 +302,7 @@ class Journal:
                 after, self._ending = _FileState.from_stat(os.fstat(file)), payload[-64:]
             self._seen = self._written = after
             return self.committed - len(data)
-        except (OSError, portalocker.LockException) as error:
+        except OSError as error:
             raise self._build_io_error("written", error) from error
 
     @contextmanager
@@ -315,7 +313,7 @@ class Journal:
         with ExitStack() as stack:
             try:
                 file, _ = stack.enter_context(self._hold_lock())
-            except (OSError, portalocker.LockException) as error:
+            except OSError as error:
                 raise self._build_io_error("written", error) from error
             self._appending_file = file
             try:

@@ -7,6 +7,7 @@ that cannot be used.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self
 
 import click
 
+from tape_jupyter.cli.terminal import guarded_terminals
+from tape_jupyter.core.plain_text import safe_text
 from tape_jupyter.errors import TapeError
 
 if TYPE_CHECKING:
@@ -35,6 +38,13 @@ MARKS = {
 }  # fmt: skip
 
 
+_OF_THE_DISK = {
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENOLCK,
+    errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
+}  # fmt: skip
+"""What a disk, a quota or a folder that is gone makes of any reading and writing."""
+
+
 def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
     """A command whose result is the exit code; errors that a person can mend are one message and
     code 2.
@@ -42,6 +52,10 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+        with guarded_terminals():
+            sys.exit(run_handled(*args, **kwargs))
+
+    def run_handled(*args: P.args, **kwargs: P.kwargs) -> int:
         try:
             with ended():
                 code = command(*args, **kwargs) or 0
@@ -56,7 +70,13 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
                 os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
             )  # what is left to be flushed goes nowhere
             code = 0
-        sys.exit(code)
+        except OSError as error:
+            if error.errno not in _OF_THE_DISK:
+                raise
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"tape: {where}{error.strerror}", err=True)
+            code = 2
+        return code
 
     return run_command
 
@@ -125,7 +145,7 @@ class Progress:
         from rich.text import Text
 
         self._count = count
-        self._status.update(Text(f"cell {number} of {count}: {title}"))
+        self._status.update(Text(f"cell {number} of {count}: {safe_text(title)}"))
 
     def show_step(self, what: str, done: int = 0, total: int = 0) -> None:
         """A step that is no cell."""
@@ -156,8 +176,10 @@ class Progress:
 
         colour, label = MARKS[run.status]
         line = Text(f"[{run.number}/{self._count}] ").append(f"{label:8}", colour)
-        self._console.print(line.append(f"{run.seconds:6.1f} s  {run.title}"), soft_wrap=True)
-        for message in run.said:
+        self._console.print(
+            line.append(f"{run.seconds:6.1f} s  {safe_text(run.title)}"), soft_wrap=True
+        )
+        for message in ("\n".join(map(safe_text, each.split("\n"))) for each in run.said):
             self._console.print(Text(f"    {message}", _find_diff_colour(message)), soft_wrap=True)
 
 

@@ -4,9 +4,12 @@ in the end: it may be held by a process that is stopped.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import portalocker
@@ -19,16 +22,17 @@ PATIENCE = 60.0
 """Seconds after which nobody waits any more."""
 _EXCLUSIVE = portalocker.LockFlags.EXCLUSIVE | portalocker.LockFlags.NON_BLOCKING
 _SHORTEST, _LONGEST = 0.001, 0.02  # seconds between two tries
+_HAS_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 
 
 def lock_file(file: int, path: Path, patience: float = PATIENCE) -> None:
     """Lock an open file, until it is closed.
 
-    Raises CassetteError where somebody else keeps it locked that long, OSError and portalocker's
-    LockException where it cannot be locked at all.
+    Raises CassetteError where somebody else keeps it locked that long, or it cannot be locked at
+    all.
     """
     waited, pause, reported = 0.0, _SHORTEST, False
-    while not _try_lock(file):
+    while not _try_lock(file, path):
         if waited >= patience:
             raise CassetteError(_format_lock_timeout(file, waited), path=str(path))
         if waited >= SAID and not reported:
@@ -40,12 +44,35 @@ def lock_file(file: int, path: Path, patience: float = PATIENCE) -> None:
         waited, pause = waited + pause, min(2 * pause, _LONGEST)
 
 
-def _try_lock(file: int) -> bool:
+@contextmanager
+def hold_lock(path: Path, patience: float = PATIENCE) -> Iterator[None]:
+    """Hold the lock of a file that is there for that alone; made where it is not. Raises OSError,
+    and what `lock_file` does.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        lock_file(file, path, patience)
+        yield
+    finally:
+        os.close(file)
+
+
+def _try_lock(file: int, path: Path) -> bool:
     try:
         portalocker.lock(file, _EXCLUSIVE)
     except portalocker.AlreadyLocked:
         return False
+    except (OSError, portalocker.LockException) as error:
+        raise CassetteError(_format_lock_failure(error), path=str(path)) from error
     return True
+
+
+def _format_lock_failure(error: Exception) -> str:
+    cause = error.__cause__ or error
+    text = f"cannot be locked: {getattr(cause, 'strerror', None) or error}"
+    if getattr(cause, "errno", None) in _HAS_NO_LOCKS:
+        text += ". Its disk has no locks (NFS may be mounted so): keep it on one that has"
+    return text
 
 
 def _wait_seconds(seconds: float) -> None:

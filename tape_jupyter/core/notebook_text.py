@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from tape_jupyter.core import notebook_schema
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+_HALF = re.compile("[\ud800-\udfff]")
+
 
 def parse_notebook(text: str) -> NotebookNode:
     """The notebook as nbformat 4. Raises ValueError, of one line, for what is no notebook."""
@@ -20,7 +23,16 @@ def parse_notebook(text: str) -> NotebookNode:
     except Exception as error:  # nbformat has a dozen
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"not a notebook that can be read: {lines[0]}") from error
+    _require_whole_characters(notebook)
     return notebook
+
+
+def _require_whole_characters(notebook: NotebookNode) -> None:
+    for number, cell in enumerate(notebook.cells, 1):
+        if found := _HALF.search(cell.source):
+            raise ValueError(
+                f"cell {number} holds half of a character (\\u{ord(found[0]):x}), which no kernel can be sent"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,9 @@ def start_kernel(
         raise
     finally:
         if client.km is not None:
-            # its own context leaves one that was interrupted while it started
-            client._cleanup_kernel()  # noqa: SLF001
+            with suppress(KeyError):  # one that never came to start has no ports to give back
+                # its own context leaves one that was interrupted while it started
+                client._cleanup_kernel()  # noqa: SLF001
 
 
 def _build_quiet_log() -> logging.Logger:

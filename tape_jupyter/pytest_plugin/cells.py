@@ -23,8 +23,9 @@ from typing import Any
 import pytest
 
 from tape_jupyter.bundle import opened, trust
-from tape_jupyter.bundle.replay import BundleListener, ReplayRequest, replay_bundle, safe_text
+from tape_jupyter.bundle.replay import BundleListener, ReplayRequest, replay_bundle
 from tape_jupyter.cassette import paths
+from tape_jupyter.core.plain_text import safe_text
 from tape_jupyter.errors import BundleError, TapeError
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.headless.run import CellRun

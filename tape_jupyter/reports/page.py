@@ -211,6 +211,7 @@ def page_pieces(
     spans.refresh()
     with tempfile.TemporaryFile("w+", encoding="ascii") as aside:
         aside.writelines(_pack_details(spans, notes, on_progress))
+        aside.flush()  # closing it, whenever that is, has nothing left that could fail
         yield from _build_page(cassette, spans, notes, _read_pieces(aside))
 
 

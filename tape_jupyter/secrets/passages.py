@@ -1,12 +1,13 @@
 """What the files of a bundle say, passage by passage, each with the place where a person finds it.
 
 Cassettes are read as calls (a stream as what it said in the end, however it was cut), notebooks as
-cells; archives one level deep. What cannot be read as what it claims to be is read as text, and
+cells; archives a few levels deep, also in base64. What cannot be read as what it claims to be is read as text, and
 what is no text by its legible bytes.
 """
 
 from __future__ import annotations
 
+import base64
 import bz2
 import io
 import json
@@ -28,6 +29,11 @@ _QUOTABLE = 400  # characters of a text that is told with its key, as JSON tells
 _COMMIT = re.compile(r"(?<=\n)\.\.\.\r?\n")
 _PDF_STREAM = re.compile(rb"stream\r?\n(.*?)\r?\n?endstream", re.DOTALL)
 _LETTERS = re.compile(rb"[\t\n\r -~\x80-\xff]{8,}")
+_LEVELS = 3  # of archives in archives
+_PACKED = ("iVBORw0KGgo", "JVBERi0", "UEsDB", "Qlpo", "/Td6")  # PNG, PDF, zip, bz2, xz
+_PACKED_BASE64 = re.compile(
+    rf"(?:{'|'.join(_PACKED)})[A-Za-z0-9+/]{{20,}}(?:\s+[A-Za-z0-9+/]{{4,}})*={{0,2}}"
+)
 _STREAMS = ("events", "lines", "frames")
 _WHICH = ("index", "output_index", "content_index", "item_id", "choice_index", "contentBlockIndex")
 
@@ -49,11 +55,28 @@ class Passage(NamedTuple):
 def file_passages(path: str, data: bytes) -> Iterator[Passage]:
     """The passages of one file of a bundle."""
     if path.endswith(".tape.yaml"):
-        yield from _read_cassette_passages(path, data)
+        found = _read_cassette_passages(path, data)
     elif path.endswith(".ipynb"):
-        yield from _read_notebook_passages(path, data)
+        found = _read_notebook_passages(path, data)
     else:
-        yield from _read_file_passages(path, data, depth=1)
+        found = _read_file_passages(path, data, _LEVELS)
+    for passage in found:
+        yield passage
+        yield from _read_embedded_files(passage)
+
+
+def _read_embedded_files(passage: Passage) -> Iterator[Passage]:
+    """The files that stand in a text as base64, where that is read by nobody else: pictures,
+    documents, archives.
+    """
+    text = passage.text
+    if not any(begin in text for begin in _PACKED):
+        return
+    for found in _PACKED_BASE64.finditer(text):
+        letters = "".join(found[0].split()).rstrip("=")
+        data = base64.b64decode(letters + "=" * (-len(letters) % 4 % 3))
+        for inner in _read_file_passages("", data, _LEVELS):
+            yield Passage(passage.where, inner.text)
 
 
 def _format_place(*parts: str) -> Callable[[], str]:
@@ -194,8 +217,6 @@ def _parse_events(text: str) -> list[dict[str, Any]]:
 
 
 def _decode_body_texts(letters: str, encoding: str) -> Iterator[str]:
-    import base64
-
     try:
         raw = base64.b64decode("".join(letters.split()))
         plain = decode_body(raw, encoding, CAP) if encoding else raw
@@ -237,8 +258,19 @@ def _read_cell_passages(path: str, number: int, cell: Mapping[str, Any]) -> Iter
                     "",
                     lambda at, label=label: _format_place(path, place, label, at),  # type: ignore[misc]
                 )
+            for text in _join_streams(value):
+                yield Passage(_format_place(path, place, "outputs"), text)
         else:
             yield from structure_passages(value, part, lambda at: _format_place(path, place, at))
+
+
+def _join_streams(outputs: list[Any]) -> Iterator[str]:
+    """What stands in several outputs and is shown as one text: what a program printed in pieces."""
+    streams: dict[Any, list[str]] = {}
+    for output in outputs:
+        if isinstance(output, dict) and output.get("output_type") == "stream":
+            streams.setdefault(str(output.get("name")), []).append(joined_lines(output.get("text")))
+    yield from ("".join(texts) for texts in streams.values() if len(texts) > 1)
 
 
 def joined_lines(value: Any) -> str:
@@ -285,10 +317,23 @@ def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
 
 
 def _read_file_passages(path: str, data: bytes, depth: int) -> Iterator[Passage]:
-    if depth and (members := _open_members(data)) is not None:
-        for name, inner in members:
-            yield from _read_file_passages(f"{path}!{name}" if name else path, inner, depth - 1)
-        return
+    """What a file says, and what the files in it do; what CAP has no room for stays packed."""
+    waiting, room = [(path, data, depth)], CAP
+    while waiting:
+        path, data, depth = waiting.pop()
+        members = _open_members(data) if depth and room > 0 else None
+        if members is None:
+            yield from _read_plain_passages(path, data)
+            continue
+        if names := "\n".join(name for name, _ in members if name):
+            yield Passage(_format_place(path, "names in it"), names)
+        for name, inner in reversed(members):
+            room -= len(inner)
+            below = 0 if inner is data else depth - 1  # a PDF is a text itself
+            waiting.append((f"{path}!{name}" if name else path, inner, below))
+
+
+def _read_plain_passages(path: str, data: bytes) -> Iterator[Passage]:
     if data[:8] == b"\x89PNG\r\n\x1a\n":
         yield from (Passage(_format_place(path, "PNG metadata"), text) for text in png_texts(data))
     try:

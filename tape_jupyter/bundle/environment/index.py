@@ -40,6 +40,18 @@ from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError
 
+_KEPT = re.compile(
+    r"PATH|HOME|USER|USERNAME|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|XDG_(?:CONFIG|CACHE|DATA)_\w+|LD_LIBRARY_PATH"
+    r"|PIP_\w+|UV_\w+|(?:https?|all|no|ftp)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NETRC"
+    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM(?:DATA|FILES)\S*"
+    # the last: where passwords are kept
+    r"|PROCESSOR_ARCHITECTURE|NUMBER_OF_PROCESSORS|DBUS_SESSION_BUS_ADDRESS",
+    re.IGNORECASE,
+)
+"""Variables that an installer gets: where programs and its own files lie, its options, the way to
+the network.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class PackageIndex:
@@ -54,6 +66,11 @@ def plain_address(address: str) -> str:
     """Without password, query and fragment."""
     parts = urlsplit(address)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def installer_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Of these variables the ones that an installer gets."""
+    return {name: value for name, value in environ.items() if _KEPT.fullmatch(name)}
 
 
 def configured(environ: Mapping[str, str] | None = None) -> list[PackageIndex]:
@@ -154,7 +171,7 @@ def _read_pip_source() -> str:
 
 def _read_pip_config(environ: Mapping[str, str]) -> dict[str, str]:
     """What pip is configured for, by option: its files, then the environment."""
-    settings = dict(_read_pip_files(tuple(sorted(environ.items()))))
+    settings = dict(_read_pip_files(tuple(sorted(installer_variables(environ).items()))))
     for option in ("index-url", "extra-index-url", "no-index", "find-links"):
         if value := environ.get("PIP_" + option.upper().replace("-", "_")):
             settings[option] = value

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -38,27 +38,17 @@ from tape_jupyter.bundle.environment import build_backend, building, index, lock
 from tape_jupyter.bundle.environment.index import cache
 from tape_jupyter.bundle.environment.lock import NOWHERE, LockedPackage
 from tape_jupyter.bundle.proof import process
+from tape_jupyter.core import locks
 from tape_jupyter.core.progress import Tell, ignore_progress
-from tape_jupyter.errors import BundleError
+from tape_jupyter.errors import BundleError, CassetteError
 from tape_jupyter.isolation import sandbox
 
 Said = Callable[[str], None]
 """Hears each line that an installer says."""
-_KEPT = re.compile(
-    r"PATH|HOME|USER|USERNAME|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|TEMP|TMP|XDG_(?:CONFIG|CACHE|DATA)_\w+|LD_LIBRARY_PATH"
-    r"|PIP_\w+|UV_\w+|(?:https?|all|no|ftp)_proxy|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NETRC"
-    r"|SYSTEMROOT|SYSTEMDRIVE|WINDIR|COMSPEC|PATHEXT|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAM(?:DATA|FILES)\S*"
-    # the last: where passwords are kept
-    r"|PROCESSOR_ARCHITECTURE|NUMBER_OF_PROCESSORS|DBUS_SESSION_BUS_ADDRESS",
-    re.IGNORECASE,
-)
-"""Variables that an installer gets: where programs and its own files lie, its options, the way to
-the network.
-"""
 _LEFT = re.compile(
     r"PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV|NO_BINARY|EDITABLE|REQUIREMENT|CONSTRAINT)|UV_(?:NO_BINARY\w*|CONSTRAINT|OVERRIDE)"
 )
-"""Of those the ones that are for other environments than a bundle's."""
+"""Of an installer's variables the ones that are for other environments than a bundle's."""
 _NETWORK = re.compile(
     r"Failed to establish a new connection|name resolution|Max retries exceeded|Connection refused|dns error"
     r"|error sending request|Could not connect|ConnectTimeout|NewConnectionError|network is unreachable"
@@ -208,8 +198,8 @@ class Maker:
         """`added` to the variables that an installer gets; `bare` are all, instead."""
         environ = {
             name: value
-            for name, value in self.environ.items()
-            if _KEPT.fullmatch(name) and not _LEFT.fullmatch(name)
+            for name, value in index.installer_variables(self.environ).items()
+            if not _LEFT.fullmatch(name)
         }
         if self.uv and not bare:  # who is trusted is the system's to say, as it is for pip
             environ.setdefault("UV_SYSTEM_CERTS", "1")
@@ -401,20 +391,15 @@ def _build_key(pylock: bytes, wheels: dict[str, bytes], making: Maker, *, allow_
 
 @contextmanager
 def lock_environment(place: Path, on_progress: Tell) -> Iterator[None]:
-    """Nobody else makes this environment meanwhile."""
-    import portalocker
-
-    place.parent.mkdir(parents=True, exist_ok=True)
+    """Nobody else makes this environment meanwhile. Raises BundleError."""
     on_progress("the environment", 0, 0)
-    try:
-        with portalocker.Lock(
-            place.with_name(f".{place.name}.lock"), "a", timeout=_PATIENCE, check_interval=0.2
-        ):
-            yield
-    except portalocker.LockException as error:
-        raise BundleError(
-            f"another process has been making this environment for {_PATIENCE / 60:.0f} minutes"
-        ) from error
+    with ExitStack() as stack:
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locks.hold_lock(place.with_name(f".{place.name}.lock"), _PATIENCE))
+        except (CassetteError, OSError) as error:
+            raise BundleError(f"the environment cannot be made: {error}") from error
+        yield
 
 
 def _make_environment(

@@ -68,12 +68,14 @@ def ask(body: Any) -> RequestView:
 def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for message in maps(dig(body, "messages")):
-        for call in maps(message.get("tool_calls")):
-            names[as_text(call.get("id"))] = as_text(dig(call, "function.name"))
-        if message.get("role") == "tool":
+        if asked := message.get("tool_calls"):  # few turns of a long history have any
+            for call in maps(asked):
+                names[as_text(call.get("id"))] = as_text(dig(call, "function.name"))
+        role = message.get("role")
+        if role == "tool":
             answered = as_text(message.get("tool_call_id"))
             yield ToolResult(answered, names.get(answered) or as_text(message.get("name")))
-        elif message.get("role") == "function":
+        elif role == "function":
             yield ToolResult("", as_text(message.get("name")))
 
 

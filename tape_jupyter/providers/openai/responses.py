@@ -54,10 +54,10 @@ def ask(body: Any) -> RequestView:
 def _read_results(body: Any) -> Iterator[ToolResult]:
     names: dict[str, str] = {}
     for item in maps(dig(body, "input")):
-        kind = as_text(item.get("type"))
-        if kind in {"function_call", "custom_tool_call"}:
+        kind = item.get("type")
+        if kind in ("function_call", "custom_tool_call"):
             names[as_text(item.get("call_id"))] = as_text(item.get("name"))
-        elif kind in {"function_call_output", "custom_tool_call_output"}:
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             answered = as_text(item.get("call_id"))
             yield ToolResult(answered, names.get(answered, ""))
 

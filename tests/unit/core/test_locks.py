@@ -1,5 +1,6 @@
 """A cassette that somebody keeps locked: it is said who, and nobody waits for ever."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,8 +10,11 @@ import time
 import portalocker
 import pytest
 
+from tape_jupyter.bundle import trust
+from tape_jupyter.bundle.environment import install
+from tape_jupyter.cassette import prune
 from tape_jupyter.core import locks
-from tape_jupyter.errors import CassetteError
+from tape_jupyter.errors import BundleError, CassetteError
 from tape_jupyter.cassette.journal import Journal
 
 RECORD = b"---\nx: 1\n...\n"
@@ -105,3 +109,54 @@ def test_where_files_cannot_be_locked_that_is_said(path, monkeypatch):
     monkeypatch.setattr(portalocker, "lock", refuse)
     with pytest.raises(CassetteError, match="No locks available"):
         Journal(path).append(RECORD)
+
+
+@pytest.fixture
+def no_locks(path, monkeypatch):
+    """A disk that has none, as NFS without its lock daemon says it."""
+
+    def refuse(_file, _how):
+        error = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        raise portalocker.LockException(error) from error
+
+    monkeypatch.setattr(locks.portalocker, "lock", refuse)
+
+
+def test_a_disk_without_locks_is_said_and_what_to_do(path, no_locks):
+    wanted = "cannot be locked: No locks available. Its disk has no locks .* keep it on one"
+    before = path.read_bytes()
+    with pytest.raises(CassetteError, match=wanted):
+        Journal(path).append(RECORD)
+    with pytest.raises(CassetteError, match=wanted):
+        prune.prune_cassette(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_an_environment_and_trust_say_so_too(tmp_path, monkeypatch):
+    with (
+        pytest.raises(BundleError, match="environment cannot be made: .* No locks available"),
+        install.lock_environment(tmp_path / "cache" / "abc", lambda *_: None),
+    ):
+        raise AssertionError("it was made without a lock")
+    monkeypatch.setattr(trust, "file", lambda: tmp_path / "config" / "trusted-bundles")
+    said = trust.remember_trust("0" * 64, "churn.ipynb", "asked")
+    assert "No locks available" in said and said.endswith("it will be asked for again")
+
+
+@pytest.mark.usefixtures("hasty")
+def test_whoever_waits_for_an_environment_is_told_whom_for(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(install, "_PATIENCE", 0.2)
+    lock = tmp_path / ".abc.lock"
+    lock.touch()
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdout.readline() == b"held\n"
+    with (
+        child,
+        pytest.raises(BundleError, match="is locked by .*Now: "),
+        install.lock_environment(tmp_path / "abc", lambda *_: None),
+    ):
+        raise AssertionError("two made it at once")
+    assert "tape: .abc.lock is locked by" in capfd.readouterr().err

@@ -158,17 +158,33 @@ def test_a_place_in_a_text_has_its_line():
     )
 
 
-def test_archives_are_read_one_level_deep():
+def test_archives_are_read_three_levels_deep():
     inner = b"a note in an archive"
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("deep/note.txt", inner)
-        archive.writestr("again.gz", gzip.compress(b"another level down"))
-    assert said("d.zip", packed.getvalue())["d.zip!deep/note.txt, line 1"] == [inner.decode()]
-    assert not any("another level" in text for text in texts("d.zip", packed.getvalue()))
+        archive.writestr("again.gz", gzip.compress(gzip.compress(b"the third level down")))
+        archive.writestr("deeper.gz", gzip.compress(gzip.compress(gzip.compress(b"the fourth"))))
+    found = said("d.zip", packed.getvalue())
+    assert found["d.zip!deep/note.txt, line 1"] == [inner.decode()]
+    assert found["d.zip!again.gz, line 1"] == ["the third level down"]
+    assert found["d.zip, names in it"] == ["deep/note.txt\nagain.gz\ndeeper.gz"]
+    assert not any("the fourth" in text for text in texts("d.zip", packed.getvalue()))
     for pack in (gzip.compress, bz2.compress, lzma.compress):
         assert inner.decode() in texts("note.txt.x", pack(inner))
     assert texts("d.zip", b"PK\x03\x04 but broken off here")
+
+
+def test_archives_in_archives_have_room_together(monkeypatch):
+    monkeypatch.setattr(passages, "CAP", 100_000)
+    layer = b"x" * 90_000
+    for _ in range(2):
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(50):
+                archive.writestr(str(number), layer)
+        layer = packed.getvalue()
+    assert sum(map(len, texts("bomb.zip", layer))) < 2_000_000
 
 
 def test_bytes_are_read_as_far_as_they_are_legible(tmp_path):

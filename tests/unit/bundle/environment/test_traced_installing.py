@@ -1,0 +1,102 @@
+"""What a replay does on the machine until a stranger's kernel may begin, by its own system calls: strace sees it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.hostile.test_costly_bundles import with_lock
+from tests.hostile_bundles import CANARY, Place, state
+from tests.package_index import IndexServer, wheel_of
+from tests.unit.bundle.environment.test_bundle_venv import UV
+
+STRACE = shutil.which("strace")
+pytestmark = pytest.mark.skipif(not STRACE, reason="needs strace")
+CALLS = "execve,connect,open,openat,creat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,symlink,symlinkat,link,linkat"
+EXECUTED = re.compile(r'^\d+ +execve\("([^"]*)", \[(.*?)\], \[(.*)\]\) += (-?\d+)', re.MULTILINE)
+CONNECTED = re.compile(
+    r"connect\(\d+(?:<[^>]*>)?, \{sa_family=AF_INET6?, sin6?_port=htons\((\d+)\)"
+)
+OPENED = re.compile(r"^\d+ +(?:open|openat|creat)\((.*)\) += \d", re.MULTILINE)
+CHANGED = re.compile(r"^\d+ +(?:rename|unlink|mkdir|symlink|link)\w*\((.*)\) += 0$", re.MULTILINE)
+NAMED = re.compile(r'(?:<([^>]*)>, )?"([^"]*)"')
+PROGRAMS = ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/")
+TAKEN = ("/dev/", "/proc/")
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def traced(place, server, installer, bundle):
+    """`tape replay` of it under strace: what it says, and the trace."""
+    log = place.scratch / "trace"
+    env = place.environment() | {
+        "PATH": "/usr/bin:/bin", "PIP_INDEX_URL": server.url, "PYTHONDONTWRITEBYTECODE": "1",
+        "UV_CACHE_DIR": str(place.scratch / "uv"), **({"UV": UV} if installer == "uv" else {}),
+    }  # fmt: skip
+    command = [
+        STRACE, "-f", "-y", "-v", "-s", "100000", "-e", f"trace={CALLS}", "-o", log,
+        sys.executable, "-P", "-m", "tape_jupyter", "replay", "--yes", bundle,
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=place.here, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    return done, log.read_text("utf-8", "replace")
+
+
+def faults(place, server, trace):
+    """What of it is not allowed."""
+    own = (*PROGRAMS, sys.prefix, sys.base_prefix, str(place.scratch), UV or "-")
+    runs = [run for run in EXECUTED.findall(trace) if run[3] == "0"]
+    assert len(runs) > 3 and OPENED.search(trace), "strace saw nothing"
+    for program, words, variables, _ in runs[1:]:
+        if not program.startswith(own):
+            yield f"runs {program}"
+        if CANARY in variables and not words.endswith('/true"'):  # whether there are namespaces
+            yield f"gives variables to {words}"
+    for port in CONNECTED.findall(trace):
+        if port != server.host.partition(":")[2]:
+            yield f"connects to port {port}"
+    for words in OPENED.findall(trace):
+        name = last_path(place, words)
+        if re.search("O_WRONLY|O_RDWR|O_CREAT", words.rpartition('"')[2]):
+            if not name.startswith((str(place.scratch), *TAKEN)):
+                yield f"writes {name}"
+        elif name.startswith(str(place.home)) and os.path.isfile(name):
+            yield f"reads {name}"
+    for words in CHANGED.findall(trace):
+        if not last_path(place, words).startswith((str(place.scratch), *TAKEN)):
+            yield f"changes {words}"
+
+
+def last_path(place, words):
+    """Of a call's arguments the path that it makes or changes."""
+    folder, name = NAMED.findall(words)[-1]
+    return os.path.normpath(os.path.join(folder or place.here, name))
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_an_installer_does_nothing_elsewhere_cold_or_cached(place, installer):
+    if installer == "uv" and not UV:
+        pytest.skip("uv is not installed")
+    evil = f"import os; open({str(place.home / 'evil')!r}, 'w').write(str(os.environ))\n"
+    wheel = wheel_of("evil", "1.0", files={"evil.pth": evil, "evil.py": evil})
+    with IndexServer([wheel]) as server:
+        lock = (
+            f"[[packages]]\nname='evil'\nversion='1.0'\nwheels=[{{name='{wheel[0]}',url='https://index.invalid/{wheel[0]}',"
+            f"size={len(wheel[1])},hashes={{sha256='{server.sha256(wheel[0])}'}}}}]\n"
+        )
+        bundle = place.scratch / "evil.tape.zip"
+        bundle.write_bytes(with_lock(lock.encode()))
+        before = state(place.home), state(place.here)
+        for _ in ("cold", "cached"):
+            done, trace = traced(place, server, installer, bundle)
+            assert "evil brings 'evil.pth'" in done.stderr and done.returncode == 2, done.stderr
+            assert sorted(set(faults(place, server, trace))) == []
+            assert (state(place.home), state(place.here)) == before and not place.connections()
+            assert CANARY not in done.stdout + done.stderr
