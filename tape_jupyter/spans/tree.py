@@ -4,7 +4,8 @@ Of each cell the runs that count are shown (runs.Current), and what was added to
 runs are not. What a re-run asked otherwise, in a take, stands in its cell, among the calls that were
 played; those that it did not ask again come last, as superseded. A call stands below the taped
 function whose body made it (`parent`), else below the user's spans it was made in, else below its
-cell. Brothers stand in the order in which they began.
+cell; one that failed and was sent again, as SDKs do, below the call that sent it again last.
+Brothers stand in the order in which they began.
 Records may be made by hand: a parent that is not there, or a circle of parents, loses no row.
 """
 
@@ -18,6 +19,8 @@ from tape_jupyter.cassette.index_entries import Holder, Overridden
 from tape_jupyter.cassette.runs import Current, run_of, span_of
 from tape_jupyter.spans.headers import (
     CELL,
+    HTTP,
+    MODEL,
     SPAN,
     CallHeader,
     by_run,
@@ -48,6 +51,8 @@ class Node:
     """How many of a cell's calls a re-run asked otherwise."""
     superseded: bool = False
     """A recorded call that the newest re-run of its cell did not ask."""
+    retried: bool = False
+    """A call that failed and was sent again: it stands below the one that ended it."""
 
 
 @dataclass(slots=True)
@@ -223,7 +228,28 @@ class _Run:
         return node.id
 
 
+def _find_retries(calls: Sequence[CallHeader]) -> dict[int, CallHeader]:
+    """By the `id()` of a call that failed and whose request was sent again from the same place: the
+    call that ended this, by its reply or as the last one.
+    """
+    sent: dict[tuple[Any, ...], list[CallHeader]] = {}
+    for told in calls if any(told.failed for told in calls) else ():
+        if told.entry is not None and told.kind in (MODEL, HTTP):
+            key = (told.entry.match, told.entry.lineage, told.parent, told.span)
+            sent.setdefault(key, []).append(told)
+    last: dict[int, CallHeader] = {}
+    for same in sent.values():
+        answer = same[-1]
+        for told in same[-2::-1]:
+            if told.failed:
+                last[id(told)] = answer
+            else:
+                answer = told
+    return last
+
+
 def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
+    retries = _find_retries(calls)
     known = {told.id: told for told in calls} if any(told.parent for told in calls) else {}
     for told in calls:
         parent = known.get(told.parent) if told.parent != told.id else None
@@ -233,6 +259,8 @@ def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
             path = path[len(parent.span) :] if path[: len(parent.span)] == parent.span else ()
         for name in path:
             container = run.within(container, name, told)
+        answer = retries.get(id(told))
+        container = container if answer is None else answer.id
         begin = told.at or run.begin
         run.add_node(
             container,
@@ -244,6 +272,7 @@ def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
                 begin,
                 begin + told.seconds,
                 told,
+                retried=answer is not None,
             ),
         )
     yield from _walk_tree(run)

@@ -170,10 +170,10 @@ export class Desk {
     this.set({ filter, ...anew, ...(asks(filter) ? { folded: new Set<string>() } : {}) });
   }
 
-  /** A cell was clicked: show its spans only. A cell without any changes nothing. */
+  /** A cell was clicked: show its spans only; those of all, where it has none or one clicked beside the cells. */
   focusCell(cell: string, source = ""): void {
-    const known = [cell, source].find((name) => name && this.spans.cell.includes(name));
-    if (known !== undefined && known !== this.look.filter.cell) this.filter({ cell: known });
+    const known = [cell, source].find((name) => this.spans.cell.includes(name)) ?? "";
+    if (known !== this.look.filter.cell) this.filter({ cell: known });
   }
 
   stop(): void {
