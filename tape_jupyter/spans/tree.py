@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.cassette.index_entries import Holder, Overridden
+from tape_jupyter.cassette.index_entries import Entry, Holder, Overridden
 from tape_jupyter.cassette.runs import Current, run_of, span_of
 from tape_jupyter.spans.headers import (
     CELL,
@@ -25,6 +25,7 @@ from tape_jupyter.spans.headers import (
     CallHeader,
     by_run,
     duration_seconds,
+    read_call_headers,
     seconds_of_moment,
 )
 
@@ -226,6 +227,11 @@ class _Run:
         node.begin, node.end = min(node.begin, begin), max(node.end, end)
         node.calls += 1
         return node.id
+
+
+def count_retries(entries: Sequence[Entry]) -> int:
+    """How many of a cell's calls failed and were sent again."""
+    return len(_find_retries(sorted(read_call_headers(entries), key=lambda told: told.at)))
 
 
 def _find_retries(calls: Sequence[CallHeader]) -> dict[int, CallHeader]:

@@ -30,15 +30,15 @@ class Keys:
         """Walk to it as the keyboard does."""
         shown(place)
         passed = []
-        for _ in range(40):
+        for _ in range(20):
             if place.evaluate("node => node.getRootNode().activeElement === node"):
                 return
             self.press(key)
             passed.append(self.page.evaluate(FOCUSED)[1])
         raise AssertionError(passed)
 
-    def give(self, view, name):
-        self.to(view.get_by_role("button", name=name, exact=isinstance(name, str)))
+    def give(self, view, name, key="Tab"):
+        self.to(view.get_by_role("button", name=name, exact=isinstance(name, str)), key)
         self.press("Enter")
 
 
@@ -85,6 +85,7 @@ def test_from_the_tree_to_the_exported_file(server, page, provider, request):
     shown(bar.get_by_role("button", name="Step", exact=True))
     keys.here()
     keys.press("c")
+    keys.give(bar, "Close", "Shift+Tab")
     expect(bar).to_have_count(0)
     notebook.idle()
     keys.here()

@@ -66,10 +66,14 @@ export function useFocusKept(place: { readonly current: HTMLElement | null }): v
     };
     const watch = new MutationObserver(look);
     watch.observe(root, { subtree: true, childList: true, attributes: true, attributeFilter: ["inert", "disabled"] });
-    for (const kind of ["focusin", "pointerdown"]) window.addEventListener(kind, turned, true);
+    // A move within a shadow root is heard in there alone, one away from it outside.
+    const each = (act: "addEventListener" | "removeEventListener"): void => {
+      for (const place of [window, tree]) for (const kind of ["focusin", "pointerdown"]) place[act](kind, turned, true);
+    };
+    each("addEventListener");
     return () => {
       watch.disconnect();
-      for (const kind of ["focusin", "pointerdown"]) window.removeEventListener(kind, turned, true);
+      each("removeEventListener");
     };
   }, [place]);
 }
