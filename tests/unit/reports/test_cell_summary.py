@@ -209,3 +209,4 @@ def test_attempts_that_an_sdk_sent_again_are_no_calls_that_failed(tmp_path):
                 "4 calls · claude-sonnet-5 ×4 · 2 retried · 1 failed · "
                 in cell_summary.summary_headline(block.report)
             )
+            assert repr(block.report.calls).count("name='claude-sonnet-5'") == 4
