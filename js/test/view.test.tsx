@@ -126,7 +126,8 @@ test("search narrows as one types; what is left is summed; a chip of a cell clea
   expect(rows()).toEqual(["[2] classify", '"negative"']);
   await does(() => there(all(".chip")[0]).click());
   expect(rows()).toHaveLength(7);
-  await does(() => door.tell("focus", { cell: "elsewhere" }));
+  await does(() => door.tell("focus", { cell: "c2" }));
+  await does(() => door.tell("focus", { cell: "of-no-calls" }));
   expect(rows()).toHaveLength(7);
 });
 

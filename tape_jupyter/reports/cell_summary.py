@@ -18,6 +18,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.reports import waterfall
 from tape_jupyter.session import saved_output
 from tape_jupyter.spans.headers import RETRIEVAL, TOOL
+from tape_jupyter.spans.tree import count_retries
 
 if TYPE_CHECKING:
     from tape_jupyter.session.cell import CellReport, ReportRow
@@ -137,7 +138,7 @@ def summary_html(
 
 def summary_headline(report: CellReport, *, timed: bool = True) -> str:
     """What became of it, calls, models, tokens, cost, time: one line of plain text."""
-    parts = [*_format_counts(report.calls), *_format_usage(report)]
+    parts = [*_format_counts(report), *_format_usage(report)]
     if timed:
         parts.append(seconds_text(report.seconds))
     if report.misses:
@@ -240,8 +241,9 @@ def _format_miss(miss: BaseException, *, full: bool) -> str:
     return text if full else text.partition("\n")[0]
 
 
-def _format_counts(calls: Sequence[ReportRow]) -> list[str]:
-    """`3 calls`, `claude-sonnet-5 x2, lookup`, `1 failed`"""
+def _format_counts(report: CellReport) -> list[str]:
+    """`5 calls`, `claude-sonnet-5 x4, lookup`, `2 retried`, `1 failed`"""
+    calls = report.calls
     if not calls:
         return ["no calls"]
     names = Counter(row.name or row.kind for row in calls).most_common()
@@ -249,9 +251,13 @@ def _format_counts(calls: Sequence[ReportRow]) -> list[str]:
     listed = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in names[:4])  # noqa: RUF001
     more = f", {len(names) - 4} more names" if len(names) > 4 else ""
     failed = sum(1 for row in calls if row.error)
+    made = _read_tape(report) if failed else None
+    retried = count_retries(made.entries) if made is not None else 0
+    failed -= retried
     return [
         count_phrase(len(calls), "call"),
         f"{listed}{more}",
+        *([f"{retried} retried"] if retried else []),
         *([f"{failed} failed"] if failed else []),
     ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,7 @@ def findings(cassettes: list[Path], folder: Path) -> Iterator[DoctorLine]:
     checks: list[tuple[str, Check]] = [
         ("python", check_python),
         ("packages", check_packages),
+        ("command", check_command),
         *((f"tap {name}", lambda name=name: tap(name)) for name in TAPPED),
         ("kernel", check_kernel),
         ("extension", extension),
@@ -83,6 +85,22 @@ def check_packages() -> DoctorLine:
         )
     versions = [f"{name} {version(name)}" for name in NEEDED]
     return DoctorLine("packages", "ok", ", ".join([f"tape-jupyter {__version__}", *versions]))
+
+
+def check_command() -> DoctorLine:
+    """Which program `tape` is: others have that name too."""
+    found = shutil.which("tape")
+    if found is None:
+        return DoctorLine(
+            "command", "note", "tape is not on PATH: python -m tape_jupyter is the same"
+        )
+    if b"tape_jupyter" in Path(found).read_bytes():
+        return DoctorLine("command", "ok", found)
+    return DoctorLine(
+        "command",
+        "wrong",
+        f"{found} is another program, before tape-jupyter's on PATH: say tape-jupyter instead of tape",
+    )
 
 
 def version(distribution: str) -> str | None:

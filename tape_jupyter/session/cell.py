@@ -96,7 +96,7 @@ class ReportRow:
     id: str
     kind: str
     name: str
-    facts: Facts = NOTHING_TOLD
+    facts: Facts = field(default=NOTHING_TOLD, repr=False)
     seconds: float = 0.0
     error: str = ""
     tags: Mapping[str, Any] = field(default_factory=dict)
@@ -145,6 +145,9 @@ class DeferredList(Sequence[T]):
         )
 
     __hash__ = None  # type: ignore[assignment]  # as a list has none
+
+    def __repr__(self) -> str:
+        return repr(self._collect_items())
 
     @overload
     def __getitem__(self, index: int) -> T: ...

@@ -267,7 +267,16 @@ def _describe_function(call: FunctionCall, value: Value) -> dict[str, Any]:
         "ending": "error" if value.error is not None else "complete",
         "editable": "no" if value.unkept else "value",
     }
+    if value.error is not None:  # as it is recorded, it stands in the raw text
+        reply = formatting.section_of(_format_raised(value.error))
     return {"request": request, "reply": reply, "raw": sizes, **kept}
+
+
+def _format_raised(error: Mapping[str, Any]) -> str:
+    """`raised KeyError('ada')`"""
+    name = str(error.get("class") or "an exception").rpartition(":")[2]
+    given = error.get("args")
+    return f"raised {name}({', '.join(map(repr, given if isinstance(given, list) else ()))})"
 
 
 def _encode_section(section: Mapping[str, Any]) -> bytes:

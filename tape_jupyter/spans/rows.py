@@ -97,8 +97,8 @@ def _to_float(dollars: Decimal | None) -> float | None:
     return None if dollars is None else float(dollars)
 
 
-MARKS = ("", "overridden", "error", "diverged", "stale", "running", "superseded")
-NONE, OVERRIDDEN, ERROR, DIVERGED, STALE, RUNNING, SUPERSEDED = range(7)
+MARKS = ("", "overridden", "error", "diverged", "stale", "running", "superseded", "retried")
+NONE, OVERRIDDEN, ERROR, DIVERGED, STALE, RUNNING, SUPERSEDED, RETRIED = range(8)
 COLUMNS = (
     "id",
     "depth",
@@ -295,7 +295,7 @@ class Spans:
         first = None if seen.first is None else min(start + seen.first, end)
         usage = header.facts.usage
         return SpanRow(
-            node.id, node.depth, node.kind, SUPERSEDED if node.superseded else mark_of(header, seen),
+            node.id, node.depth, node.kind, _find_call_mark(node, header, seen),
             _round_seconds(start), None if first is None else _round_seconds(first), _round_seconds(end),
             seen.name, seen.note,
             usage.input + usage.output if usage else None,
@@ -323,16 +323,20 @@ class Spans:
         return ERROR if node.ended.get("outcome") == "raised" else NONE
 
     def totals(self) -> dict[str, Any]:
-        """protocol.ts' `Totals`: of all calls but superseded ones; seconds are those of the cells."""
+        """protocol.ts' `Totals`: of all calls but superseded ones; what was sent again is no error.
+        Seconds are those of the cells.
+        """
         with self._lock:
-            calls = [node.header for node in self.nodes if node.header and not node.superseded]
+            nodes = [node for node in self.nodes if node.header and not node.superseded]
+            calls = [node.header for node in nodes if node.header]
+            ended = [node.header for node in nodes if node.header and not node.retried]
             used = [header for header in calls if header.facts.usage is not None]
             prices = [price(header.facts, header.at) for header in used]
             known = [dollars for dollars in prices if dollars is not None]
             return {
                 "spans": len(self.nodes),
                 "calls": len(calls),
-                "errors": sum(1 for header in calls if header.failed or header.error),
+                "errors": sum(1 for header in ended if header.failed or header.error),
                 "seconds": _round_seconds(
                     sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
                 ),
@@ -352,6 +356,13 @@ def columns(rows: Sequence[SpanRow], revision: int, start: int, total: int) -> d
     values = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
     lists = {name: list(column) for name, column in zip(COLUMNS, values, strict=True)}
     return {"revision": revision, "from": start, "total": total, **lists}
+
+
+def _find_call_mark(node: Node, header: CallHeader, seen: RowSummary) -> int:
+    if node.superseded:
+        return SUPERSEDED
+    mark = mark_of(header, seen)
+    return RETRIED if node.retried and mark == ERROR else mark
 
 
 def mark_of(header: CallHeader, seen: RowSummary) -> int:

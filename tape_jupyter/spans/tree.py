@@ -4,7 +4,8 @@ Of each cell the runs that count are shown (runs.Current), and what was added to
 runs are not. What a re-run asked otherwise, in a take, stands in its cell, among the calls that were
 played; those that it did not ask again come last, as superseded. A call stands below the taped
 function whose body made it (`parent`), else below the user's spans it was made in, else below its
-cell. Brothers stand in the order in which they began.
+cell; one that failed and was sent again, as SDKs do, below the call that sent it again last.
+Brothers stand in the order in which they began.
 Records may be made by hand: a parent that is not there, or a circle of parents, loses no row.
 """
 
@@ -14,14 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.cassette.index_entries import Holder, Overridden
+from tape_jupyter.cassette.index_entries import Entry, Holder, Overridden
 from tape_jupyter.cassette.runs import Current, run_of, span_of
 from tape_jupyter.spans.headers import (
     CELL,
+    HTTP,
+    MODEL,
     SPAN,
     CallHeader,
     by_run,
     duration_seconds,
+    read_call_headers,
     seconds_of_moment,
 )
 
@@ -48,6 +52,8 @@ class Node:
     """How many of a cell's calls a re-run asked otherwise."""
     superseded: bool = False
     """A recorded call that the newest re-run of its cell did not ask."""
+    retried: bool = False
+    """A call that failed and was sent again: it stands below the one that ended it."""
 
 
 @dataclass(slots=True)
@@ -227,7 +233,33 @@ class _Run:
         return node.id
 
 
+def count_retries(entries: Sequence[Entry]) -> int:
+    """How many of a cell's calls failed and were sent again."""
+    return len(_find_retries(sorted(read_call_headers(entries), key=lambda header: header.at)))
+
+
+def _find_retries(calls: Sequence[CallHeader]) -> dict[int, CallHeader]:
+    """By the `id()` of a call that failed and whose request was sent again from the same place: the
+    call that ended this, by its reply or as the last one.
+    """
+    sent: dict[tuple[Any, ...], list[CallHeader]] = {}
+    for header in calls if any(header.failed for header in calls) else ():
+        if header.entry is not None and header.kind in (MODEL, HTTP):
+            key = (header.entry.match, header.entry.lineage, header.parent, header.span)
+            sent.setdefault(key, []).append(header)
+    last: dict[int, CallHeader] = {}
+    for same in sent.values():
+        answer = same[-1]
+        for header in same[-2::-1]:
+            if header.failed:
+                last[id(header)] = answer
+            else:
+                answer = header
+    return last
+
+
 def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
+    retries = _find_retries(calls)
     known = (
         {header.id: header for header in calls} if any(header.parent for header in calls) else {}
     )
@@ -239,6 +271,8 @@ def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
             path = path[len(parent.span) :] if path[: len(parent.span)] == parent.span else ()
         for name in path:
             container = run.within(container, name, header)
+        answer = retries.get(id(header))
+        container = container if answer is None else answer.id
         begin = header.at or run.begin
         run.add_node(
             container,
@@ -250,6 +284,7 @@ def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
                 begin,
                 begin + header.seconds,
                 header,
+                retried=answer is not None,
             ),
         )
     yield from _walk_tree(run)

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
 from tests.browser.viewing import edit, output_of, sidebar_of
-from tests.provider import Provider
+from tests.provider import Provider, Scripted
 
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told"
 MIME = "application/vnd.tape.spans+json"
@@ -19,6 +19,16 @@ def ask(text):
     with client.messages.stream(model="claude-sonnet-5", max_tokens=50, messages=[{{"role": "user", "content": text}}]) as s:
         return "".join(s.text_stream)
 """
+
+
+# The command that saves is over when its checkpoint is made; until then it does nothing when it is given again.
+WHEN_SAVED = """() => {
+  const {commands} = window.jupyterapp, over = (_, {id, result}) => {
+    if (id === 'docmanager:save') { commands.commandExecuted.disconnect(over); result.then(() => { window.saved = true; }); }
+  };
+  window.saved = false;
+  commands.commandExecuted.connect(over);
+}"""
 
 
 @pytest.fixture(scope="module", params=["lab", "notebook7"])
@@ -169,10 +179,10 @@ def test_keys_typed_in_the_viewer_change_no_cell(recorded, sidebar):
         search.fill("")
         expect(search).to_be_focused()
         recorded.javascript("panel.context.model.dirty = true;")
-        with page.expect_response(
-            lambda answer: answer.request.method == "PUT" and "contents" in answer.url
-        ):
-            page.keyboard.press("Control+s")
+        page.evaluate(WHEN_SAVED)
+        page.keyboard.press("Control+s")
+        page.wait_for_function("() => window.saved")
+        assert not recorded.javascript("return panel.context.model.dirty;")
 
 
 def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page, server):
@@ -254,6 +264,40 @@ def test_a_cell_of_many_calls_is_one_line_and_all_of_them_a_click_away(lab, page
     expect(output.locator(".sums")).to_contain_text("250 calls")
     assert "saved here" not in output.locator(".sums").inner_text()
     assert notebook.python("print('alive')").strip() == "alive"
+
+
+def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab, page):
+    """The sidebar looks on while an SDK gets a 429, a 500, and then its reply; a click elsewhere shows all again."""
+    wrong = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
+    head = {"content-type": "application/json", "retry-after-ms": "900"}
+    reply = b'{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-5","content":[{"type":"text","text":"negative"}],"usage":{"input_tokens":5,"output_tokens":2}}'
+    ask = "print(client.messages.create(model='claude-sonnet-5', max_tokens=9, messages=[{'role': 'user', 'content': 'mood?'}]).content[0].text)"
+    with Provider() as provider:
+        told = [(429, wrong), (500, wrong), (200, reply)]
+        provider.script("/v1/messages", *(Scripted(code, head, [body]) for code, body in told))
+        path = write(
+            lab.root / "retried" / "churn.ipynb",
+            f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+            f"%%tape record\n{ask}",
+            "print(1)",
+        )
+        notebook = Notebook(page, lab, path).open()
+        notebook.run(1)
+        view = sidebar_of(notebook)
+        notebook.run(2)
+    found = view.get_by_role("treeitem")
+    expect(found).to_have_count(4)
+    assert [each.get_attribute("aria-level") for each in found.all()] == ["1", "2", "3", "3"]
+    for row, says in ((1, "model call"), (2, "model call, retried"), (3, "model call, retried")):
+        expect(found.nth(row).get_by_role("img")).to_have_accessible_name(says)
+    expect(view.locator(".detail")).to_have_count(0)
+    expect(view.locator(".sums")).to_contain_text("3\u00a0calls")
+    expect(notebook.cell(2).locator(".tape-line")).to_contain_text("3 calls")
+    expect(notebook.cell(2).locator(".tape-line")).to_contain_text("2 retried")
+    notebook.select(2)
+    expect(view.locator(".sums")).to_contain_text("4\u00a0of\u00a04\u00a0spans")
+    notebook.select(3)  # it has no calls
+    expect(view.get_by_role("button", name="Show more than")).to_have_count(0)
 
 
 def restarted_and_run(notebook):

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tape_jupyter.reports.page import fold_spans, packed_block, plain_block
+from tape_jupyter.spans.rows import MARKS
 from tests.browser.payloads import HOSTILE
 from tests.notebook import ROOT
 
@@ -175,6 +176,38 @@ def test_axe_finds_nothing_serious(page, tmp_path, scheme, width):
             for each in found
             if each["impact"] in ("serious", "critical")
         ] == [], state
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 250])
+def test_axe_finds_nothing_in_an_empty_list_in_ten_thousand_rows_and_in_what_opens(
+    page, tmp_path, scheme, width
+):
+    """Of any impact; every mark that a row can have is in sight."""
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 700})
+
+    def nothing_found(what):
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("async () => (await axe.run(document)).violations")
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], what
+
+    page.goto(write(tmp_path / "empty.html", [], []))
+    expect(page.get_by_role("treeitem")).to_have_count(0)
+    nothing_found("no rows")
+    marks = [span(number, MARKS[number], mark=number) for number in range(len(MARKS))]
+    many = [span(number, f"call {number}") for number in range(len(MARKS), 10_000)]
+    page.goto(write(tmp_path / "many.html", [*marks, *many], [""] * 10_000))
+    expect(page.get_by_role("treeitem").first).to_be_visible()
+    page.get_by_role("button", name="Back to the list" if width == 250 else "Close detail").click()
+    nothing_found("ten thousand rows")
+    page.get_by_role("button", name="all kinds").click()
+    expect(page.get_by_role("group", name="Show only")).to_be_visible()
+    nothing_found("the filters")
+    page.keyboard.press("Escape")
+    page.get_by_role("searchbox").fill("nothing is like that")
+    expect(page.get_by_text("No span is like that.")).to_be_visible()
+    nothing_found("nothing found")
 
 
 def test_everything_is_reached_by_keys(page, tmp_path):

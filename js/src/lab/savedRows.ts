@@ -8,9 +8,10 @@ import { fields, isFields, pretty, type Value } from "./tapetext.ts";
 
 const LONG = 160;
 const [, OVERRIDDEN, ERROR] = MARKS.keys();
+const RETRIED = MARKS.indexOf("retried");
 
 interface Row { id: string; depth: number; kind: number; mark: number; start: number; first: number | null; end: number; name: string; note: string; tokens: number | null }
-interface Made extends Row { call: string; parent: string; path: string[] }
+interface Made extends Row { call: string; parent: string; path: string[]; failed: boolean; same: string }
 
 /** The cell's own row and those of the calls below it. Raises TapeError. */
 export function pageOf(cassette: Cassette, calls: Places, cell: { title: string; cell: string; mode: string }): Page {
@@ -40,11 +41,12 @@ function rowOf(id: string, call: Recorded): Made {
   const [tokensIn, tokensOut] = [number(usage.input), number(usage.output)];
   const failed = text(head.failed) !== "" || isFields(response.error) || (number(response.status) ?? 0) >= 400;
   return {
-    id, depth: 1, kind: KINDS.indexOf(kind), mark: call.overridden ? OVERRIDDEN ?? 0 : failed ? ERROR ?? 0 : 0, start,
+    id, depth: 1, kind: KINDS.indexOf(kind), mark: call.overridden ? OVERRIDDEN ?? 0 : failed ? ERROR ?? 0 : 0, start, failed,
     first: typeof waits[0] === "number" ? start + waits[0] : null, end: start + (number(head.seconds) ?? 0),
     name: oneLine(nameOf(call, kind)), note: kind === "model" ? text(kit.answered) || text(kit.model) : "",
     tokens: tokensIn === null && tokensOut === null ? null : (tokensIn ?? 0) + (tokensOut ?? 0),
     call: id.slice(id.indexOf("/") + 1), parent: text(head.parent), path: text(head.span) ? text(head.span).split(" / ") : [],
+    same: kind === "model" || kind === "http" ? JSON.stringify([head.match, head.lineage, head.parent, head.span]) : id,
   };
 }
 
@@ -74,9 +76,21 @@ function oneLine(words: string): string {
   return line.length <= LONG ? line : `${line.slice(0, LONG - 1)}…`;
 }
 
+/** Of each row that failed and was sent again from the same place: the one that ended this. */
+function retries(made: readonly Made[]): Map<Made, Made> {
+  const [last, found] = [new Map<string, Made>(), new Map<Made, Made>()];
+  for (const row of made.toReversed()) {
+    const answer = last.get(row.same);
+    if (answer && row.failed) found.set(row, answer);
+    else last.set(row.same, row);
+  }
+  return found;
+}
+
 /** Below the call whose body made it, else below the user's spans it was made in: as spans/tree.py. */
 function inTree(made: readonly Made[], run: string): Row[] {
   const known = new Map(made.map((row) => [row.call, row]));
+  const answers = retries(made);
   const below = new Map<string, Row[]>();
   const spans = new Map<string, Row>();
   const put = (container: string, row: Row): void => void (below.get(container) ?? below.set(container, []).get(container))?.push(row);
@@ -95,7 +109,9 @@ function inTree(made: readonly Made[], run: string): Row[] {
       span.end = Math.max(span.end, row.end);
       container = span.id;
     }
-    put(container, row);
+    const answer = answers.get(row);
+    if (answer && row.mark === ERROR) row.mark = RETRIED;
+    put(answer?.id ?? container, row);
   }
   const found: Row[] = [];
   const walk = (container: string, depth: number): void => {

@@ -55,14 +55,23 @@ export class Sidebar extends Widget {
     });
   }
 
-  /** The keys of what a selector finds (STOP, ROWS) act from now on: as soon as it is drawn, unless the focus has gone elsewhere meanwhile. */
-  focusOn(what: string, frames = MOST_FRAMES, from = document.activeElement): void {
-    const host = [...this.#slots.values()].find((slot) => !slot.host.hidden)?.host;
-    const now = document.activeElement;
-    if (now !== from && now !== document.body && !host?.contains(now)) return;
-    const place = host?.querySelector(".tape-door")?.shadowRoot?.querySelector<HTMLElement>(what);
-    if (place) place.focus();
-    else if (frames > 0) requestAnimationFrame(() => this.focusOn(what, frames - 1, from));
+  /**
+   * The keys of what a selector finds (STOP, ROWS) act from now on: as soon as it is drawn, unless the person does
+   * something meanwhile. The palette gives the focus back to the notebook when it closes, after its command.
+   */
+  focusOn(what: string): void {
+    const over = new AbortController();
+    for (const act of ["keydown", "pointerdown"]) window.addEventListener(act, () => over.abort(), { capture: true, signal: over.signal });
+    const look = (frames: number): void => {
+      if (over.signal.aborted) return;
+      const host = [...this.#slots.values()].find((slot) => !slot.host.hidden)?.host;
+      const place = host?.querySelector(".tape-door")?.shadowRoot?.querySelector<HTMLElement>(what);
+      const free = !document.activeElement?.closest(".lm-CommandPalette");
+      if (place && free) place.focus();
+      if ((place && free) || !frames) over.abort();
+      else requestAnimationFrame(() => look(frames - 1));
+    };
+    requestAnimationFrame(() => look(MOST_FRAMES));
   }
 
   front(panel: NotebookPanel | null): void {

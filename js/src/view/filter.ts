@@ -1,5 +1,5 @@
 import { KINDS } from "./protocol.ts";
-import { CELL, ERROR, type Spans } from "./spans.ts";
+import { CELL, ERROR, MODEL, SUPERSEDED, type Spans } from "./spans.ts";
 
 /** What the person looks for; an empty one lets all through. */
 export interface Filter {
@@ -79,24 +79,19 @@ export function facets(spans: Spans): Facets {
   };
 }
 
-/** Sums over the rows that `keep` calls hits, or over all. */
+/** Sums over the rows that `keep` calls hits, or over all; what a re-run did not ask again is in none. */
 export interface Sums { spans: number; calls: number; tokens: number; cost: number }
-
-/** Not known counts as nothing. */
-function known(value = NaN): number {
-  return Number.isNaN(value) ? 0 : value;
-}
 
 export function sums(spans: Spans, keep: Uint8Array | null): Sums {
   const out = { spans: 0, calls: 0, tokens: 0, cost: 0 };
-  const calls = new Set(["model", "tool", "retrieval", "http"].map((kind) => KINDS.indexOf(kind as "http")));
   for (let row = 0; row < spans.count; row++) {
     if (keep && keep[row] !== HIT) continue;
     out.spans++;
-    if (!calls.has(spans.kind[row] ?? 0)) continue;
+    if ((spans.kind[row] ?? 0) < MODEL || spans.mark[row] === SUPERSEDED) continue;
     out.calls++;
-    out.tokens += known(spans.tokens[row]);
-    out.cost += known(spans.cost[row]);
+    const [tokens = 0, cost = 0] = [spans.tokens[row], spans.cost[row]];
+    if (tokens > 0) out.tokens += tokens; // NaN, where it is not known, is not
+    if (cost > 0) out.cost += cost;
   }
   return out;
 }

@@ -47,7 +47,7 @@ export function useAsked<T>(ask: () => Promise<T>, parts: readonly unknown[]): A
 
 /**
  * The focus never falls to the page's body, where keys do nothing: where what had it is gone, out of reach or disabled,
- * what stands over the list has it, else the list's row.
+ * what is open below the bar has it, else what stands over the list, else the list's row.
  */
 export function useFocusKept(place: { readonly current: HTMLElement | null }): void {
   useEffect(() => {
@@ -62,14 +62,18 @@ export function useFocusKept(place: { readonly current: HTMLElement | null }): v
     const look = (): void => {
       if (!had || root.contains(tree.activeElement)) return;
       if (had.isConnected && !had.closest("[inert], :disabled")) return;
-      root.querySelector<HTMLElement>(`.list:not([inert]) [tabindex="0"], .side`)?.focus();
+      root.querySelector<HTMLElement>(`.tape-popup button,.list:not([inert]) [tabindex="0"],.side`)?.focus();
     };
     const watch = new MutationObserver(look);
-    watch.observe(root, { subtree: true, childList: true, attributes: true, attributeFilter: ["inert", "disabled"] });
-    for (const kind of ["focusin", "pointerdown"]) window.addEventListener(kind, turned, true);
+    watch.observe(root, { subtree: true, childList: true, attributeFilter: ["inert", "disabled"] });
+    // A move within a shadow root is heard in there alone, one away from it outside.
+    const each = (act: "addEventListener" | "removeEventListener"): void => {
+      for (const place of [window, tree]) for (const kind of ["focusin", "pointerdown"]) place[act](kind, turned, true);
+    };
+    each("addEventListener");
     return () => {
       watch.disconnect();
-      for (const kind of ["focusin", "pointerdown"]) window.removeEventListener(kind, turned, true);
+      each("removeEventListener");
     };
   }, [place]);
 }

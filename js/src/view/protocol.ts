@@ -71,7 +71,7 @@ export interface Running { cell: string; mode: string; calls: number; seconds: n
 // ---------------------------------------------------------------- about: "spans" {cassette, take, from, limit}
 
 export const KINDS = ["cell", "span", "model", "tool", "retrieval", "http"] as const;
-export const MARKS = ["", "overridden", "error", "diverged", "stale", "running", "superseded"] as const;
+export const MARKS = ["", "overridden", "error", "diverged", "stale", "running", "superseded", "retried"] as const;
 
 /**
  * A page of spans, as columns, in tree order (a parent stands before its children): rows `from` to `from + length`.

@@ -7,7 +7,7 @@ import type { Timeline, Window } from "./timeline.ts";
 
 /** Height of a row in px, as in view.css. */
 export const ROW = 24;
-export const GLYPH: Record<string, string> = { overridden: "✎", error: "⚠", diverged: "≠", stale: "◷", running: "●" };
+export const GLYPH: Record<string, string> = { overridden: "✎", error: "⚠", diverged: "≠", stale: "◷", running: "●", retried: "↻" };
 /** Of marks that are not said by their own word. */
 const SAYS: Record<string, string> = { overridden: "changed", stale: "stale reply" };
 const WORD = { cell: "cell", span: "span", model: "model call", tool: "tool", retrieval: "retrieval", http: "request" } as const;

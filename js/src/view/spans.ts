@@ -3,6 +3,7 @@ import { KINDS, MARKS, type Page } from "./protocol.ts";
 export const CELL = KINDS.indexOf("cell");
 export const MODEL = KINDS.indexOf("model");
 export const ERROR = MARKS.indexOf("error");
+export const SUPERSEDED = MARKS.indexOf("superseded");
 export const RUNNING = MARKS.indexOf("running");
 
 const SMALL = ["depth", "kind", "mark"] as const;

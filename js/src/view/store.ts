@@ -170,10 +170,10 @@ export class Desk {
     this.set({ filter, ...anew, ...(asks(filter) ? { folded: new Set<string>() } : {}) });
   }
 
-  /** A cell was clicked: show its spans only. A cell without any changes nothing. */
+  /** A cell was clicked: show its spans only; those of all, where it has none or one clicked beside the cells. */
   focusCell(cell: string, source = ""): void {
-    const known = [cell, source].find((name) => name && this.spans.cell.includes(name));
-    if (known !== undefined && known !== this.look.filter.cell) this.filter({ cell: known });
+    const known = [cell, source].find((name) => this.spans.cell.includes(name)) ?? "";
+    if (known !== this.look.filter.cell) this.filter({ cell: known });
   }
 
   stop(): void {
@@ -204,13 +204,13 @@ export class Desk {
     this.#greeted = true;
     if (this.spans.total > FOLLOW_FROM) this.set({ zoom: "follow" });
     if (this.look.active === null) this.set({ active: this.spans.id[0] ?? null });
-    if (this.look.open === null) this.#openError();
+    if (this.look.open === null && !this.look.running) this.#openError();
   }
 
-  /** An error opens by itself: the last one, where there are few enough rows to see it in. */
+  /** An error opens by itself: the last one. Not while a cell runs: what failed may be sent again. */
   #openError(): void {
-    const row = this.spans.mark.subarray(0, this.spans.count).lastIndexOf(ERROR);
-    if (row >= 0) this.set({ active: this.spans.id[row] ?? null, open: this.spans.id[row] ?? null });
+    const id = this.spans.id[this.spans.mark.subarray(0, this.spans.count).lastIndexOf(ERROR)];
+    if (id) this.set({ active: id, open: id });
   }
 }
 

@@ -25,6 +25,16 @@ test("rows come from the records: in order of time, below what made them, with w
   expect(page.kind[3]).toBe(KINDS.indexOf("model"));
 });
 
+test("attempts that failed stand below the reply that ended them, once the request was sent again", () => {
+  const sent = (id: string, second: number, status: number, ...more: string[]) =>
+    record(`call: "${id}"`, "run: r-1", "match: y", ...more, "kind: model", `at: "2026-11-25T10:00:0${second}.000Z"`, "seconds: 0.1", "request:", '  post: "https://h"', "response:", `  status: ${status}`);
+  const cassette = new Cassette(sent("0000000b", 1, 429) + sent("0000000b-2", 2, 500) + sent("0000000b-3", 3, 200) + sent("0000000b-4", 4, 200) + sent("0000000b-5", 5, 429, 'lineage: "1"'));
+  const page = pageOf(cassette, [["r-1", "0-4"]], CELL);
+  expect(page.id.slice(1)).toEqual(["r-1/0000000b-3", "r-1/0000000b", "r-1/0000000b-2", "r-1/0000000b-4", "r-1/0000000b-5"]);
+  expect(page.depth.slice(1)).toEqual([1, 2, 2, 1, 1]);
+  expect(page.mark.map((mark) => MARKS[mark]).slice(1)).toEqual(["", "retried", "retried", "", "error"]);
+});
+
 test("only the calls at the places that were saved", () => {
   const cassette = new Cassette(TEXT);
   expect(idsAt(cassette, [["r-1", "0,2"]])).toEqual(["r-1/00000001", "r-1/0000000a"]);

@@ -1,17 +1,22 @@
 """The static summary below a taped cell: says what happened, runs nothing, escapes everything."""
 
+import contextlib
 import re
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
+import anthropic
 import pytest
 
+import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.reports import cell_summary, waterfall
 from tape_jupyter.session.cell import CellReport, ReportRow
 from tape_jupyter.providers.registry import Facts, Usage
+from tests.provider import Provider, Scripted
 
+JSON_HEADERS = {"content-type": "application/json"}
 EVIL = "</script></td><img src=x onerror=alert(1)><script>alert(2)</script>"
 TOLD = Facts(
     provider="anthropic", model="claude-sonnet-4-5", usage=Usage(1204, 310)
@@ -180,3 +185,28 @@ def test_columns_that_tell_nothing_are_left_out():
 )
 def test_a_time_reads_like_a_time(seconds, said):
     assert cell_summary.seconds_text(seconds) == said
+
+
+def test_attempts_that_an_sdk_sent_again_are_no_calls_that_failed(tmp_path):
+    """Recorded and replayed: 429, 500, then the answer; and a request that is refused for good."""
+    answer = '{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-5","content":[{"type":"text","text":"fine"}],"usage":{"input_tokens":5,"output_tokens":2}}'
+    wrong = '{"type":"error","error":{"type":"api_error","message":"m"}}'
+    told = [(429, wrong), (500, wrong), (200, answer), (400, wrong)]
+    with Provider() as provider:
+        scripted = [Scripted(status, JSON_HEADERS, [text.encode()]) for status, text in told]
+        provider.script("/v1/messages", *scripted)
+        client = anthropic.Anthropic(base_url=provider.url, api_key="sk-test")
+        for made in (tape.recording, tape.replaying):
+            with made(tmp_path / "main.tape.yaml") as block:
+                for words in ("one", "two"):
+                    with contextlib.suppress(anthropic.BadRequestError):
+                        client.messages.create(
+                            model="claude-sonnet-5",
+                            max_tokens=9,
+                            messages=[{"role": "user", "content": words}],
+                        )
+            assert (
+                "4 calls · claude-sonnet-5 ×4 · 2 retried · 1 failed · "
+                in cell_summary.summary_headline(block.report)
+            )
+            assert repr(block.report.calls).count("name='claude-sonnet-5'") == 4

@@ -33,6 +33,22 @@ def test_a_sound_environment_and_cassette_have_nothing_wrong(tmp_path):
     assert json.loads(doctor.doctor_json(list(found.values())))[0]["about"] == "python"
 
 
+def test_another_program_of_the_commands_name_is_named(monkeypatch, tmp_path):
+    ours, other = tmp_path / "ours", tmp_path / "other"
+    for folder, said in ((ours, "from tape_jupyter.cli import main"), (other, "import tape")):
+        folder.mkdir()
+        (folder / "tape").write_text(f"#!/usr/bin/env python3\n{said}\n")
+        (folder / "tape").chmod(0o755)
+    for path, grade, word in (
+        (str(ours), "ok", str(ours)),
+        (f"{other}:{ours}", "wrong", f"{other}/tape is another program"),
+        ("", "note", "python -m tape_jupyter"),
+    ):
+        monkeypatch.setenv("PATH", path)
+        told = doctor.check_command()
+        assert (told.grade, word in told.said) == (grade, True), told
+
+
 @pytest.mark.parametrize(
     ("version", "grade", "word"),
     [

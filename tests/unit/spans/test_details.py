@@ -177,3 +177,10 @@ def test_a_record_that_cannot_be_read_is_told_with_its_place(tape):
     spans.refresh()
     told = details.span_detail(spans, spans.nodes[-1])
     assert "main.tape.yaml:" in told["error"] and told["editable"] == "no"
+
+
+def test_what_a_tool_raised_is_said_in_words_and_recorded_as_it_is(tape):
+    entry = tape.add(*tool("ship", error=RuntimeError("no van"), item="lamp"))
+    told = last(tape)
+    assert told["reply"]["text"] == "raised RuntimeError('no van')" and not told["reply"]["json"]
+    assert "builtins:RuntimeError" in details.raw_body(entry, "reply", 0, 4_000)["text"]

@@ -53,6 +53,39 @@ def everything(path):
     return path
 
 
+def test_attempts_that_failed_stand_below_the_call_that_ended_them(tmp_path):
+    tape = Recording(tmp_path / "n.tapes" / "main.tape.yaml")
+    tape.run(title="classify")
+    tape.add(asked("which mood?"), failed(), span=("agent",))
+    tape.add(asked("which mood?"), failed(500, "api_error"), span=("agent",))
+    tape.add(*tool("look"), span=("agent",))
+    tape.add(asked("which mood?"), answered("negative"), span=("agent",))
+    tape.add(asked("which mood?"), failed())  # from elsewhere: no attempt at that
+    tape.add(asked("again"), failed())
+    tape.add(asked("again"), failed(529, "overloaded_error"))
+    tape.add(asked("same"), answered("one"))
+    tape.add(asked("same"), answered("two"))
+    tape.end()
+    spans = spans_of(tape.cassette.path)
+    assert drawn(spans) == [
+        "cell [2] classify",
+        "  span agent",
+        "    tool look()",
+        '    model "negative"',
+        "      model 429 rate_limit",
+        "      model 500 api",
+        "  model 429 rate_limit",
+        "  model 529 overloaded",
+        "    model 429 rate_limit",
+        '  model "one"',
+        '  model "two"',
+    ]
+    marks = [MARKS[row.mark] for row in spans.rows()]
+    assert marks == ["", "", "", "", "retried", "retried", "error", "error", "retried", "", ""]
+    totals = spans.totals()
+    assert (totals["calls"], totals["errors"], spans.nodes[0].calls) == (9, 2, 9)
+
+
 def test_a_run_reads_as_what_happened_first_one_below_the_other(tmp_path):
     spans = spans_of(everything(tmp_path / "n.tapes" / "main.tape.yaml"))
     assert drawn(spans) == [
