@@ -46,7 +46,7 @@ def test_another_program_of_the_commands_name_is_named(monkeypatch, tmp_path):
     ):
         monkeypatch.setenv("PATH", path)
         told = doctor.check_command()
-        assert (told.grade, word in told.said) == (grade, True), told
+        assert (told.grade, word in told.text) == (grade, True), told
 
 
 @pytest.mark.parametrize(

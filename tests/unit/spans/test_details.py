@@ -134,7 +134,7 @@ def test_a_call_beside_what_it_was_before_and_beside_its_likes(tape):
         "as recorded",
         '"neutral"',
     ]
-    shown = details.diff_calls(node.header.entry.recorded, node.told.entry)
+    shown = details.diff_calls(node.header.entry.recorded, node.header.entry)
     assert (
         "negative" in shown["left"]
         and "positive" in shown["right"]
