@@ -1,6 +1,8 @@
 """The house stands: layers import downwards only, the root is small, every package has its tests."""
 
 import ast
+import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,17 @@ def test_every_package_says_what_it_is_for(package):
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_every_package_has_its_tests(package):
     assert list((ROOT / "tests" / "unit" / package.name).rglob("test_*.py"))
+
+
+def test_no_module_of_the_ui_imports_itself_by_way_of_others_types_included():
+    scripts = [path for path in (ROOT / "js" / "src").rglob("*.ts*") if ".d." not in path.name]
+    imported = re.compile(r'(?:import|export)\b[^"]*?from\s+"(\.[^"]+)"')
+    graphlib.TopologicalSorter(
+        {
+            script: [
+                (script.parent / name).resolve()
+                for name in imported.findall(script.read_text(encoding="utf-8"))
+            ]
+            for script in scripts
+        }
+    ).prepare()

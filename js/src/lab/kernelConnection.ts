@@ -12,7 +12,7 @@ import { UUID } from "@lumino/coreutils";
 
 import { Beside } from "./controlChannel.ts";
 import { isRecord } from "./model.ts";
-import { loadLate } from "./registry.ts";
+import type { commsBeside } from "./comms.ts";
 import type { Runner } from "./cellRunner.ts";
 
 const TARGET = "tape-jupyter";
@@ -27,6 +27,9 @@ const GONE = "the kernel has gone: run %load_ext tape_jupyter in the notebook ag
 
 type Hear = (message: Record<string, unknown>) => void;
 
+/** Loads what a line needs only later. */
+type Loader = () => Promise<{ commsBeside: typeof commsBeside; Runner: typeof Runner }>;
+
 /** One view's end of the line. */
 export interface Wire {
   send(message: unknown): void;
@@ -35,6 +38,7 @@ export interface Wire {
 
 export class Link {
   readonly panel: NotebookPanel;
+  readonly #load: Loader;
   readonly #client = UUID.uuid4();
   /** A cell is about to be stepped: somebody should see where it stops. */
   stepping: () => void = () => undefined;
@@ -48,8 +52,9 @@ export class Link {
   #tell: Comm | null = null;
   #ask: Pick<Comm, "open" | "send" | "close" | "isDisposed"> | null = null;
 
-  constructor(panel: NotebookPanel) {
+  constructor(panel: NotebookPanel, load: Loader) {
     this.panel = panel;
+    this.#load = load;
     panel.sessionContext.kernelChanged.connect((_, { newValue }) => this.#attend(newValue));
     panel.context.pathChanged.connect(() => this.#send(this.#where()));
     void panel.sessionContext.ready.then(() => this.#attend(panel.sessionContext.session?.kernel ?? null));
@@ -117,7 +122,7 @@ export class Link {
   async #find(kernel: Kernel): Promise<void> {
     const asked = kernel.requestCommInfo({ target_name: TARGET }).then(({ content }) => Object.keys(content.comms ?? {}));
     const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), BUSY_MS));
-    const found = (await Promise.race([asked, late])) ?? (await Promise.race([asked, loadLate().then(({ commsBeside }) => commsBeside(kernel, TARGET))]));
+    const found = (await Promise.race([asked, late])) ?? (await Promise.race([asked, this.#load().then(({ commsBeside }) => commsBeside(kernel, TARGET))]));
     const id = found.find((each) => each.startsWith(TELL));
     if (id !== undefined && kernel === this.#kernel && !this.#tell) this.#adopt(kernel.createComm(TARGET, id));
   }
@@ -157,7 +162,7 @@ export class Link {
   }
 
   #run(id: string, cell: string): void {
-    this.#runner ??= loadLate().then(({ Runner }) => new Runner(this.panel, (told) => this.#send(told)));
+    this.#runner ??= this.#load().then(({ Runner }) => new Runner(this.panel, (told) => this.#send(told)));
     this.#runner.then((runner) => runner.run(id, cell), () => (this.#runner = null)); // the kernel asks elsewhere
   }
 

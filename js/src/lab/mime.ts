@@ -2,15 +2,11 @@
 import { Widget } from "@lumino/widgets";
 
 import { type Line, lineOf, Shown } from "./renderedOutput.ts";
-import { type Saved, savedOf } from "./saved.ts";
+import { type Resolver, type Saved, savedOf } from "./saved.ts";
 
 export const MIME = "application/vnd.tape.spans+json";
 
 interface Options { resolver?: Resolver | null }
-export interface Resolver {
-  readonly path?: string;
-  resolveUrl(url: string): Promise<string>;
-}
 
 class Renderer extends Widget {
   readonly #resolver: Resolver | null;

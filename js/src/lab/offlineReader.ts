@@ -3,8 +3,7 @@ import type { Contents } from "@jupyterlab/services";
 
 import { Cassette } from "./cassette.ts";
 import type { Ask } from "./model.ts";
-import type { Resolver } from "./mime.ts";
-import type { Saved } from "./saved.ts";
+import type { Resolver, Saved } from "./saved.ts";
 import { idsAt, pageOf } from "./savedRows.ts";
 import { asSaved, detail, raw, unchanged } from "./savedSpans.ts";
 

@@ -2,16 +2,22 @@
  * What stands behind a saved output's view: its own rows; details from the cassette beside the notebook, read here;
  * and where the notebook's kernel has the extension loaded, that kernel for everything else.
  */
+import type { NotebookPanel } from "@jupyterlab/notebook";
+import type { Contents } from "@jupyterlab/services";
+
 import type { Page, Session, Totals } from "../view/protocol.ts";
 import { type Ask, Door, isRecord } from "./model.ts";
 import { Alone } from "./offlineReader.ts";
 import type { Link, Wire } from "./kernelConnection.ts";
-import type { Resolver } from "./mime.ts";
-import type * as registry from "./registry.ts";
-import type { Saved } from "./saved.ts";
+import type { showCell } from "./cells.ts";
+import type { Resolver, Saved } from "./saved.ts";
 
 /** What of the page an output needs: this is a bundle of its own, loaded when the first one is opened. */
-export type Around = Pick<typeof registry, "hub" | "loadLate" | "panelOf">;
+export interface Around {
+  hub: { contents: Contents | null; panels: ReadonlyMap<NotebookPanel, Link> };
+  loadLate: () => Promise<{ showCell: typeof showCell }>;
+  panelOf: (node: Node, path?: string) => NotebookPanel | undefined;
+}
 
 const NO_TOTALS: Totals = { spans: 0, calls: 0, errors: 0, seconds: 0, tokens_in: null, tokens_out: null, cost: null, partial: false };
 

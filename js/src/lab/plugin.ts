@@ -5,7 +5,7 @@ import { INotebookTracker, type NotebookPanel, type NotebookTracker } from "@jup
 import { IStatusBar, type StatusBar } from "@jupyterlab/statusbar";
 
 import { ModeSwitch, StatusItem, Watch } from "./toolbars.ts";
-import { hub } from "./registry.ts";
+import { hub, loadLate } from "./registry.ts";
 import { icon } from "./icon.ts";
 import { Link } from "./kernelConnection.ts";
 import { ID, ROWS, STOP, Sidebar } from "./sidebar.ts";
@@ -41,7 +41,7 @@ class Tape {
   watch(panel: NotebookPanel): Watch {
     const known = this.#watches.get(panel);
     if (known) return known;
-    const link = new Link(panel);
+    const link = new Link(panel, loadLate);
     const watch = new Watch(link);
     hub.panels.set(panel, link);
     this.#watches.set(panel, watch);

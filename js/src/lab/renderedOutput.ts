@@ -4,9 +4,8 @@
  * waits beside the output, at its place and with its focus, and goes into the cell's next one.
  */
 import { hub, loadLate, loadSaved, mountLate, panelOf } from "./registry.ts";
-import type { Resolver } from "./mime.ts";
 import type { Output } from "./output.ts";
-import { countOf, type Saved } from "./saved.ts";
+import { countOf, type Resolver, type Saved } from "./saved.ts";
 
 const HIGHEST = 460;
 /** As soon as a call was opened. */

@@ -2,6 +2,12 @@
 import type { Page, Session } from "../view/protocol.ts";
 import { isRecord } from "./model.ts";
 
+/** Finds a file beside the notebook; `path` is the notebook's own. */
+export interface Resolver {
+  readonly path?: string;
+  resolveUrl(url: string): Promise<string>;
+}
+
 /** The JSON of the mime type `application/vnd.tape.spans+json`. */
 export interface Saved {
   version: number;

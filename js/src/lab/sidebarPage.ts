@@ -4,13 +4,16 @@ import type { NotebookPanel } from "@jupyterlab/notebook";
 import type { Able } from "../view/protocol.ts";
 import { type Ask, Door } from "./model.ts";
 import type { Link, Wire } from "./kernelConnection.ts";
-import type * as registry from "./registry.ts";
+import type { showCell, sourceHash } from "./cells.ts";
 
 const ABLE: Able = { modes: true, override: true, rerun: true, step: true, cells: true };
 
 export type Step = (how: object) => Promise<void>;
 /** What of the page it needs. */
-type Around = Pick<typeof registry, "loadLate" | "mountLate">;
+interface Around {
+  loadLate: () => Promise<{ showCell: typeof showCell; sourceHash: typeof sourceHash }>;
+  mountLate: (place: HTMLElement, model: Door, late: { mounted: () => void }) => () => void;
+}
 
 /** One notebook's view, or what to do to get one. */
 export class SidebarPage {

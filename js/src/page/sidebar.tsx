@@ -1,9 +1,9 @@
 /** The page's second script: all about one span. The page keeps it as text until a span is opened. */
 import { render } from "preact";
 import css from "../view/detail.css";
-import { Detail, type DetailProps } from "../view/detail.tsx";
+import { Detail } from "../view/detail.tsx";
 import { Divider } from "../view/divider.tsx";
-import type { ChoicesProps } from "../view/lazyPanel.tsx";
+import type { ChoicesProps, DetailProps } from "../view/edit/store.ts";
 import { Choices } from "../view/panels/choices.tsx";
 import { find } from "../view/search.ts";
 

@@ -3,8 +3,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { DiffTab } from "./compare.tsx";
 import { Conversation } from "./conversation.tsx";
 import type { Desk, Look } from "./store.ts";
-import type { PaneProps } from "./lazyPanel.tsx";
-import type { Work } from "./edit/store.ts";
+import type { DetailProps, PaneProps, Work } from "./edit/store.ts";
 import { useLate } from "./edit/widgets.tsx";
 import { Facts, Headers, Timing } from "./metadata.tsx";
 import { useAsked, useLook, useSize } from "./hooks.ts";
@@ -33,8 +32,6 @@ const TABS: readonly Tab[] = [
 ];
 /** Pane width in px from which all tabs stand side by side. */
 const ALL_TABS = 520;
-
-export interface DetailProps { desk: Desk; work: Work; narrow: boolean }
 
 /** All about one span; what went wrong stands above everything. */
 /** `Pane` edits a reply; a door that cannot has none. */

@@ -3,52 +3,8 @@
  * element that the view gives it.
  */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Desk } from "./store.ts";
-import type { DetailProps } from "./detail.tsx";
-import type { Filter } from "./filter.ts";
-import type { Able, Edit, Session } from "./protocol.ts";
-import type { StepProps } from "./step/bar.tsx";
-import type { StopProps } from "./step/pane.tsx";
-import type { StartProps } from "./step/start.tsx";
-import type { Stepper } from "./step/stepper.ts";
 import { useLate } from "./edit/widgets.tsx";
-import { useWork, type Work } from "./edit/store.ts";
-
-/** Change one reply: stands in place of the detail's panel. */
-export interface PaneProps {
-  work: Work;
-  span: string;
-  /** Open at its faults. */
-  start?: "fault" | undefined;
-  /** A cell stands at this call: the edit is its answer, and is saved where the step's edits go. */
-  serve?: ((edit: Edit, accept: boolean) => Promise<void>) | undefined;
-  onClose: () => void;
-}
-export interface CardsProps { work: Work; able: Able }
-export interface TakesProps extends CardsProps { session: Session; onClose: () => void }
-
-export interface ChoicesProps { desk: Desk; filter: Filter }
-
-/** What the bundle of the cards exports. Drawing again into the same place updates it. */
-export interface CardsModule {
-  drawCards: (place: HTMLElement, props: CardsProps) => void;
-  /** All about one span. */
-  drawDetail: (place: HTMLElement, props: DetailProps) => void;
-  /** Between the list and what stands beside it. */
-  drawDivider: (place: HTMLElement) => void;
-  /** What the button of the takes opens. */
-  drawTakes: (place: HTMLElement, props: TakesProps) => void;
-  /** What the button of the filters opens. */
-  drawChoices: (place: HTMLElement, props: ChoicesProps) => void;
-  drawStepBar: (place: HTMLElement, props: StepProps) => void;
-  drawStop: (place: HTMLElement, props: StopProps) => void;
-  /** What the button beside Step opens. */
-  drawStepStart: (place: HTMLElement, props: StartProps) => void;
-  newStepper: (desk: Desk) => Stepper;
-  /** Look for the words of the filter in bodies, too. */
-  find: (desk: Desk) => Promise<void>;
-  clear: (place: HTMLElement) => void;
-}
+import { useWork, type CardsModule, type CardsProps, type Work } from "./edit/store.ts";
 
 /** The card in front: plan, progress, divergence or comparison; nothing while there is no work. */
 export function WorkCards(props: CardsProps) {

@@ -5,9 +5,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { OpenEditor } from "../../editor/types.ts";
 import type { Client } from "../client.ts";
-import type { Comparison, Divergence, Edit, Plan, Progress, Session } from "../protocol.ts";
+import type { Able, Comparison, Divergence, Edit, Plan, Progress, Session } from "../protocol.ts";
 import type { Draft } from "../panels/draft.ts";
-import type { CardsModule } from "../lazyPanel.tsx";
+import type { Desk } from "../store.ts";
+import type { Filter } from "../filter.ts";
+import type { StepProps } from "../step/bar.tsx";
+import type { StartProps } from "../step/start.tsx";
+import type { Stepper } from "../step/stepper.ts";
 
 export type Asks = Pick<Client, "ask" | "on">;
 export type Policy = "stop" | "live" | "stale";
@@ -27,6 +31,44 @@ export interface WorkOptions {
   onSession?: ((session: Session) => void) | undefined;
   /** A span of the comparison was clicked. */
   onOpenSpan?: ((id: string) => void) | undefined;
+}
+
+/** Change one reply: stands in place of the detail's panel. */
+export interface PaneProps {
+  work: Work;
+  span: string;
+  /** Open at its faults. */
+  start?: "fault" | undefined;
+  /** A cell stands at this call: the edit is its answer, and is saved where the step's edits go. */
+  serve?: ((edit: Edit, accept: boolean) => Promise<void>) | undefined;
+  onClose: () => void;
+}
+export interface CardsProps { work: Work; able: Able }
+export interface DetailProps { desk: Desk; work: Work; narrow: boolean }
+export interface StopProps extends StepProps { work: Work }
+export interface TakesProps extends CardsProps { session: Session; onClose: () => void }
+
+export interface ChoicesProps { desk: Desk; filter: Filter }
+
+/** What the bundle of the cards exports. Drawing again into the same place updates it. */
+export interface CardsModule {
+  drawCards: (place: HTMLElement, props: CardsProps) => void;
+  /** All about one span. */
+  drawDetail: (place: HTMLElement, props: DetailProps) => void;
+  /** Between the list and what stands beside it. */
+  drawDivider: (place: HTMLElement) => void;
+  /** What the button of the takes opens. */
+  drawTakes: (place: HTMLElement, props: TakesProps) => void;
+  /** What the button of the filters opens. */
+  drawChoices: (place: HTMLElement, props: ChoicesProps) => void;
+  drawStepBar: (place: HTMLElement, props: StepProps) => void;
+  drawStop: (place: HTMLElement, props: StopProps) => void;
+  /** What the button beside Step opens. */
+  drawStepStart: (place: HTMLElement, props: StartProps) => void;
+  newStepper: (desk: Desk) => Stepper;
+  /** Look for the words of the filter in bodies, too. */
+  find: (desk: Desk) => Promise<void>;
+  clear: (place: HTMLElement) => void;
 }
 
 /** `notes` say what followed from an edit by itself: the stop reason, a signature that was dropped. */

@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { facets, turned } from "../filter.ts";
 import { exact } from "../format.ts";
-import type { ChoicesProps } from "../lazyPanel.tsx";
+import type { ChoicesProps } from "../edit/store.ts";
 import { KINDS } from "../protocol.ts";
 
 export function Choices({ desk, filter }: ChoicesProps) {

@@ -4,7 +4,7 @@ import { Detail } from "../detail.tsx";
 import { Divider } from "../divider.tsx";
 import { find as findIn } from "../search.ts";
 import detailCss from "../detail.css";
-import type { CardsModule } from "../lazyPanel.tsx";
+import type { CardsModule } from "../edit/store.ts";
 import { Stepper } from "../step/stepper.ts";
 import { StepBar } from "../step/bar.tsx";
 import { StopPane } from "../step/pane.tsx";

@@ -7,8 +7,7 @@ import { Alert, escape, useName } from "../edit/widgets.tsx";
 import { Code, free, Marks, Said, Text, useFocusBack } from "./controls.tsx";
 import { Faults } from "./faults.tsx";
 import { SaveBar, useCheck } from "./saving.tsx";
-import type { PaneProps } from "../lazyPanel.tsx";
-import type { Work } from "../edit/store.ts";
+import type { PaneProps, Work } from "../edit/store.ts";
 
 const NAMES: Record<Tab, string> = { message: "Message", json: "JSON", value: "Value", raw: "Raw", fault: "Fault" };
 

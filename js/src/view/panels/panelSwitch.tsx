@@ -1,6 +1,6 @@
 /** Which card is in front. */
 import { useRef } from "preact/hooks";
-import type { CardsProps } from "../lazyPanel.tsx";
+import type { CardsProps } from "../edit/store.ts";
 import { useLate } from "../edit/widgets.tsx";
 import { useWork, type State } from "../edit/store.ts";
 import { ComparisonView } from "./comparison.tsx";

@@ -3,8 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Edit, Problem } from "../protocol.ts";
 import { TAKE } from "./draft.ts";
 import { Alert, useDoing, useName } from "../edit/widgets.tsx";
-import type { PaneProps } from "../lazyPanel.tsx";
-import type { Work } from "../edit/store.ts";
+import type { PaneProps, Work } from "../edit/store.ts";
 
 const PAUSE = 250; // ms after the last key until the kernel is asked
 

@@ -1,9 +1,8 @@
 /** The recording and its takes: which one is open, what each is made from, and what to do with it. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Take } from "../protocol.ts";
-import type { TakesProps } from "../lazyPanel.tsx";
+import type { TakesProps, Work } from "../edit/store.ts";
 import { Alert, useDoing } from "../edit/widgets.tsx";
-import type { Work } from "../edit/store.ts";
 import { FindCause } from "./cause.tsx";
 import { Export } from "./exporting.tsx";
 import { Import } from "./importing.tsx";

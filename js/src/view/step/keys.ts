@@ -1,6 +1,12 @@
 /** The keys of a stopped cell, and what each does: one list for the handler, the buttons' hints and screen readers. */
 import type { StepWord } from "../protocol.ts";
-import type { Stepper } from "./stepper.ts";
+
+/** What a command needs of the stepper. */
+interface Steppable {
+  at: { call: { span: string } } | null;
+  can: (word: StepWord) => boolean;
+  do: (word: StepWord, how?: { span?: string }) => Promise<unknown>;
+}
 
 export interface Command { word: StepWord; key: string; name: string; says: string; sign: string }
 
@@ -15,10 +21,10 @@ export const COMMANDS: readonly Command[] = [
 ];
 
 /** Whether the command can be given now. */
-export function able({ word }: Command, stepper: Stepper, selected: string | null): boolean {
+export function able({ word }: Command, stepper: Steppable, selected: string | null): boolean {
   return stepper.can(word) && (word !== "to" || (selected?.includes("/") === true && selected !== stepper.at?.call.span));
 }
 
-export function run(command: Command, stepper: Stepper, selected: string | null): void {
+export function run(command: Command, stepper: Steppable, selected: string | null): void {
   if (able(command, stepper, selected)) void stepper.do(command.word, command.word === "to" && selected !== null ? { span: selected } : {});
 }

@@ -2,17 +2,14 @@
 import { useEffect, useRef } from "preact/hooks";
 import { Conversation } from "../conversation.tsx";
 import { EditPane } from "../panels/pane.tsx";
-import type { Work } from "../edit/store.ts";
+import type { StopProps } from "../edit/store.ts";
 import { useAsked, useLook } from "../hooks.ts";
 import { Text } from "../json.tsx";
 import type { Detail, Edit, StepCall, StepStrand, Turn } from "../protocol.ts";
-import type { StepProps } from "./bar.tsx";
 import { Frames } from "./frames.tsx";
 import { Fail, Write } from "./manualAnswer.tsx";
 import { useStepper, type Stepper } from "./stepper.ts";
 import { fate, kind } from "./labels.ts";
-
-export interface StopProps extends StepProps { work: Work }
 
 export function StopPane(props: StopProps) {
   const { desk, stepper, narrow } = props;
