@@ -16,7 +16,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.cassette.match_key import exact_digest
 from tape_jupyter.cassette.records import Head
 from tests.recorder import CALLS, JSON, URL, Recorder, held, reply, request, talk
-from tests.timing import growth, least, ratio
+from tests.timing import growth, ratio
 
 
 @pytest.fixture
@@ -175,29 +175,6 @@ def large(tmp_path_factory):
         )
     path.write_text("".join(texts))
     return path
-
-
-def test_ten_thousand_calls_are_opened_faster_than_their_json_is_parsed(large, tmp_path):
-    tape = Cassette.open(large)
-    assert len(tape.calls) == 10_000 and large.stat().st_size > WHOLE_CHECK
-    lines = tmp_path / "calls.jsonl"
-    lines.write_text(
-        "".join(
-            json.dumps(emitter.parse_record(tape.text(e.offset, e.length))) + "\n"
-            for e in tape.calls
-        )
-    )
-
-    def parsed():
-        with lines.open() as file:
-            return [json.loads(line) for line in file]
-
-    def replayed():
-        tape = Cassette.open(large)
-        return tape.matching(f"{9_999:032x}")[0].reply()
-
-    ours, theirs = least(replayed, parsed)
-    assert ours < theirs, f"open and first replay {ours:.3f} s, json.loads {theirs:.3f} s"
 
 
 def test_an_open_cassette_of_ten_thousand_calls_takes_little_memory(large):
