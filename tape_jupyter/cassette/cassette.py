@@ -143,7 +143,7 @@ class Cassette(Derived):
             head = records.Head(
                 name if number == 1 else f"{name}-{number}", again, entry.match, str(recorded_head.get("kind", "host")),
                 Where(again, entry.lineage), at, float(recorded_head.get("seconds", 0.0)), recorded_head.get("kit", {}),
-                str(recorded_head.get("name", "")), discriminator=entry.apart,
+                str(recorded_head.get("name", "")), discriminator=entry.discriminator,
             )  # fmt: skip
             self.append_call(head, request, reply, secrets)
         self.end_run(again, {"outcome": "ok", "calls": len(replies)}, secrets)

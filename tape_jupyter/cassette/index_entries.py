@@ -54,8 +54,8 @@ class Entry:
     """
 
     __slots__ = (
-        "apart",
         "book",
+        "discriminator",
         "id",
         "length",
         "lineage",
@@ -67,9 +67,13 @@ class Entry:
     )
 
     def __init__(
-        self, book: Holder, span: tuple[int, int], names: tuple[str, str, str, str], apart: str = ""
+        self,
+        book: Holder,
+        span: tuple[int, int],
+        names: tuple[str, str, str, str],
+        discriminator: str = "",
     ) -> None:
-        self.book, self.apart = book, apart
+        self.book, self.discriminator = book, discriminator
         self.offset, self.length = span
         self.id, self.run, self.match, self.lineage = names
         self.more: tuple[tuple[int, int], ...] = ()
@@ -138,7 +142,7 @@ class Overridden(Entry):
             book,
             span,
             (replaced.id, replaced.run, replaced.match, replaced.lineage),
-            replaced.apart,
+            replaced.discriminator,
         )
         self.replaced, self.by, self.place = replaced, by, replaced.place
         self.recorded: Entry = replaced.recorded if isinstance(replaced, Overridden) else replaced

@@ -6,7 +6,7 @@ name and the bound arguments. Headers never count: keys, retry counters, idempot
 ids vary per run.
 
 Two calls of one match key may still differ: in a value that was masked, in the state of an argument
-that cannot be written, in a method's own object. `apart` is a digest of that; what takes no part in
+that cannot be written, in a method's own object. `discriminator` is a digest of that; what takes no part in
 it is named (Asked).
 """
 

@@ -2,7 +2,7 @@
 patched.
 
 A near match is never served here (session/near_matches.py says which recorded call one is that
-matches by less than all, by `apart`). Identical calls are told apart by cell, then by lineage of
+matches by less than all, by `discriminator`). Identical calls are told apart by cell, then by lineage of
 task or thread, then by order; each recorded call is served at most once in one execution of a cell.
 A selection (--live, --freeze, --stub) excepts boundaries from the cell's mode.
 """
@@ -35,7 +35,7 @@ class Recorded(Known, Protocol):
     @property
     def order(self) -> int: ...
     @property
-    def apart(self) -> str: ...
+    def discriminator(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,13 +266,13 @@ class Player:
         *,
         ended: bool = False,
         site: CallOrigin | None = None,
-        group: str | None = None,
+        discriminator: str | None = None,
         has_body: bool = False,
     ) -> Decision:
         """`ended` says that the cell's execution is over: in replay nothing is served to it any
         more.
 
-        `site` is asked for where the execution has a selection. `group`: only calls with that are
+        `site` is asked for where the execution has a selection. `discriminator`: only calls with that are
         the same call. `has_body`: it is of a function of the person's; what one did live in another
         cell of a take it did there, and would do again here.
         """
@@ -280,7 +280,9 @@ class Player:
             return GoLive()
         with self._lock:
             if execution.mode == "once":
-                known = self.times(execution, key, group) or self.has_recording(execution.cell)
+                known = self.times(execution, key, discriminator) or self.has_recording(
+                    execution.cell
+                )
                 execution.mode = "replay" if known else "record"
                 # as if it had been asked for: what is recorded is played, what is not is refused
                 if known:
@@ -292,27 +294,29 @@ class Player:
                 return Refuse(ended=True)
             if execution.selection and site is not None:
                 return self._decide_selected(
-                    execution, key, lineage, site, group, has_body=has_body
+                    execution, key, lineage, site, discriminator, has_body=has_body
                 )
             recorded = (
-                self._find_next_match(execution, key, lineage, group, has_body=has_body)
+                self._find_next_match(execution, key, lineage, discriminator, has_body=has_body)
                 if execution.mode != "record"
                 else None
             )
             if recorded is not None:
                 return recorded
             return (
-                self._decide_divergence(execution, key, group)
+                self._decide_divergence(execution, key, discriminator)
                 if execution.mode == "replay"
                 else GoLive()
             )
 
-    def _decide_divergence(self, execution: CellPlayback, key: str, group: str | None) -> Decision:
+    def _decide_divergence(
+        self, execution: CellPlayback, key: str, discriminator: str | None
+    ) -> Decision:
         """What becomes of a call that no recorded one answers, in a replay."""
         how = execution.decided.get(key, execution.on_divergence)
         if how == "live":
             return GoLive()
-        times = self.times(execution, key, group)
+        times = self.times(execution, key, discriminator)
         return Diverged(times) if how == "stale" else Refuse(times)
 
     def _decide_selected(
@@ -321,13 +325,13 @@ class Player:
         key: str,
         lineage: str,
         site: CallOrigin,
-        group: str | None,
+        discriminator: str | None,
         *,
         has_body: bool,
     ) -> Decision:
         """The decision where a selection excepts some boundaries from the mode."""
         mode = execution.mode
-        recorded = self._find_next_match(execution, key, lineage, group, has_body=has_body)
+        recorded = self._find_next_match(execution, key, lineage, discriminator, has_body=has_body)
         how = execution.selection.how(site, recorded)
         if how == "live":
             return GoLive(recorded if mode == "replay" else None)
@@ -336,8 +340,10 @@ class Player:
         if recorded is not None and (how == "freeze" or mode != "record"):
             return Frozen(recorded) if mode == "record" else recorded
         if how == "freeze":
-            return Refuse(self.times(execution, key, group), frozen=mode != "replay")
-        return self._decide_divergence(execution, key, group) if mode == "replay" else GoLive()
+            return Refuse(self.times(execution, key, discriminator), frozen=mode != "replay")
+        return (
+            self._decide_divergence(execution, key, discriminator) if mode == "replay" else GoLive()
+        )
 
     def repeated(self, execution: CellPlayback) -> frozenset[str]:
         """Ids of the runs that this execution repeats: the recording of its cell, and what adds to
@@ -358,10 +364,10 @@ class Player:
             self._served[name] += 1
             return True
 
-    def times(self, execution: CellPlayback, key: str, group: str | None = None) -> int:
+    def times(self, execution: CellPlayback, key: str, discriminator: str | None = None) -> int:
         """How often the cassette's current runs hold this call."""
-        if group is not None:
-            return len(self.groups(execution, key).get(group, ()))
+        if discriminator is not None:
+            return len(self.groups(execution, key).get(discriminator, ()))
         return len(self._filter_current(execution, execution.matching(key)))
 
     def groups(self, execution: CellPlayback, key: str) -> Mapping[str, Sequence[Recorded]]:
@@ -372,7 +378,7 @@ class Player:
             if key not in execution.groups:
                 groups = execution.groups[key] = {}
                 for call in self._filter_current(execution, execution.matching(key)):
-                    groups.setdefault(call.apart, []).append(call)
+                    groups.setdefault(call.discriminator, []).append(call)
             return execution.groups[key]
 
     def _filter_current(self, execution: CellPlayback, calls: Sequence[Recorded]) -> list[Recorded]:
@@ -386,17 +392,17 @@ class Player:
         execution: CellPlayback,
         key: str,
         lineage: str,
-        group: str | None = None,
+        discriminator: str | None = None,
         *,
         has_body: bool = False,
     ) -> Recorded | None:
-        shelf_name = key if group is None else f"{key} {group}"
+        shelf_name = key if discriminator is None else f"{key} {discriminator}"
         shelves = execution.shelves.get(shelf_name)
         if shelves is None:
             calls = (
                 execution.matching(key)
-                if group is None
-                else self.groups(execution, key).get(group, ())
+                if discriminator is None
+                else self.groups(execution, key).get(discriminator, ())
             )
             if has_body:
                 calls = [call for call in calls if not self._is_added_elsewhere(execution, call)]

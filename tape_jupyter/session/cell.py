@@ -163,7 +163,7 @@ class Divergence:
     where there is none.
 
     `fields` differ: path, recorded value, value now; the decisive one first. `match` is the call's
-    match key, `repeats` the recording that its cell repeats, `lineage` its task or thread, `apart`
+    match key, `repeats` the recording that its cell repeats, `lineage` its task or thread, `discriminator`
     as in matching.Asked.
     """
 
@@ -176,7 +176,7 @@ class Divergence:
     fields: tuple[tuple[str, str, str], ...]
     repeats: str = ""
     lineage: str = ""
-    apart: str = ""
+    discriminator: str = ""
 
     @property
     def id(self) -> str:

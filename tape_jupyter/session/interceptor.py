@@ -520,7 +520,7 @@ class Interceptor(Tape):
             lineage,
             ended=cell.closed,
             site=site,
-            group=group,
+            discriminator=group,
             has_body=isinstance(call, FunctionCall),
         )
         if isinstance(decided, Refuse) and near is not None:

@@ -113,7 +113,11 @@ def told_by_order_with(entry: Entry) -> str:
     alike = entry.book.ended.get(entry.run, {}).get("alike", ())
     same = [each for each in entry.book.by_match.get(entry.match, ()) if each.run == entry.run]
     return ", ".join(
-        [each.id for each in same if each.id in alike and each.apart == entry.apart][:6]
+        [
+            each.id
+            for each in same
+            if each.id in alike and each.discriminator == entry.discriminator
+        ][:6]
     )
 
 

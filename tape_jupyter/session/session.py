@@ -648,7 +648,7 @@ class TapeSession:
         has no network.
         """
         cell = cell if isinstance(cell, TapedCell) else self.active
-        untaped = cell is not None and cell.ask.options.get("untaped")
+        untaped = cell is not None and cell.request.options.get("untaped")
         return bool(untaped or os.environ.get(AWAY))
 
     def _explain_withheld_text(self, text: str) -> str:

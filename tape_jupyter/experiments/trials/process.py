@@ -295,7 +295,7 @@ def _describe_unmatched_call(cell: TapedCell | None) -> dict[str, Any] | None:
         "kind": divergence.kind,
         "lineage": divergence.lineage,
     }
-    head |= {"apart": divergence.apart} if divergence.apart else {}
+    head |= {"apart": divergence.discriminator} if divergence.discriminator else {}
     return {
         "run": divergence.repeats,
         "head": head,

@@ -105,7 +105,7 @@ def commit_reply(take: Cassette, cell: str, divergence: Divergence, text: str) -
     name = divergence.call.name if isinstance(divergence.call, FunctionCall) else ""
     head = Head(
         divergence.id, run, divergence.match, divergence.kind, Where(run, divergence.lineage, (), ""), at, 0.0, kit,
-        name, diverged="hand", discriminator=divergence.apart,
+        name, diverged="hand", discriminator=divergence.discriminator,
     )  # fmt: skip
     take.append_call(head, divergence.call, reply, secrets)
     take.end_run(run, {"outcome": "ok", "calls": 1}, secrets)

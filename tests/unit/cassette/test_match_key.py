@@ -338,4 +338,8 @@ def test_what_is_not_masked_yet_tells_calls_apart_that_are_equal_once_it_is():
     secrets.pattern(r"[\w.]+@[\w.]+\w", "email")
     ann, bob = (FunctionCall("lookup", {"email": f"{name}@x.org"}) for name in ("ann", "bob"))
     ann, bob = asked_function(ann, secrets), asked_function(bob, secrets)
-    assert ann.match == bob.match and ann.apart == bob.apart == "" and ann.plain != bob.plain
+    assert (
+        ann.match == bob.match
+        and ann.discriminator == bob.discriminator == ""
+        and ann.plain != bob.plain
+    )

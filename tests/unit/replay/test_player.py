@@ -467,15 +467,21 @@ def test_once_is_a_plain_replay_where_the_cell_is_known(tape):
 class Told(Call):
     """A call of which its match key says less than all."""
 
-    apart: str = ""
+    discriminator: str = ""
 
 
 def test_of_calls_with_one_match_key_only_the_one_with_the_same_rest_is_served(tape):
     tape.record("a")
-    tape.calls = [Told("k", "r0", "k", apart="ada"), Told("k-2", "r0", "k", apart="bob")]
+    tape.calls = [
+        Told("k", "r0", "k", discriminator="ada"),
+        Told("k-2", "r0", "k", discriminator="bob"),
+    ]
     decide = tape.run("a")
-    assert decide("k", apart="bob") is tape.calls[1]
-    assert decide("k", apart="bob") == Refuse(times=1) and decide("k", apart="cyd") == Refuse()
+    assert decide("k", discriminator="bob") is tape.calls[1]
+    assert (
+        decide("k", discriminator="bob") == Refuse(times=1)
+        and decide("k", discriminator="cyd") == Refuse()
+    )
     assert decide("k") is tape.calls[0], "without it they are told apart by their order"
 
 
