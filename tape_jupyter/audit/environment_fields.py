@@ -43,7 +43,9 @@ def tags(run: AuditedRun) -> dict[str, Any]:
 
 
 def _to_flags(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {str(value): True} if value else {}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {str(value): True} if value else {}
 
 
 def _audit_field(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
@@ -141,20 +143,22 @@ def _audit_git(git: Mapping[str, Any]) -> AuditFinding:
     )
 
 
+def _audit_pin(name: str, value: str, *, pinned: bool) -> AuditFinding:
+    """Pinned or only recorded where it is there, else missing."""
+    if not value:
+        return _audit_field(name, "", AGAIN)
+    return AuditFinding(name, "pinned" if pinned else "recorded", value)
+
+
 def _audit_moment(run: AuditedRun) -> list[AuditFinding]:
     kit_clock = as_mapping(run.kit.get("clock"))
     utc, zone = (
         as_text(kit_clock.get("utc")),
         as_text(as_mapping(run.pins.get("timezone")).get("zone")) or as_text(kit_clock.get("zone")),
     )
-    clock = "clock" in run.pins
     findings = [
-        AuditFinding("base clock", "pinned" if clock else "recorded", utc)
-        if utc
-        else _audit_field("base clock", "", AGAIN),
-        AuditFinding("timezone", "pinned" if "timezone" in run.pins else "recorded", zone)
-        if zone
-        else _audit_field("timezone", "", AGAIN),
+        _audit_pin("base clock", utc, pinned="clock" in run.pins),
+        _audit_pin("timezone", zone, pinned="timezone" in run.pins),
     ]
     if "random" in run.pins:
         places = as_mapping(as_mapping(run.pins["random"]).get("at"))
@@ -218,15 +222,17 @@ def _audit_request(call: AuditedCall) -> list[AuditFinding]:
     limits = ", ".join(sorted(call.facts.limits))
     return [
         AuditFinding("host", "recorded", call.host),
-        AuditFinding(
-            "region", "pinned" if where == "pinned" and call.region else "recorded", call.region
-        )
-        if call.region
-        else AuditFinding("region", "unpinnable", "neither the address nor the reply tells one"),
+        _audit_region(call.region, pinned=where == "pinned"),
         AuditFinding("request id", "recorded", call.facts.request_id or "the reply gave none"),
         AuditFinding("rate limits", "recorded", limits or "the reply told none"),
         AuditFinding("attempt", "recorded", str(call.more.attempt)),
     ]
+
+
+def _audit_region(region: str, *, pinned: bool) -> AuditFinding:
+    if not region:
+        return AuditFinding("region", "unpinnable", "neither the address nor the reply tells one")
+    return AuditFinding("region", "pinned" if pinned else "recorded", region)
 
 
 def _audit_model(call: AuditedCall) -> list[AuditFinding]:

@@ -211,9 +211,8 @@ class _Cassette:
         digests = {key: fresh[key] for key in ("sha256", "plain", "wire") if key in fresh}
         named = {key: digests.get(key, value) for key, value in {**request, **folded}.items()}
         new_request = {**named, **digests, "scrubbed": True}
-        match = self._compute_match(record, masked)
-        return {key: match if key == "match" else new_request if key == "request" else value
-                for key, value in clean.items() if key != "exact"}  # fmt: skip
+        changes = {"match": self._compute_match(record, masked), "request": new_request}
+        return {key: changes.get(key, value) for key, value in clean.items() if key != "exact"}
 
     def _compute_match(self, record: Mapping[str, Any], section: Mapping[str, Any]) -> str:
         call: Request | FunctionCall = records.section_request(section, self.book.assets)

@@ -255,16 +255,17 @@ def chosen_pace(manifest: Manifest, want: ReplayRequest) -> str:
 def replay_facts(manifest: Manifest, want: ReplayRequest) -> list[str]:
     """What a person is told before it runs."""
     packages = len(manifest.kit.get("distributions") or ())
-    where = (
-        f"with {packages} packages of its lock"
-        if want.env == "lock"
-        else "with this interpreter's packages (--here)"
-    )
+    if want.env == "lock":
+        where = f"with {packages} packages of its lock"
+        package_notes = [BUILT if want.allow_build else WHEELS]
+    else:
+        where = "with this interpreter's packages (--here)"
+        package_notes = []
     cells = f"{len(manifest.cells)} cells of {safe_text(manifest.notebook)}"
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
         "It gets an empty home and none of your variables, but it can read what you can read.",
-        *([BUILT if want.allow_build else WHEELS] if want.env == "lock" else []),
+        *package_notes,
         "What holds it: " + "; ".join(sandbox.guards()) + ".",
         f"Without running anything: tape verify, tape open. It says it was made by {safe_text(manifest.made_by)}.",
     ]

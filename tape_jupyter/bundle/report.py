@@ -256,11 +256,15 @@ def _find_class(cell: BundleCell) -> str:
     return cell.status.replace(" ", "-") if cell.status in _WORDS else "differs"
 
 
+def _format_calls(count: int) -> str:
+    if not count:
+        return ""
+    return "1 call" if count == 1 else f"{count:,} calls"
+
+
 def _build_cell(cell: BundleCell, left: _PictureBudget) -> Iterator[str]:
-    calls = "" if not cell.calls else "1 call" if cell.calls == 1 else f"{cell.calls:,} calls"
-    facts = ", ".join(
-        filter(None, [calls, f"{cell.seconds:.2f} s" if cell.status != "not run" else ""])
-    )
+    duration = f"{cell.seconds:.2f} s" if cell.status != "not run" else ""
+    facts = ", ".join(filter(None, [_format_calls(cell.calls), duration]))
     head = (
         f'<span class="number">[{cell.number}]</span> '
         f'<span class="way {_find_class(cell)}">{_WORDS[cell.status]}</span> '

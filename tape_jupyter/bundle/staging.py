@@ -80,7 +80,7 @@ def staged(
     )
     removed = _find_excluded(roles, near, list(exclude))
     for path, role in sorted(roles.items()):
-        why = EXCLUDED if path in removed else HOOK if names.startup_hook(path) else ""
+        why = _explain_omission(path, removed)
         if why:
             result.left.append(LeftOut(path, *sized(top / path), why))
             continue
@@ -97,6 +97,13 @@ def staged(
             LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})")
         )
     return result
+
+
+def _explain_omission(path: str, excluded: set[str]) -> str:
+    """Why the file is left out; "" for one that is carried."""
+    if path in excluded:
+        return EXCLUDED
+    return HOOK if names.startup_hook(path) else ""
 
 
 def _find_excluded(roles: dict[str, str], near: str, exclude: list[str]) -> set[str]:

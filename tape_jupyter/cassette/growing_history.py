@@ -184,7 +184,9 @@ class GrowingBody:
             return None
         exact = _join_objects(known.exact if known else None, new)
         alike = new is new_counted and (known is None or known.exact is known.counted)
-        counted = exact if alike else _join_objects(known.counted if known else None, new_counted)
+        counted = exact
+        if not alike:
+            counted = _join_objects(known.counted if known else None, new_counted)
         dialect = self._find_dialect(text, new, exact)
         opening, closing = _write_around_items(address, counted, canonical)
         counting = self._digest_counted(opening, counted, canonical)

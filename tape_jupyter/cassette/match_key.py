@@ -97,7 +97,12 @@ class IgnorePath:
 def _remove_path(value: Any, steps: Sequence[str]) -> Any:
     step, rest = steps[0], steps[1:]
     if isinstance(value, dict):
-        names = list(value) if step == "*" else [step] if step in value else []
+        if step == "*":
+            names = list(value)
+        elif step in value:
+            names = [step]
+        else:
+            names = []
         changed = {name: _remove_path(value[name], rest) for name in names if rest}
         return {k: changed.get(k, v) for k, v in value.items() if rest or k not in names}
     if isinstance(value, list) and (step == "*" or step.isdigit()):

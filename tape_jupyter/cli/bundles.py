@@ -130,11 +130,9 @@ def export(  # noqa: PLR0913 - an option each
     from tape_jupyter.testing import regression_test
 
     options = Options(ask_index=not no_index, key=sign, pace=pace or "", **bundle_options)
-    pin = (
-        None
-        if test is None
-        else regression_test.regression_test_path(notebook, Path(test) if test else None)
-    )
+    pin = None
+    if test is not None:
+        pin = regression_test.regression_test_path(notebook, Path(test) if test else None)
     try:
         with StepProgress(quiet=as_json, lines=progress) as steps:
             done = make(notebook, path, options, steps.show_step)

@@ -60,21 +60,25 @@ class OutputDifference:
             head = f"{self.heading}: {'missing in the replay' if self.only == 'expected' else 'new in the replay'}"
         else:
             head = f"{self.heading}:"
-        lines = (
-            self.table.text()
-            if self.table
-            else self.images.text()
-            if self.images
-            else list(self.lines)
-        )
+        lines = self._list_lines()
         more = len(lines) - most
         shortened = map(outputs.shortened, lines[:most])
         return [head, *shortened, *([f"... and {more} more lines"] if more > 0 else [])]
 
     def record(self) -> dict[str, Any]:
         """For --json."""
-        what = "table" if self.table else "image" if self.images else "text"
+        what = self._find_kind()
         return {"part": self.name, "what": what, "only": self.only, "lines": self.text()[1:]}
+
+    def _list_lines(self) -> list[str]:
+        if self.table:
+            return self.table.text()
+        return self.images.text() if self.images else list(self.lines)
+
+    def _find_kind(self) -> str:
+        if self.table:
+            return "table"
+        return "image" if self.images else "text"
 
 
 def compare_cells(

@@ -180,11 +180,9 @@ def _squeeze_space(text: str) -> str:
 def _make_names_distinct(names: list[str]) -> tuple[str, ...]:
     """The names where they tell things apart, else numbers from 0, as pandas counts."""
     distinct = len(set(names)) == len(names) and all(names)
-    return tuple(
-        names
-        if distinct
-        else (f"{at} ({name})" if name else str(at) for at, name in enumerate(names))
-    )
+    if distinct:
+        return tuple(names)
+    return tuple(f"{at} ({name})" if name else str(at) for at, name in enumerate(names))
 
 
 def _match_names(

@@ -233,7 +233,7 @@ def _may_differ(draft: _Draft, index: int, thing: str) -> bool:
 
 def _format_thing(thing: str) -> str:
     kind, colon, rest = thing.partition(":")
-    return rest if kind == "file" else rest if colon else f"`{thing}`"
+    return rest if colon else f"`{thing}`"
 
 
 def _build_plan(draft: _Draft, counts: _CallCounts, take: str, lines: Lines) -> Plan:

@@ -489,7 +489,9 @@ class RecordedOrder:
             ordinal = self._set[lineage]
             self._set[lineage] += 1
         known = self._numbers.get(timer_name(lineage, ordinal))
-        return known[0] if known else NEVER if ordinal < self._timers.get(lineage, 0) else None
+        if known:
+            return known[0]
+        return NEVER if ordinal < self._timers.get(lineage, 0) else None
 
     def began(self, lineage: str, *, quiet: bool) -> None:
         """A thread begins its work; `quiet`: the others waited."""

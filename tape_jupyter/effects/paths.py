@@ -201,13 +201,13 @@ def _parse_step(path: str, at: int) -> tuple[Step, int]:
             return ("item", key), end + 1
     elif match := _NAME.match(path, at):
         name, attribute, number, context = match.groups()
-        step = (
-            ("name", name)
-            if name
-            else ("attribute", attribute)
-            if attribute
-            else ("nth", int(number or 0))
-        )
+        step: Step
+        if name:
+            step = ("name", name)
+        elif attribute:
+            step = ("attribute", attribute)
+        else:
+            step = ("nth", int(number or 0))
         return (("context", None) if context else step), match.end()
     raise CassetteError(f"{path[:80]!r} is not the path of an object")
 

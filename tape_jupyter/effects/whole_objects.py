@@ -63,9 +63,12 @@ def _digest_array(value: Any) -> Any:
     """
     if value.dtype.hasobject:
         return (value.shape, [(id(item), repr(item)[:200]) for item in value.ravel()])
-    data = (
-        value if value.flags.c_contiguous else value.T if value.flags.f_contiguous else value.copy()
-    )
+    if value.flags.c_contiguous:
+        data = value
+    elif value.flags.f_contiguous:
+        data = value.T
+    else:
+        data = value.copy()
     return (
         value.shape,
         str(value.dtype),

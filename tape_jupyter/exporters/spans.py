@@ -135,13 +135,7 @@ class _Spans:
         start, end = self._times.get(key, (call.start, 0.0))
         self._times[key] = min(start, call.start), max(end, call.start + call.seconds)
         if key not in self._steps:
-            attributes = (
-                {RUN: call.run}
-                if key.startswith("run ") and " / " not in key
-                else {TOP: True}
-                if top
-                else {}
-            )
+            attributes = _build_step_attributes(key, call.run, top=top)
             run = self._runs.get(call.run) if RUN in attributes else None
             status = (
                 {"code": _ERROR, "message": run.failed}
@@ -182,6 +176,12 @@ class _Spans:
             name = f"{'embeddings' if 'embed' in conversation.facts.api else 'chat'} {conversation.facts.model}".strip()
             return name, {**self._convention.model(call, conversation), **attributes}, events
         return f"{call.request.method} {urlsplit(call.request.url).hostname}", attributes, events
+
+
+def _build_step_attributes(key: str, run: str, *, top: bool) -> Attributes:
+    if key.startswith("run ") and " / " not in key:
+        return {RUN: run}
+    return {TOP: True} if top else {}
 
 
 def _describe_http(request: Request, reply: Reply) -> Attributes:

@@ -22,11 +22,11 @@ def stream_of(events: Sequence[Any], status: int, headers: Headers, start: float
             and not {"id", "choices", "delta"} & each.keys()
         )
         data = each["data"] if wrapped else each
-        name = (
-            each.get("event")
-            if wrapped
-            else (data.get("type") if isinstance(data, Mapping) else None)
-        )
+        name = None
+        if wrapped:
+            name = each.get("event")
+        elif isinstance(data, Mapping):
+            name = data.get("type")
         head = f"event: {name}\n".encode() if name and name != "message" else b""
         text = (
             data.encode("utf-8", "surrogatepass")

@@ -781,6 +781,11 @@ def _build_neutral_call(
 
 
 _APIS = {"anthropic": rebuild.ANTHROPIC, "bedrock": rebuild.BEDROCK, "gemini": rebuild.GEMINI}
+_VERSION_PATHS = {
+    rebuild.OPENAI_CHAT: "/v1",
+    rebuild.OPENAI_RESPONSES: "/v1",
+    rebuild.GEMINI: "/v1beta",
+}
 
 
 def _find_base_url(span: Traced, api: str) -> str:
@@ -791,13 +796,7 @@ def _find_base_url(span: Traced, api: str) -> str:
         return host.rstrip("/")
     scheme = "http" if host in ("127.0.0.1", "localhost", "::1") else "https"
     place = f"{scheme}://{host}" + (f":{port}" if port and port not in ("443", "80") else "")
-    return place + (
-        "/v1"
-        if api in (rebuild.OPENAI_CHAT, rebuild.OPENAI_RESPONSES)
-        else "/v1beta"
-        if api == rebuild.GEMINI
-        else ""
-    )
+    return place + _VERSION_PATHS.get(api, "")
 
 
 def _find_region(span: Traced) -> str:

@@ -128,7 +128,9 @@ def _choose_stop_reason(conversation: Conversation, *replies: Message) -> str:
         conversation.stop,
     )
     uses = any(kind == "tool_call" for each in replies for kind, _ in _iterate_parts(each))
-    return known if known not in ("", "unknown") else "tool_call" if uses else "stop"
+    if known not in ("", "unknown"):
+        return known
+    return "tool_call" if uses else "stop"
 
 
 # ---------------------------------------------------------------- OpenAI Chat

@@ -325,16 +325,16 @@ def _find_error_body(message: str) -> Any:
 
 def tool_call(name: str, arguments: Any) -> FunctionCall:
     """A tool with its arguments by name; what is no object is the argument `input`."""
-    by_name = (
-        arguments
-        if isinstance(arguments, Mapping)
-        else {}
-        if arguments is None
-        else {"input": arguments}
-    )
+    by_name = _name_arguments(arguments)
     return FunctionCall(
         name or "tool", {str(key): _to_freezable(value) for key, value in by_name.items()}
     )
+
+
+def _name_arguments(arguments: Any) -> Mapping[Any, Any]:
+    if isinstance(arguments, Mapping):
+        return arguments
+    return {} if arguments is None else {"input": arguments}
 
 
 def tool_value(result: Any, seconds: float = 0.0) -> Value:

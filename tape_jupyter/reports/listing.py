@@ -173,8 +173,11 @@ def _format_headers(headers: Headers) -> list[str]:
 
 
 def _describe_body(of: Request | Reply) -> Any:
-    data = of.body if isinstance(of, Request) else of.readable
-    size = of.size if isinstance(of, Reply) else of.large.size if of.large is not None else 0
+    if isinstance(of, Request):
+        data = of.body
+        size = of.large.size if of.large is not None else 0
+    else:
+        data, size = of.readable, of.size
     return (
         f"({size:,} bytes beside the cassette)"
         if size and not data

@@ -287,6 +287,13 @@ class RecorderBase:
             )
 
 
+_WORSE_ENDS: dict[End | None, tuple[End, ...]] = {
+    "complete": ("error",),
+    "cut short": ("complete",),
+}
+"""By the known end of a reply, the ends that may still replace it."""
+
+
 class HttpCapture(RecorderBase, NullRecorder):
     """A live HTTP call (calls.Capture).
 
@@ -416,13 +423,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         error = error if end == "error" else None
         kept, known = self._kept or (0, None)
         news = len(self._chunks) > kept
-        worse = (
-            ("error",)
-            if known == "complete"
-            else ("complete",)
-            if known == "cut short"
-            else ("complete", "error")
-        )
+        worse = _WORSE_ENDS.get(known, ("complete", "error"))
         if known is not None and not news and end not in worse:
             return False
         self._kept = (len(self._chunks), end)

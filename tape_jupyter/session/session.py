@@ -457,9 +457,8 @@ class TapeSession:
         pins.commit_drawn(cell, self.start_run, failed=error is not None)
         if not cell.run or cell.cassette is None:
             return
-        outcome = "interrupted" if interrupted else "raised" if error is not None else "ok"
         record: dict[str, Any] = {
-            "outcome": outcome,
+            "outcome": _name_outcome(error, interrupted=interrupted),
             "seconds": round(perf_counter() - cell.started, 3),
             "calls": len(cell.findings.rows),
             **cell.went_through(interrupted=interrupted),
@@ -694,6 +693,12 @@ def _describe_older_recording(number: int, count: int) -> list[str]:
         "without cell ids several may be alike, and its next run plays"
     )
     return [f"{position} the next. To have one only, record it again in a new session"]
+
+
+def _name_outcome(error: BaseException | None, *, interrupted: bool) -> str:
+    if interrupted:
+        return "interrupted"
+    return "raised" if error is not None else "ok"
 
 
 def _is_replaying(cell: Any) -> bool:

@@ -240,7 +240,8 @@ class Spans:
 
     def page(self, start: int, limit: int = LIMIT, patience: float | None = None) -> dict[str, Any]:
         """Columns of rows `start` and on: protocol.ts' `Page`."""
-        patience = (PATIENCE if start else AT_ONCE) if patience is None else patience
+        if patience is None:
+            patience = PATIENCE if start else AT_ONCE
         with self._lock:
             rows = self._read_rows(start, max(0, min(limit, LIMIT)), patience)
             return columns(rows, self.revision, start, len(self.nodes))

@@ -189,8 +189,7 @@ def _find_error_kind(section: Mapping[str, Any]) -> str:
             if reply is not None
             else None
         )
-    error = body.get("error") if isinstance(body, dict) else None
-    details = error if isinstance(error, dict) else body if isinstance(body, dict) else {}
+    details = _get_error_details(body)
     kind = next(
         (
             details[name]
@@ -200,3 +199,10 @@ def _find_error_kind(section: Mapping[str, Any]) -> str:
         "",
     )
     return kind.rpartition("#")[2].removesuffix("_error").removesuffix("Exception")
+
+
+def _get_error_details(body: Any) -> Mapping[str, Any]:
+    if not isinstance(body, dict):
+        return {}
+    error = body.get("error")
+    return error if isinstance(error, dict) else body

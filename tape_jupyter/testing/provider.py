@@ -69,15 +69,15 @@ def sends(
     body: bytes | str | Mapping[str, Any] | list[Any], status: int = 200, **headers: str
 ) -> Answer:
     """These very bytes, or this as JSON, whatever was asked."""
-    data = (
-        body
-        if isinstance(body, bytes)
-        else body.encode()
-        if isinstance(body, str)
-        else json.dumps(body).encode()
-    )
+    data = _encode_body(body)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status=status, body=data, headers={"content-type": "application/json", **named})
+
+
+def _encode_body(body: bytes | str | Mapping[str, Any] | list[Any]) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return body.encode() if isinstance(body, str) else json.dumps(body).encode()
 
 
 class FakeProvider:

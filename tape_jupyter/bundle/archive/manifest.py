@@ -281,9 +281,10 @@ def _require_bounded(record: dict[str, Any]) -> None:
     for _ in range(DEEPEST):
         inside: list[Any] = []
         for each in level:
-            inside += (
-                each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
-            )
+            if isinstance(each, dict):
+                inside += each.values()
+            elif isinstance(each, list):
+                inside += each
             if isinstance(each, float) or (isinstance(each, int) and abs(each) > LARGEST):
                 _refuse_manifest(f"{_shorten_value(each)[:40]} is no number that it may hold")
         level = inside

@@ -333,7 +333,9 @@ def _format_few(unhashed: Mapping[str, str], reason: str) -> str:
 
 def _find_index_kind(answers: Iterable[IndexAnswer]) -> str:
     kinds = {answer.public for answer in answers}
-    return "none" if not kinds else "public" if kinds == {True} else "private"
+    if not kinds:
+        return "none"
+    return "public" if kinds == {True} else "private"
 
 
 # ---- what is carried

@@ -217,9 +217,9 @@ def _find_kind(dist: importlib.metadata.Distribution) -> str:
     if "archive_info" in record:
         return "archive"
     folder = record.get("dir_info")
-    return (
-        "" if not isinstance(folder, dict) else "editable" if folder.get("editable") else "folder"
-    )
+    if not isinstance(folder, dict):
+        return ""
+    return "editable" if folder.get("editable") else "folder"
 
 
 def _find_editable_folder(dist: importlib.metadata.Distribution) -> str:

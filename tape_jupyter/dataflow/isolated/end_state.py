@@ -67,15 +67,20 @@ def look_at_end(namespace: Mapping[str, Any], names: Iterable[str], files: Itera
 
 def _read_value(namespace: Mapping[str, Any], resource: str) -> EndValue:
     module, colon, name = resource.rpartition(":")
-    home = (
-        vars(sys.modules[module]) if colon and module in sys.modules else {} if colon else namespace
-    )
+    home = namespace
+    if colon:
+        home = vars(sys.modules[module]) if module in sys.modules else {}
     value = home.get(name, _ABSENT)
     if value is _ABSENT:
         return EndValue()
     print_ = fingerprint(value, namespace, seconds=SECONDS)
     kind = type(value).__name__
-    dark = f"{kind}, too large to look at" if print_.vast else kind if print_.opaque else ""
+    if print_.vast:
+        dark = f"{kind}, too large to look at"
+    elif print_.opaque:
+        dark = kind
+    else:
+        dark = ""
     return EndValue(print_.digest, dark, _format_short(value))
 
 

@@ -169,9 +169,10 @@ class World:
     def _find_namespace(self, variable: str) -> tuple[dict[str, Any], str]:
         """Where a variable lives: the notebook, or the user's module that it names."""
         module, colon, name = variable.rpartition(":")
-        return (
-            vars(sys.modules[module]) if module in sys.modules else {}
-        ) if colon else self.shell.user_ns, name
+        if not colon:
+            return self.shell.user_ns, name
+        namespace = vars(sys.modules[module]) if module in sys.modules else {}
+        return namespace, name
 
     def bind(self, variable: str, value: Any) -> None:
         home, name = self._find_namespace(variable)

@@ -243,11 +243,10 @@ def _explain_lost_memento(name: str, entry: Execution) -> str | None:
 
 
 def _format_with_article(what: str) -> str:
-    return (
-        what
-        if what.startswith("something")
-        else f"{'an' if what[0].lower() in 'aeiou' else 'a'} {what}"
-    )
+    if what.startswith("something"):
+        return what
+    article = "an" if what[0].lower() in "aeiou" else "a"
+    return f"{article} {what}"
 
 
 BUDGET = 256 << 20

@@ -19,7 +19,13 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.identity import identity
-from tape_jupyter.dataflow.static.uses import Touch, Uses, attribute_chain, statement_uses
+from tape_jupyter.dataflow.static.uses import (
+    Touch,
+    Uses,
+    attribute_chain,
+    find_called_name,
+    statement_uses,
+)
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _NEW_LOCALS = 0x2
@@ -420,15 +426,7 @@ def _count_unsure_calls(node: ast.stmt, nodes: Iterable[ast.AST]) -> int | None:
         ):
             return None
         if isinstance(each, ast.Call):
-            func = each.func
-            name = (
-                func.id
-                if isinstance(func, ast.Name)
-                else func.attr
-                if isinstance(func, ast.Attribute)
-                else ""
-            )
-            count += name not in _SURE
+            count += find_called_name(each.func) not in _SURE
     return count
 
 
@@ -440,14 +438,7 @@ _REPEATING = (
 def _may_write_files(nodes: Iterable[ast.AST]) -> bool:
     for each in nodes:
         if isinstance(each, ast.Call):
-            func = each.func
-            name = (
-                func.id
-                if isinstance(func, ast.Name)
-                else func.attr
-                if isinstance(func, ast.Attribute)
-                else ""
-            )
+            name = find_called_name(each.func)
             modes = [
                 a
                 for a in [*each.args[:2], *(k.value for k in each.keywords if k.arg == "mode")]

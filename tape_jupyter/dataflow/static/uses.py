@@ -137,6 +137,13 @@ def _format_constant(node: ast.expr) -> str | None:
     return None
 
 
+def find_called_name(func: ast.expr) -> str:
+    """The last name of what is called: `sum` and `a.b.sum`; "" where it has none."""
+    if isinstance(func, ast.Name):
+        return func.id
+    return func.attr if isinstance(func, ast.Attribute) else ""
+
+
 def root_name(node: ast.expr) -> str | None:
     """The name at the bottom of an expression of attributes, items and calls."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call | ast.Starred | ast.Await):
@@ -316,13 +323,7 @@ class _Visitor(ast.NodeVisitor):
         if any(way(node) for way in ways):
             return
         func, dropped = node.func, node in self._dropped
-        name = (
-            func.id
-            if isinstance(func, ast.Name)
-            else func.attr
-            if isinstance(func, ast.Attribute)
-            else ""
-        )
+        name = find_called_name(func)
         dotted = _format_dotted_name(func)
         self.called.add(dotted or name)
         inplace = any(k.arg == "inplace" and not _is_false(k.value) for k in node.keywords)

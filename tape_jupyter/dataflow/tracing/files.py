@@ -437,7 +437,12 @@ def _find_source_path(path: str) -> str:
 
 
 def _format_command(event: str, args: tuple[Any, ...]) -> str:
-    command = args[1] if event == "subprocess.Popen" and len(args) > 1 else args[0] if args else ""
+    if event == "subprocess.Popen" and len(args) > 1:
+        command = args[1]
+    elif args:
+        command = args[0]
+    else:
+        command = ""
     if isinstance(command, list | tuple):
         command = " ".join(
             os.fsdecode(each) if isinstance(each, bytes | str) else str(each) for each in command

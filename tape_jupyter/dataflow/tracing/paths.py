@@ -323,13 +323,12 @@ def _find_instance_dict(value: Any) -> Any:
 
 def value_at(path: str, value: Any) -> Any:
     for kind, key in steps(path):
-        value = (
-            static_attribute(value, key)
-            if kind == "attr"
-            else _find_item(value, key)
-            if kind == "item"
-            else MISSING
-        )
+        if kind == "attr":
+            value = static_attribute(value, key)
+        elif kind == "item":
+            value = _find_item(value, key)
+        else:
+            value = MISSING
     return value
 
 

@@ -84,13 +84,12 @@ class TerminalWatch:
         if len(self._first) < PRELUDE:
             return False
         first, self._first = self._first, b""
-        self._detector = (
-            _Frames().scan_data
-            if is_prelude(first)
-            else _Events().scan_data
-            if _SSE.match(first)
-            else _detect_nothing
-        )
+        if is_prelude(first):
+            self._detector = _Frames().scan_data
+        elif _SSE.match(first):
+            self._detector = _Events().scan_data
+        else:
+            self._detector = _detect_nothing
         return self._detector(first)
 
 

@@ -184,7 +184,9 @@ def _has_same_fields(first: Piece, piece: Piece) -> bool:
 
 
 def _empty_leaf(leaf: Any) -> Any:
-    return "" if type(leaf) is str else 0 if type(leaf) in _NUMBERS else leaf
+    if type(leaf) is str:
+        return ""
+    return 0 if type(leaf) in _NUMBERS else leaf
 
 
 def _collect_changes(a: Any, b: Any, path: Path, paths: list[Path]) -> bool:

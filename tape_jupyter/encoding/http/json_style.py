@@ -97,6 +97,12 @@ def encoder(
     return lambda value: "".join(write(value, 0))
 
 
+def _build_indent(unit: str | None) -> str:
+    if unit is None:
+        return ""
+    return "\t" if unit == "tab" else " " * int(unit)
+
+
 class Dialect:
     """One spelling of JSON. `encode` gives a value's text; `string` and `number` that of one leaf."""
 
@@ -121,7 +127,7 @@ class Dialect:
         self._quote = encode_basestring_ascii if layout["ascii"] else encode_basestring
         unit = layout["unit"]
         self._pretty = unit is not None
-        self._indent = "" if unit is None else "\t" if unit == "tab" else " " * int(unit)
+        self._indent = _build_indent(unit)
         self._encode: Callable[[Any], str] = self._write_value
         if not self._pretty and layout["floats"] is None:
             # The C encoder is 3 to 5 times faster than ours, but knows neither lines nor other
@@ -161,8 +167,10 @@ class Dialect:
             return self._quote(value)
         if kind is dict or kind is list:
             return self._write_container(value, margin)
-        if value is None or kind is bool:
-            return "null" if value is None else "true" if value else "false"
+        if value is None:
+            return "null"
+        if kind is bool:
+            return "true" if value else "false"
         return self.number(value)
 
     def _write_container(self, value: dict[str, Any] | list[Any], margin: str) -> str:

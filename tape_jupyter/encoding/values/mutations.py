@@ -115,14 +115,15 @@ def _reuse_items(live: list[Any], target: list[Any]) -> list[Any]:
         if there.get(text)
     }
     moved = set(reused.values())
-    return [
-        live[reused[i]]
-        if i in reused
-        else _make_like(live[i], item)
-        if i < len(live) and i not in moved
-        else item
-        for i, item in enumerate(target)
-    ]
+    items = []
+    for i, item in enumerate(target):
+        if i in reused:
+            items.append(live[reused[i]])
+        elif i < len(live) and i not in moved:
+            items.append(_make_like(live[i], item))
+        else:
+            items.append(item)
+    return items
 
 
 def _format_frozen(value: Any) -> str:

@@ -147,6 +147,8 @@ def _format_numbers(values: list[int | float]) -> str:
 
 _SMALL = 1 << 53
 _POINTLESS = re.compile(r"(?<![.0-9])([0-9])e")
+_LITERAL_STYLES = {0: "|-", 1: "|"}
+"""By the number of line ends that a text ends in; more of them are `|+`."""
 
 
 @lru_cache(1024)
@@ -173,7 +175,7 @@ def _format_text(text: str, pad: str) -> str:
     lines = body.replace("\n", margin)
     while margin + "\n" in lines and "\n\n" in body:  # empty lines stay empty; twice around at most
         lines = lines.replace(margin + "\n", "\n\n")
-    style = "|-" if ends == 0 else "|" if ends == 1 else "|+"
+    style = _LITERAL_STYLES.get(ends, "|+")
     return style + margin + lines + "\n" * (ends - 1)
 
 
@@ -236,7 +238,10 @@ def top(text: str, name: str, *, first_line: int = 1, last: bool = False) -> Any
     """
     reader = Reader(text, first_line)
     where = reader.part(name, last=last)
-    return None if where is None else (outline.read if last else Reader.read)(reader, *where)[name]
+    if where is None:
+        return None
+    read = outline.read if last else Reader.read
+    return read(reader, *where)[name]
 
 
 def head(text: str, before: str, *, first_line: int = 1) -> dict[str, Any]:

@@ -180,7 +180,9 @@ class _Search:
 
     def _find_outcome(self, pins: Pins) -> Outcome:
         verdict = self._try_pins(pins).verdict
-        return "flips" if verdict == "fails" else "stays" if verdict == "passes" else "unresolved"
+        if verdict == "fails":
+            return "flips"
+        return "stays" if verdict == "passes" else "unresolved"
 
     def _try_pins(self, pins: Pins) -> CheckedRun:
         key = tuple(sorted(pins.items()))

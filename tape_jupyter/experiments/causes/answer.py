@@ -113,10 +113,7 @@ class Cause:
         return [head, *rows]
 
     def _format_tree(self) -> list[str]:
-        lines = []
-        for node in self.tree:
-            mark = MARK if node.culprit else " *" if node.differs else "  "
-            lines.append(f"{mark} {'  ' * node.depth}{node.title}")
+        lines = [f"{_choose_mark(node)} {'  ' * node.depth}{node.title}" for node in self.tree]
         return [*lines, f"({MARK} the cause, * differs)", ""] if lines else []
 
     def _format_end(self, *, timed: bool = True) -> list[str]:
@@ -124,6 +121,12 @@ class Cause:
         seconds = f", {self.seconds:.1f} s" if timed else ""
         summary = f"{self.trials} trials, {self.unresolved} unresolved{seconds}; {live}"
         return [*self.notes, summary]
+
+
+def _choose_mark(node: CauseNode) -> str:
+    if node.culprit:
+        return MARK
+    return " *" if node.differs else "  "
 
 
 def tried_layers(outcomes: Mapping[str, Outcome], unswapped: Mapping[str, Any]) -> dict[str, Layer]:

@@ -39,7 +39,7 @@ def with_key(request: Request, environ: Mapping[str, str], named: str = "") -> R
     url = urlsplit(request.url)
     host = url.hostname or ""
     request = _remove_masks(request)
-    variables = (named,) if named else VARIABLES.get(known.provider, ()) if known.host_known else ()
+    variables = _list_variables(known, named)
     variable = next((name for name in variables if environ.get(name)), "")
     if not variable:
         if variables and host not in _LOOPBACK and known.provider != "ollama":
@@ -71,6 +71,12 @@ def without_key(request: Request, named: str = "") -> str:
     if named or known.host_known or host in _LOOPBACK:
         return ""
     return f"no key is sent to {host}, which is no provider's own host; name its variable with --key if it needs one"
+
+
+def _list_variables(known: registry.Wire, named: str) -> tuple[str, ...]:
+    if named:
+        return (named,)
+    return VARIABLES.get(known.provider, ()) if known.host_known else ()
 
 
 def _remove_masks(request: Request) -> Request:

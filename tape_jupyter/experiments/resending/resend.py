@@ -141,13 +141,7 @@ def send_planned(planned: ResendPlan, take: str = "", *, promoted: bool = False)
     CassetteError.
     """
     book, entry = planned.book, planned.entry
-    goal = (
-        book.take(take)
-        if take
-        else book
-        if book.base is not None
-        else book.take(files.unused_name(book.root, "resend"))
-    )
+    goal = _choose_take(book, take)
     secrets = Secrets()
     secrets.learn_environment(os.environ)
     secrets.learn_request(planned.sent)
@@ -162,6 +156,14 @@ def send_planned(planned: ResendPlan, take: str = "", *, promoted: bool = False)
         return done
     promote(goal)
     return replace(done, promoted=True)
+
+
+def _choose_take(book: Cassette, name: str) -> Cassette:
+    if name:
+        return book.take(name)
+    if book.base is not None:
+        return book
+    return book.take(files.unused_name(book.root, "resend"))
 
 
 def _write_answer(

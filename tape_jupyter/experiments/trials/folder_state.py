@@ -90,7 +90,9 @@ def _list_names(folder: Path) -> list[str]:
 def _read_content(path: Path) -> Content:
     if path.is_symlink():
         return ("link", str(path.readlink()))
-    return "folder" if path.is_dir() else path.read_bytes() if path.is_file() else b""
+    if path.is_dir():
+        return "folder"
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _put_content(path: Path, content: Content) -> None:

@@ -34,7 +34,9 @@ def recognises(source: Source) -> int:
         or "type: none" in text
         or "type: binary" in text
     )
-    return 88 if named and bodies and "uri:" in text else 86 if "grpc_interactions:" in text else 0
+    if named and bodies and "uri:" in text:
+        return 88
+    return 86 if "grpc_interactions:" in text else 0
 
 
 def read(source: Source) -> Iterator[Item]:

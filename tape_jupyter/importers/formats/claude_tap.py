@@ -45,9 +45,7 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
     if socket and isinstance(body, dict):
         body, method = {**{k: v for k, v in body.items() if k != "type"}, "stream": True}, "POST"
         assumed.append("a POST with stream: true, as it went over a WebSocket")
-    data = (
-        b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
-    )
+    data = _encode_body(body)
     url = str(row.get("upstream_base_url") or "").rstrip("/") + str(raw_request["path"])
     request = Request(method, url, read_headers(raw_request.get("headers")), data)
     took = float(row.get("duration_ms") or 0.0) / 1000
@@ -71,11 +69,15 @@ def _build_reply(raw_reply: Mapping[str, Any], missing: list[str], *, socket: bo
         missing.append("reply bytes")
         return captured.stream_of(raw_reply["sse_events"], status, headers)
     body = raw_reply.get("body")
-    data = (
-        b"" if body is None else body.encode() if isinstance(body, str) else rebuild.compact(body)
-    )
+    data = _encode_body(body)
     if not isinstance(body, str):
         missing.append("reply bytes")
     if raw_reply.get("completed") is False:
         missing.append("the rest of the reply: it broke off")
     return Reply(status, decoded_headers(headers, data), (data,) if data else ())
+
+
+def _encode_body(body: Any) -> bytes:
+    if body is None:
+        return b""
+    return body.encode() if isinstance(body, str) else rebuild.compact(body)

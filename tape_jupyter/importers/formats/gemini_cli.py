@@ -113,11 +113,10 @@ def _build_tool_call(
     if isinstance(result, Mapping) and result.keys() == {"output"}:
         result = result["output"]
     failed = str(use.get("status")) in ("error", "cancelled")
-    error = (
-        str((result.get("error") if isinstance(result, Mapping) else result) or use["status"])
-        if failed
-        else ""
-    )
+    error = ""
+    if failed:
+        message = result.get("error") if isinstance(result, Mapping) else result
+        error = str(message or use["status"])
     talk.use(call_id, str(use.get("name") or ""), use.get("args"), time, line)
     item = talk.used(
         call_id, result, attribute_seconds(use.get("timestamp")) or time, line, error=error

@@ -114,13 +114,9 @@ def _find_exact_value(matchers: Any) -> str | None:
     for one in matchers or ():
         if isinstance(one, Mapping) and one.get("matcher") in ("exact", "json", "xml"):
             value = one.get("value")
-            return (
-                value
-                if isinstance(value, str)
-                else None
-                if value is None
-                else data_of(value).decode()
-            )
+            if value is None or isinstance(value, str):
+                return value
+            return data_of(value).decode()
     return None
 
 

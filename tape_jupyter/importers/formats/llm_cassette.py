@@ -19,13 +19,9 @@ def recognises(source: Source) -> int:
     text = source.head_text
     if '"llm_call"' not in text and '"tool_call"' not in text:
         return 0
-    return (
-        90
-        if "format_version" in source.top
-        else 70
-        if {"type", "provider", "request"} <= source.top
-        else 0
-    )
+    if "format_version" in source.top:
+        return 90
+    return 70 if {"type", "provider", "request"} <= source.top else 0
 
 
 def read(source: Source) -> Iterator[Item]:

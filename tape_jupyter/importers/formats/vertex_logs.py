@@ -48,7 +48,9 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 def _read_payload(value: Any) -> Any:
     payloads = [decode_field(each) for each in listed_field(value)]
-    return payloads if len(payloads) > 1 else payloads[0] if payloads else None
+    if len(payloads) > 1:
+        return payloads
+    return payloads[0] if payloads else None
 
 
 def _read_first(value: Any) -> dict[str, Any]:

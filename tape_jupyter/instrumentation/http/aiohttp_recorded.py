@@ -143,11 +143,9 @@ class RecordingParser:
 
 def _build_framing(message: Any) -> Framing:
     length = message.headers.get("Content-Length", "")
-    return (
-        Chunked(lenient=True)
-        if message.chunked
-        else Sized(int(length) if length.isdigit() else None)
-    )
+    if message.chunked:
+        return Chunked(lenient=True)
+    return Sized(int(length) if length.isdigit() else None)
 
 
 class StreamObserver:
@@ -193,9 +191,10 @@ class StreamObserver:
         if pieces:
             self._cancelled = None
             self._record_chunk(b"".join(pieces))
-            self._told_to = (
-                untold[0][0] if untold else reader.total_bytes if self._packed else self._received
-            )
+            if untold:
+                self._told_to = untold[0][0]
+            else:
+                self._told_to = reader.total_bytes if self._packed else self._received
         if self.eof and not untold:
             self._capture.finish()
 

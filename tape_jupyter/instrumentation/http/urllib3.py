@@ -105,7 +105,9 @@ def _wrap_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _get_body_in_memory(body: Any) -> bytes | None:
     """A body that can be seen without reading it."""
-    return body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else None
+    if isinstance(body, str):
+        return body.encode()
+    return body if isinstance(body, bytes) else None
 
 
 class _Call:

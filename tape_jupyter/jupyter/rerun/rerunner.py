@@ -617,8 +617,7 @@ class Rerunner:
             self.fresh.policy = policy
         elif policy != "skip" and self._request is not None:
             self._request.on_divergence = policy
-        choice: Choice = "skip" if policy == "skip" else "live" if policy == "live" else "stale"
-        self.resolve(self.parked.question.id, choice, notify=notify)
+        self.resolve(self.parked.question.id, _convert_policy(policy), notify=notify)
 
     def _skip_cell(self, entry: Execution) -> None:
         """The cell keeps what it made and showed before."""
@@ -803,6 +802,12 @@ def forget_rerunner(cells: CellRunner) -> None:
     for rerunner in [each for each in _known if each.cells is cells]:
         rerunner.uninstall()
         _known.remove(rerunner)
+
+
+def _convert_policy(policy: str) -> Choice:
+    if policy == "skip":
+        return "skip"
+    return "live" if policy == "live" else "stale"
 
 
 def parked_divergence(parked: ParkedRerun, cell: str) -> dict[str, Any]:

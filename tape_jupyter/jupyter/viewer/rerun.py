@@ -209,7 +209,10 @@ def _find_entries(runner: Rerunner, cell_ids: list[str]) -> set[int]:
         run = cell_id.partition("/")[0]
         entry = history.of_run(run) if history is not None else None
         cells = runner.of_cell(cell_id)
-        entries |= {entry.index} if entry is not None else {cells[-1]} if cells else set()
+        if entry is not None:
+            entries.add(entry.index)
+        elif cells:
+            entries.add(cells[-1])
     if cell_ids and not entries:
         raise TapeUsageError(
             "this kernel has not run that cell: run the notebook first (%tape replay, Run All)"

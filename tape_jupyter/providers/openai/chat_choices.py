@@ -155,11 +155,13 @@ def get_arguments_key(call: Mapping[str, Any]) -> str:
 
 
 def _join_logprobs(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: [*before[key], *more[key]] if isinstance(before.get(key), list) and isinstance(more.get(key), list)
-        else more.get(key) if more.get(key) is not None else before.get(key)
-        for key in {**before, **more}
-    }  # fmt: skip
+    return {key: _join_logprob_fields(before.get(key), more.get(key)) for key in {**before, **more}}
+
+
+def _join_logprob_fields(before: Any, more: Any) -> Any:
+    if isinstance(before, list) and isinstance(more, list):
+        return [*before, *more]
+    return more if more is not None else before
 
 
 def _extend_parts(before: list[Any], more: list[Any]) -> list[Any]:

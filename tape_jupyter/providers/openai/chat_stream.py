@@ -461,7 +461,7 @@ def _compose_chunks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _compose_deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], Any]]:
     message = as_mapping(choice.get("message"))
     shell = {
-        key: ("" if isinstance(value, str) and value else value) if key in TEXTS else value
+        key: "" if key in TEXTS and isinstance(value, str) and value else value
         for key, value in message.items()
         if key != "tool_calls" or not value
     }
