@@ -330,7 +330,7 @@ def main() -> None:
         outcome |= {
             "index": number,
             "refused": list(guard.refused),
-            "told": dict(live.collect_extras()),
+            "extras": dict(live.collect_extras()),
         }
         _send_message(pipe, outcome)
     names = {name for entry in tracker.history for name in entry.changed} | set(

@@ -357,7 +357,7 @@ def test_a_file_system_without_locks_is_told(path, monkeypatch):
     def lock(*_):
         raise portalocker.LockException("locks are not supported here")
 
-    monkeypatch.setattr("tape_jupyter.cassette.journal.portalocker.lock", lock)
+    monkeypatch.setattr("tape_jupyter.core.locks.portalocker.lock", lock)
     with pytest.raises(CassetteError, match="locks are not supported"):
         Journal(path).append(record(1))
 

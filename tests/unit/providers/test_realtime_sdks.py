@@ -302,7 +302,7 @@ def test_tokens_and_model_are_counted_over_all_turns(server, path):
     )
     with tape.replaying(path) as block:
         program()
-    assert block.report.calls[0].told.usage == row.told.usage
+    assert block.report.calls[0].facts.usage == row.facts.usage
 
 
 def test_what_a_live_session_of_gemini_cost_and_asked_is_told(secure, path):
@@ -320,13 +320,13 @@ def test_what_a_live_session_of_gemini_cost_and_asked_is_told(secure, path):
     with tape.recording(path) as block:
         asyncio.run(asked(KEY))
     [row] = block.report.calls
-    assert (row.kind, row.provider, row.told.model, row.tokens_in, row.tokens_out) == (
+    assert (row.kind, row.provider, row.facts.model, row.tokens_in, row.tokens_out) == (
         "model",
         "gemini",
         "gemini-live",
         24,
         16,
     )
-    assert [tool.name for tool in row.told.tools] == ["weather"] and row.told.sampling[
+    assert [tool.name for tool in row.facts.tools] == ["weather"] and row.facts.sampling[
         "temperature"
     ] == 0.5

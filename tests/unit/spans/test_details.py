@@ -106,7 +106,7 @@ def test_long_bodies_are_cut_and_the_raw_pages_join_without_a_seam(tape):
     spans = opened(tape)
     told = details.span_detail(spans, spans.nodes[-1])
     assert not told["reply"]["whole"] and len(told["reply"]["text"]) == formatting.CUT
-    entry, found, start = spans.nodes[-1].told.entry, "", 0
+    entry, found, start = spans.nodes[-1].header.entry, "", 0
     while start < told["raw"]["reply"]:
         page = details.raw_body(entry, "reply", start, 10_007)
         found, start = found + page["text"], start + 10_007
@@ -116,7 +116,7 @@ def test_long_bodies_are_cut_and_the_raw_pages_join_without_a_seam(tape):
 def test_bytes_are_shown_as_a_hex_dump(tape):
     tape.add(*fetched("https://h.test/bytes", bytes(range(256))))
     spans = opened(tape)
-    page = details.raw_body(spans.nodes[-1].told.entry, "reply", 16, 16)
+    page = details.raw_body(spans.nodes[-1].header.entry, "reply", 16, 16)
     assert page["hex"] and page["text"].startswith("00000010  10 11 12") and page["total"] == 256
 
 

@@ -133,7 +133,7 @@ def test_what_cannot_raise_for_another_reply():
 
 def test_the_last_expression_is_shown():
     first, last = cell_names("a\nb").statements
-    assert last.displayed and not first.displayed and not only("b = 1").shown
+    assert last.displayed and not first.displayed and not only("b = 1").displayed
 
 
 def test_the_bytecode_is_read_as_dis_reads_it():

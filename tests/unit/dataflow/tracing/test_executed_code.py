@@ -24,7 +24,7 @@ def names(told):
 
 def test_functions_that_ran_are_told_and_others_are_not():
     told = ran("outer()")
-    assert {"outer", "inner"} <= names(told) and "never" not in names(told) and told.whole
+    assert {"outer", "inner"} <= names(told) and "never" not in names(told) and told.complete
 
 
 def test_functions_of_c_are_told():
@@ -44,7 +44,7 @@ def test_somebody_elses_profiler_is_left_alone():
     sys.setprofile(mine)
     try:
         told = ran("os.getcwd()", os=os)
-        assert sys.getprofile() is mine and not told.whole
+        assert sys.getprofile() is mine and not told.complete
     finally:
         sys.setprofile(None)
 

@@ -215,7 +215,7 @@ def test_what_shows_a_plain_value_is_not_listened_to_and_all_else_is(run):
     run("log = []\ndef add(x):\n    log.append(x)\n    return x")
     run("import sys\nclass Loud:\n    def __repr__(self): return add('loud')")
     entry = run("add(1)\n[add(2), 3]")
-    assert "log" in entry.reads and run.tracker._watch._ran.whole
+    assert "log" in entry.reads and run.tracker._watch._ran.complete
     assert not any("displayhook" in each for each in run.tracker._watch._ran.functions)
     assert "log" in run("Loud()").reads
     assert "log" in run("[sys.displayhook(1),\nadd(3)]").reads
