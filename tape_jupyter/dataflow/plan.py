@@ -232,7 +232,7 @@ def _may_differ(draft: _Draft, index: int, thing: str) -> bool:
 
 
 def _format_thing(thing: str) -> str:
-    kind, colon, rest = thing.partition(":")
+    _, colon, rest = thing.partition(":")
     return rest if colon else f"`{thing}`"
 
 
