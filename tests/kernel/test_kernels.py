@@ -311,7 +311,7 @@ def test_a_cell_that_takes_the_tape_off_says_that_it_stays_taped_itself(kernel, 
 def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
     source = (
         LOAD
-        + "\nfrom tape_jupyter.session import session as deck\ncell = deck.get().active\ncell.ask"
+        + "\nfrom tape_jupyter.session import session as deck\ncell = deck.get().active\ncell.request"
     )
     ran = run_notebook([source], tmp_path, {"TAPE_MODE": "record"})[0]
     assert ran.ok
@@ -320,7 +320,7 @@ def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):
 
 def test_the_cell_id_of_a_front_end_reaches_the_tape(tmp_path):
     notebook(tmp_path / "nb.ipynb")
-    ask = "\nfrom tape_jupyter.session import session as deck\ndeck.get().active.ask.cell_id, deck.get().active.ask.count"
+    ask = "\nfrom tape_jupyter.session import session as deck\ndeck.get().active.request.cell_id, deck.get().active.request.count"
     with Kernel(
         tmp_path, {"TAPE_MODE": "record", "JPY_SESSION_NAME": str(tmp_path / "nb.ipynb")}
     ) as kernel:
