@@ -70,10 +70,10 @@ def test_loading_opens_one_comm_that_pages_find_by_its_name(kernel):
 
 def test_a_page_that_knows_no_tape_closes_the_comm_and_others_find_it_still(kernel):
     message = kernel._client.session.msg(
-        "comm_close", {"comm_id": value(kernel, "line._tell.comm_id"), "data": {}}
+        "comm_close", {"comm_id": value(kernel, "line._comm.comm_id"), "data": {}}
     )
     kernel._client.shell_channel.send(message)
-    assert value(kernel, "line._tell.comm_id in line._manager.comms") == "True"
+    assert value(kernel, "line._comm.comm_id in line._manager.comms") == "True"
     page = Page(kernel, "late")
     page.say(type="view", view="v", message={"type": "ask", "id": "1", "about": "session"})
     assert page.hear(lambda data: "view" in data)["message"]["answer"]["mode"] == "off"

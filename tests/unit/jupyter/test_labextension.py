@@ -17,7 +17,7 @@ class PageBeside(Page):
 
 
 def test_the_first_comm_s_id_says_that_the_kernel_listens_there(kernel):  # noqa: F811
-    assert kernel.execute("print(line._tell.comm_id)").stdout.startswith("tape-tell-beside-")
+    assert kernel.execute("print(line._comm.comm_id)").stdout.startswith("tape-tell-beside-")
 
 
 def test_a_page_that_is_opened_while_a_cell_runs_is_answered_at_once(kernel):  # noqa: F811
