@@ -6,6 +6,7 @@ has an example of each.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -41,8 +42,16 @@ def load_entry_point(point: EntryPoint, kind: type[_Kind]) -> _Kind:
 
 
 def load_all(group: str, kind: type[_Kind]) -> dict[str, _Kind]:
-    """All objects of a group, by name. Raises as `load_entry_point` does."""
-    return {name: load_entry_point(point, kind) for name, point in entry_points_of(group).items()}
+    """All objects of a group, by name. One that cannot be loaded is named in a warning, and left
+    out.
+    """
+    loaded = {}
+    for name, point in entry_points_of(group).items():
+        try:
+            loaded[name] = load_entry_point(point, kind)
+        except TapeUsageError as error:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+    return loaded
 
 
 @cache

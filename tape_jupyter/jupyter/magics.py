@@ -9,9 +9,9 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from tape_jupyter.cassette.cassette import Cassette
     from tape_jupyter.jupyter.standby import Standby
 
-ASKS = ("status", "calls", "show", "gaps", "view", "frame", "plan", "rerun", "override", "takes", "diff",
-        "why", "export", "verify", "prune", "set")  # fmt: skip
-
 
 @magics_class
 class TapeMagics(Magics):
@@ -97,19 +94,13 @@ class TapeMagics(Magics):
         subcommand, _, rest = line.strip().partition(" ")
         if subcommand in SESSION_MODES:
             return self._set_mode(parse_line(line, SESSION_MODES))
-        handlers: dict[str, Callable[[str], Any]]
-        handlers = {"": self._print_status, "status": self._print_status, "help": self._print_help,
-                "set": self._set_options, "calls": self._print_calls, "show": self._print_runs,
-                "gaps": self._show_gaps, "view": self._open_view, "frame": self._build_frame,
-                "takes": self._act_on_takes, "diff": self._compare_takes, "plan": self._print_plan,
-                "rerun": self._control_rerun, "override": self._override_call, "export": self._export_bundle,
-                "verify": self._verify_bundle, "why": self._search_cause, "prune": self._prune_cassette}  # fmt: skip
-        if subcommand not in handlers:
-            known = (*SESSION_MODES, *ASKS, "help")
+        subcommand = subcommand or "status"
+        if subcommand not in self.words:
+            known = (*SESSION_MODES, *self.words)
             raise TapeUsageError(
                 f"%tape {subcommand[:80]!r} is unknown{did_you_mean(subcommand, known) or '.'} {HELP}"
             )
-        return handlers[subcommand](rest.strip())
+        return self.words[subcommand](self, rest.strip())
 
     def _set_mode(self, command: Word) -> None:
         message = self.cells.set_session(command)
@@ -268,6 +259,30 @@ class TapeMagics(Magics):
             return used
         return self.cells.cassette_path(name)
 
+    words: ClassVar[Mapping[str, Callable[[TapeMagics, str], Any]]] = {
+        "status": _print_status,
+        "calls": _print_calls,
+        "show": _print_runs,
+        "gaps": _show_gaps,
+        "view": _open_view,
+        "frame": _build_frame,
+        "plan": _print_plan,
+        "rerun": _control_rerun,
+        "override": _override_call,
+        "takes": _act_on_takes,
+        "diff": _compare_takes,
+        "why": _search_cause,
+        "export": _export_bundle,
+        "verify": _verify_bundle,
+        "prune": _prune_cassette,
+        "set": _set_options,
+        "help": _print_help,
+    }
+    """What stands behind `%tape`, besides the modes: completed and corrected in this order."""
+
+
+ASKS = tuple(word for word in TapeMagics.words if word != "help")
+"""The words that `%tape help` and the documentation explain."""
 
 MEANING = {
     "record": "every following cell goes live and is recorded",

@@ -248,9 +248,11 @@ _LOCATION = re.compile(r"/locations/([a-z0-9-]+)/")
 def class_of(request: Request) -> HostClass:
     """The class of the host that a request goes to, for what the request is."""
     kind = classify(request.url, request.method, request.header("content-type"))
-    if kind == "host" and (_is_span_export(request) or _is_langsmith_client(request)):
+    if kind != "host":
+        return kind
+    if _is_span_export(request) or _is_langsmith_client(request):
         return "telemetry"
-    return kind
+    return "model" if _is_known_to_provider(request) else "host"
 
 
 @lru_cache(maxsize=4096)
@@ -383,6 +385,16 @@ def _is_span_export(request: Request) -> bool:
         return False
     plain = body.decode(request.body, request.header("content-encoding"))
     return plain is not None and _SENT.match(plain) is not None
+
+
+def _is_known_to_provider(request: Request) -> bool:
+    """Whether it is a call of a `Provider` on a host that it names: another package's stand in no
+    list of ours.
+    """
+    from tape_jupyter.providers import registry  # what asks for names alone needs none of it
+
+    known = registry.identify(request)
+    return known.host_known and bool(known.wire)
 
 
 def _is_langsmith_client(request: Request) -> bool:

@@ -1,7 +1,7 @@
 """Pure views over calls. Look at values and text only; never raise, never patch, never send.
 
 `identify(request)` tells the wire from the address alone (microseconds, for every request);
-`facts(request, reply)` reads the bodies once, after the reply is complete. An unknown wire gives
+`call_facts(request, reply)` reads the bodies once, after the reply is complete. An unknown wire gives
 Facts with just what can be told.
 """
 

@@ -1,6 +1,6 @@
 """What can be told of a model call, as values. Nothing here reads bytes or knows a provider.
 
-`Ask` is what a request says, `Answer` what a reply says; `Facts` is both with what headers and the
+`RequestView` is what a request says, `ReplyView` what a reply says; `Facts` is both with what headers and the
 address add.
 """
 
@@ -104,7 +104,7 @@ class Facts:
         """What a call record keeps of it for listings, as plain structure; `recalled` reads it
         back.
 
-        The rest stands in the request and the reply already, and is read from there (`facts`).
+        The rest stands in the request and the reply already, and is read from there (`call_facts`).
         """
         usage = (
             {name: count for name, count in self.usage._asdict().items() if count}

@@ -74,7 +74,8 @@ def run(folder, *words):
 
 def test_a_client_its_values_and_its_chance_are_recorded_and_replayed(acme):
     recorded, wrong, _ = run(acme, "-c", PROGRAM, "recording")
-    assert recorded.startswith("Money "), wrong
+    assert recorded.startswith("Money ") and "not held" not in recorded, recorded + wrong
+    assert "acme:\n    seed: " in (acme / "run.tape.yaml").read_text()
     replayed, wrong, _ = run(acme, "-c", PROGRAM, "replaying")
     assert replayed == recorded, wrong  # another process would have answered with its own id
 

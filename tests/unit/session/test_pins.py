@@ -11,6 +11,7 @@ import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette import paths
 from tape_jupyter.session import pins
+from tape_jupyter.session.options import PINS
 from tape_jupyter.session.session import CellRequest, TapeSession
 from tape_jupyter.core.context import ORIGIN
 from tests.taped_cells import taped
@@ -27,6 +28,10 @@ def run(deck, mode, path, source="x", **told):
         tool()
         drawn = str(uuid.uuid4())
     return drawn, cell.report
+
+
+def test_each_pin_can_be_switched_off():
+    assert {"clock", "sleep", *pins.BUILT_IN} == set(PINS)
 
 
 def test_a_cell_repeats_its_own_recording(deck, tmp_path):
