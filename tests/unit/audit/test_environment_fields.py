@@ -152,7 +152,7 @@ def test_of_a_call_that_failed_nothing_answered(tmp_path):
 
 def test_a_record_that_cannot_be_read_is_one_gap(tmp_path):
     call = dataclasses.replace(
-        run_of(tmp_path, tool()).calls[0], asked=None, problem="main.tape.yaml:7: broken"
+        run_of(tmp_path, tool()).calls[0], request=None, problem="main.tape.yaml:7: broken"
     )
     (told,) = environment_fields.environment_findings(call)
     assert told.status == "missing" and "main.tape.yaml:7" in told.what
