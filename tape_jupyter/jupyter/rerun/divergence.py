@@ -62,7 +62,7 @@ class Question:
         """Of another process that played this take: it cannot leave a cell out."""
         known = {(entry.run, entry.id): entry for entry in take.calls}
         nearest = known.get(tuple(record["nearest"] or ()))
-        question = record["told"]
+        question = record["payload"]
         choices = [each for each in question["choices"] if each != "skip"]
         return cls(record["match"], record["is_tool"], {**question, "choices": choices}, nearest)
 

@@ -28,7 +28,7 @@ def test_a_sound_environment_and_cassette_have_nothing_wrong(tmp_path):
         "main.tape.yaml",
     } <= set(found)
     assert [each for each in found.values() if each.grade == "wrong"] == []
-    assert "3 runs, 3 calls" in found["main.tape.yaml"].said
+    assert "3 runs, 3 calls" in found["main.tape.yaml"].text
     assert sorted(p.name for p in path.parent.iterdir()) == before
     assert json.loads(doctor.doctor_json(list(found.values())))[0]["about"] == "python"
 
@@ -96,4 +96,4 @@ def test_a_folder_that_is_not_there_cannot_be_recorded_into(tmp_path):
 def test_a_check_that_fails_is_itself_a_finding(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "check_python", lambda: 1 / 0)
     found = by_name(doctor.findings([], tmp_path))
-    assert found["python"].grade == "wrong" and "ZeroDivisionError" in found["python"].said
+    assert found["python"].grade == "wrong" and "ZeroDivisionError" in found["python"].text
