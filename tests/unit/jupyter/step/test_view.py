@@ -23,7 +23,9 @@ POST = Request(
 
 def held(call, kind):
     return SimpleNamespace(
-        call=call, kind=kind, cell=SimpleNamespace(request=CellRequest("replay", cell_id="c1", count=3))
+        call=call,
+        kind=kind,
+        cell=SimpleNamespace(request=CellRequest("replay", cell_id="c1", count=3)),
     )
 
 
