@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from tape_jupyter.audit import drift, environment
@@ -134,7 +135,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
         error is not None,
         take,
         list(findings.divergences),
-        lambda: saved_output.on_tape(cell),
+        cache(lambda: saved_output.on_tape(cell)),
         list(findings.unheld),
         list(findings.lost),
     )

@@ -328,16 +328,22 @@ class Spans:
         Seconds are those of the cells.
         """
         with self._lock:
-            nodes = [node for node in self.nodes if node.header and not node.superseded]
-            calls = [node.header for node in nodes if node.header]
-            ended = [node.header for node in nodes if node.header and not node.retried]
-            used = [header for header in calls if header.facts.usage is not None]
+            calls = [
+                (header, node.retried)
+                for node in self.nodes
+                if (header := node.header) and not node.superseded
+            ]
+            used = [header for header, _ in calls if header.facts.usage is not None]
             prices = [price(header.facts, header.at) for header in used]
             known = [dollars for dollars in prices if dollars is not None]
             return {
                 "spans": len(self.nodes),
                 "calls": len(calls),
-                "errors": sum(1 for header in ended if header.failed or header.error),
+                "errors": sum(
+                    1
+                    for header, sent_again in calls
+                    if (header.failed or header.error) and not sent_again
+                ),
                 "seconds": _round_seconds(
                     sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
                 ),
