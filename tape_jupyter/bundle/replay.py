@@ -66,7 +66,7 @@ DRIFTED = 12
 
 @dataclass(frozen=True)
 class BundleCell:
-    """One code cell: how it came out, and what is shown of it. `status` as headless.CellRun has it;
+    """One code cell: how it came out, and what is shown of it. `status` as headless/run.py's `CellRun` has it;
     `said` is a miss or an error in lines; `expected` and `replayed` are outputs as notebooks have
     them.
     """

@@ -390,7 +390,7 @@ class CassetteIndex(Holder):
         return self.by_match.get(key, ())
 
     def match_of(self, exact: str) -> str:
-        """The match key of the recorded requests with that exact digest (matching.exact_digest), or
+        """The match key of the recorded requests with that exact digest (match_key.py), or
         "".
         """
         return self.by_exact.get(exact, "")

@@ -15,7 +15,7 @@ Name = tuple[str, str]
 
 
 class Holder(Protocol):
-    """The book that reads an entry (book.Book), as entries and the takes above it see it."""
+    """The book that reads an entry (reader.Book), as entries and the takes above it see it."""
 
     path: Path
     base: Holder | None

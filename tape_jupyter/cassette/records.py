@@ -46,7 +46,7 @@ def moment_text(at: datetime) -> str:
 class Head:
     """What a record says of a call besides its request and its reply.
 
-    `clean` is not written: the Secrets.version that found nothing in the request (matching.Asked);
+    `clean` is not written: the Secrets.version that found nothing in the request (match_key.MatchedRequest);
     nor are `request_json` and `reply_json`, the JSON of the two bodies where they were read on the way. `frozen`
     says that the call did not go out: "stub", or the recorded call that answered it ("RUN/ID").
     `diverged` says what became of a replayed call that was not recorded: "live", "stale" (`frozen`
@@ -146,7 +146,7 @@ def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -
 
 
 FAST = ("clock", "random")
-"""Parts of a kit that stand in the `run:` record itself (kit.collect_fast)."""
+"""Parts of a kit that stand in the `run:` record itself (audit/environment.py)."""
 
 
 def kit_whole(

@@ -184,8 +184,8 @@ class Progress:
 
 
 class StepProgress:
-    """Tells on stderr which step of a long work is under way, and how far it is; `tell` is what the
-    work is given.
+    """Tells on stderr which step of a long work is under way, and how far it is; `show_step` is
+    what the work is given.
     """
 
     def __init__(self, *, quiet: bool = False, lines: bool = False, left: bool = False) -> None:

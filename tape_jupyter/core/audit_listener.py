@@ -20,7 +20,7 @@ class Listener:
         """Threads in which somebody is being told."""
 
     def handle_event(self, event: str, args: tuple[Any, ...]) -> None:
-        """An event. Raises nothing, whatever `told` does."""
+        """An event. Raises nothing, whatever the callback does."""
         if (thread := thread_number()) in self._inside:
             return
         self._inside.add(thread)

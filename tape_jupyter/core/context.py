@@ -17,7 +17,7 @@ from typing import Any
 
 class Origin:
     """One strand of a cell's execution: the cell, and a path of spawned children (see
-    calls.Where.lineage).
+    core/call.py, `Where.lineage`).
 
     `cell` is opaque here (the deck's own object). `spawn` names a child by what it runs and numbers
     those that run the same, in the order of creation: how often a library submits something else
@@ -25,7 +25,7 @@ class Origin:
     number.
 
     `counted`: in a replay of a recording from before there were names, all children are numbered
-    together, but for those of a `sort`, a library's own class of threads.
+    together, but for those of a `kind`, a library's own class of threads.
     """
 
     __slots__ = ("_numbers", "cell", "counted", "lineage")
@@ -64,7 +64,7 @@ PARENT: ContextVar[str] = ContextVar("tape_parent", default="")
 """Id of the taped function call whose body is running; "" outside."""
 
 BODY: ContextVar[Any] = ContextVar("tape_body", default=None)
-"""The capture (calls.Capture) of the taped function whose body runs: what it shows and writes is
+"""The capture (call.py, `Capture`) of the taped function whose body runs: what it shows and writes is
 told to it.
 """
 
@@ -72,5 +72,5 @@ CALLED_AS: ContextVar[Mapping[int, str]] = ContextVar(
     "tape_called_as", default=MappingProxyType({})
 )
 """The names that a framework calls taped functions by, by the `id` of what tapes each
-(taps/functions.py).
+(instrumentation/tools/call.py).
 """

@@ -159,7 +159,7 @@ class Execution:
     keeping.py says.
     """
     mementos: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Mementos of the kept values (mementos.py): what they held after it, since objects change. Of
+    """Mementos of the kept values (restore/snapshots.py): what they held after it, since objects change. Of
     a value that cannot be put back, only why.
     """
     unkept: dict[str, str] = field(default_factory=dict)

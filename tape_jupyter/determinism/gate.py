@@ -1,4 +1,4 @@
-"""The gate that a played reply passes (calls.Gate): it opens when the tape's clock says so."""
+"""The gate that a played reply passes (core/call.py, `Gate`): it opens when the tape's clock says so."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """Its first `look` bytes, decompressed."""
+        """Its first `head_bytes` bytes, decompressed."""
         with self.open() as file:
             return _read_bytes(self, file, self.head_bytes)
 

@@ -430,7 +430,7 @@ class Secrets:
         self._seen.add(url)
 
     def learn_all(self, known: Iterable[tuple[str, int, str]]) -> None:
-        """What another one holds (`held`)."""
+        """What another one knows (`list_values`)."""
         for value, rank, name in known:
             self._learn_value(rank, name, value, least=1, obvious=True)
 

@@ -164,7 +164,7 @@ class Divergence:
 
     `fields` differ: path, recorded value, value now; the decisive one first. `match` is the call's
     match key, `repeats` the recording that its cell repeats, `lineage` its task or thread, `discriminator`
-    as in matching.Asked.
+    as in match_key.MatchedRequest.
     """
 
     match: str
@@ -229,7 +229,7 @@ class Pacing(Protocol):
 
 
 class PausedCall(Protocol):
-    """A call at the boundary that a person decides on (boundary.PendingCall).
+    """A call at the boundary that a person decides on (interceptor.PendingCall).
 
     `settle(decision, sent)` does as decided; `sent` goes live in place of the program's request.
     """
@@ -380,7 +380,7 @@ class TapedCell:
 
     @property
     def sought_tools(self) -> Mapping[str, int]:
-        """The names of tools that were sought here: found.FOUND, or 0 where there was no such
+        """The names of tools that were sought here: tool_tracking.FOUND, or 0 where there was no such
         function.
         """
         return self.seen_tools.sought

@@ -35,7 +35,7 @@ from tape_jupyter.session.cell import ReportRow, TapedCell
 
 
 class NullRecorder:
-    """A live call of which nothing is kept (telemetry; calls.Capture); the guard lets its socket
+    """A live call of which nothing is kept (telemetry; core/call.py); the guard lets its socket
     through.
     """
 
@@ -295,7 +295,7 @@ _WORSE_ENDS: dict[End | None, tuple[End, ...]] = {
 
 
 class HttpCapture(RecorderBase, NullRecorder):
-    """A live HTTP call (calls.Capture).
+    """A live HTTP call (core/call.py, `Capture`).
 
     What has come is committed once: at the terminal event, at the reply's end, or at the end of a
     cell that left it open. What comes after that is added by `more:` records.

@@ -103,7 +103,7 @@ def _has_local_body(call: FunctionCall) -> bool:
 
 
 class Interceptor(Tape):
-    """The tape that taps ask (calls.Tape)."""
+    """The tape that taps ask (core/call.py, `Tape`)."""
 
     def __init__(self, desk: InterceptorHost) -> None:
         self.desk = desk
@@ -127,7 +127,7 @@ class Interceptor(Tape):
         self._pid = os.getpid()
 
     def may_decide(self) -> bool:
-        """Whether an HTTP call that is made here is ours to decide on (taps.here)."""
+        """Whether an HTTP call that is made here is ours to decide on (instrumentation.tape_here)."""
         return isinstance(self._find_current_cell(), TapedCell) or self.desk.sealed
 
     def spool(self, request: Request) -> Spool | None:
@@ -146,18 +146,18 @@ class Interceptor(Tape):
 
     def withholds(self, peek: Callable[[], Request]) -> bool:
         """Whether a call that is none of a taped cell carries a placeholder, and must not go out
-        (taps.here).
+        (instrumentation.tape_here).
         """
         return self.desk.lending.watches and bool(self.desk.lending.lacks(peek()))
 
     def answers(self) -> bool:
-        """Whether it may be answered without being sent (taps.answers)."""
+        """Whether it may be answered without being sent (instrumentation.may_answer)."""
         cell = self._find_current_cell()
         return _is_decided_per_call(cell) if isinstance(cell, TapedCell) else self.desk.sealed
 
     def replays(self) -> bool:
         """Whether the tape answers all that is asked here, so that no credential is of use
-        (taps.replays).
+        (instrumentation.replays).
         """
         cell = self._find_current_cell()
         return (
@@ -178,7 +178,7 @@ class Interceptor(Tape):
         )
 
     def setting(self, name: str) -> str | None:
-        """What the recorded calls tell of a setting (taps.setting)."""
+        """What the recorded calls tell of a setting (instrumentation.setting)."""
         cell = self._find_current_cell()
         if self.replays() and cell.cassette is not None:
             return recorded_settings([cell.cassette]).get(name)
@@ -190,7 +190,7 @@ class Interceptor(Tape):
 
     def untyped(self, call: FunctionCall) -> str | None:
         """What stands in for a secret that was asked for between taped cells and not typed
-        (taps.untyped).
+        (instrumentation.untyped_stand_in).
         """
         if not self.desk.lending.lends or not answers.asks_a_secret(call):
             return None
@@ -238,7 +238,7 @@ class Interceptor(Tape):
             return _handle_own_failure(cell, call, error)
 
     def note(self, text: str) -> None:
-        """What a tap saw and the tape cannot hold (taps.note)."""
+        """What a tap saw and the tape cannot hold (instrumentation.note)."""
         if self.desk.active is not None:
             self.desk.active.warn(text, cold=True)
 
@@ -739,7 +739,7 @@ class Interceptor(Tape):
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call of a stepped cell (taped.PendingCall, calls.Hold)."""
+    """A call of a stepped cell (`PausedCall`, core/call.py's `Hold`)."""
 
     cell: TapedCell
     call: Request | FunctionCall
@@ -763,7 +763,7 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A call of a stepped cell on which nobody needs to decide (calls.Hold)."""
+    """A call of a stepped cell on which nobody needs to decide (core/call.py, `Hold`)."""
 
     decision: Play | Capture | None
 

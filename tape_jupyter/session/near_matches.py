@@ -1,7 +1,7 @@
 """Which recorded call a call is that matches by less than all of it, and in which words that is
 said.
 
-A call whose match key says less than all (matching.Asked.hidden) is the recorded one with the same
+A call whose match key says less than all (`MatchedRequest.hidden`) is the recorded one with the same
 digest of the rest. Where there is none, a recorded call still answers if nothing that can be
 compared speaks against it:
 

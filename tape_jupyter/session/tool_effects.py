@@ -1,6 +1,6 @@
 """What the body of a tool did besides returning: observed while it runs live, done again in replay.
 
-The record of it is the call's `did` (calls.Value), with those of these keys that say something:
+The record of it is the call's `did` (core/call.py, `Value`), with those of these keys that say something:
 
     shown      what it showed, in order (instrumentation/tools/output.py)
     memory     what it changed in the program's memory (effects/memory.py)
@@ -313,7 +313,7 @@ class ObservedBody:
 
 
 class RecordedEffects:
-    """What a recorded body did, for replay (calls.Effects)."""
+    """What a recorded body did, for replay (core/call.py, `Effects`)."""
 
     def __init__(self, cell: TapedCell, call: FunctionCall, name: str, value: Value) -> None:
         self._cell, self._call, self._name, self._value = cell, call, name, value

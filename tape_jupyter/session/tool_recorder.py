@@ -163,7 +163,7 @@ def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | No
 
 
 class FunctionCapture(RecorderBase, NullRecorder):
-    """A taped function whose body runs (calls.Capture). One that an interrupt stopped gave nothing
+    """A taped function whose body runs (core/call.py, `Capture`). One that an interrupt stopped gave nothing
     to keep.
 
     `call` has its arguments as they were asked (as_asked). A generator that its cell

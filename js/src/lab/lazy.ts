@@ -1,4 +1,4 @@
-/** What the labextension loads when it first has to do with a cell: finds, runs and marks them. See hub.ts. */
+/** What the labextension loads when it first has to do with a cell: finds, runs and marks them. See registry.ts. */
 export { showCell, sourceHash } from "./cells.ts";
 export { commsBeside } from "./comms.ts";
 export { follow } from "./selectionSync.ts";

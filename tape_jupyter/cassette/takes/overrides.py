@@ -38,7 +38,7 @@ def answer_override(
     """What the override holds, of the one that is given. Raises TapeUsageError for what cannot
     answer this call.
 
-    `reply`: a calls.Reply; or a body (bytes, text, or structure written as JSON), with the recorded
+    `reply`: a `Reply` (core/call.py); or a body (bytes, text, or structure written as JSON), with the recorded
     status and headers. `value`: what the function gives, of any type that is recorded. `error`: an
     exception, raised instead.
     """

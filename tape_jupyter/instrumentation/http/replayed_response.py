@@ -1,6 +1,6 @@
 """What a recorded reply is, whatever library reads it: its headers, and how it ends.
 
-Where a played reply passes its gate (calls.Gate). One rule for every library; reads no clock.
+Where a played reply passes its gate (core/call.py, `Gate`). One rule for every library; reads no clock.
 
 The head passes with the first chunk's wait, and the first chunk comes with it, unless the gate
 wants each by itself; each later chunk passes before it is handed on. What completes the call is the

@@ -51,7 +51,7 @@ class TapedFunction:
     """A taped function: the call's name and kind, and the body to run when the tape says so.
 
     `partial_arguments` are the arguments that partials have given it already; `discreet` is told in the call
-    (calls.FunctionCall).
+    (core/call.py, `FunctionCall`).
     """
 
     name: str

@@ -47,7 +47,7 @@ MOST_STOPS = 200
 
 @dataclass(slots=True)
 class Waiter:
-    """A held call (taped.Waiting), and what a person made of it. `answer` gives what the program
+    """A held call (session/cell.py, `Waiting`), and what a person made of it. `answer` gives what the program
     gets.
     """
 
@@ -151,7 +151,7 @@ class Stops:
 
 
 class Stepper:
-    """One stepped cell (taped.Stepping), over all its passes."""
+    """One stepped cell (session/cell.py, `Stepping`), over all its passes."""
 
     def __init__(
         self, deck: TapeSession, breaks: Breaks, reach: Reach, notify: Hear, *, records: bool
