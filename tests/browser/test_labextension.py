@@ -296,6 +296,8 @@ def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab
     expect(notebook.cell(2).locator(".tape-line")).to_contain_text("2 retried")
     notebook.select(2)
     expect(view.locator(".sums")).to_contain_text("4\u00a0of\u00a04\u00a0spans")
+    chip = view.get_by_role("button", name="Show more than")
+    assert chip.evaluate("it => it.scrollWidth <= it.clientWidth"), "its ✕ is in view"
     notebook.select(3)  # it has no calls
     expect(view.get_by_role("button", name="Show more than")).to_have_count(0)
 
