@@ -287,7 +287,8 @@ def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab
         notebook.run(2)
     found = view.get_by_role("treeitem")
     expect(found).to_have_count(4)
-    assert [each.get_attribute("aria-level") for each in found.all()] == ["1", "2", "3", "3"]
+    for row, level in enumerate(("1", "2", "3", "3")):
+        expect(found.nth(row)).to_have_attribute("aria-level", level)
     for row, says in ((1, "model call"), (2, "model call, retried"), (3, "model call, retried")):
         expect(found.nth(row).get_by_role("img")).to_have_accessible_name(says)
     expect(view.locator(".detail")).to_have_count(0)
