@@ -41,6 +41,14 @@ RAN = f"""({{path, numbers}}) => {{
   const ran = numbers.every(number => cells[number - 1].model.executionState !== 'running' && cells[number - 1].model.executionCount);
   return ran && panel.sessionContext.session.kernel.status === 'idle';
 }}"""
+SELECT = f"""({{path, number}}) => {{
+  const notebook = {PANEL}.content, cell = notebook.widgets.filter(({{model}}) => model.type === 'code')[number - 1];
+  notebook.deselectAll();
+  notebook.mode = 'command';
+  notebook.activeCellIndex = notebook.widgets.indexOf(cell);
+  notebook.activate();
+  cell.node.focus();
+}}"""
 IDLE = f"path => {PANEL}.sessionContext.session.kernel.status === 'idle'"
 
 
@@ -256,15 +264,25 @@ class Notebook:
         return self.cells.nth(number - 1)
 
     def select(self, number: int) -> None:
-        """Click beside the cell's text: the middle of a long line can lie under something else."""
+        """Select a cell as a click beside its text does."""
+        self._activate(number)
+        self.cell(number).locator(".jp-InputPrompt").dispatch_event("click")
+
+    def _activate(self, number: int) -> None:
+        """Have the focus in a cell.
+
+        No pointer: Jupyter selects the cell below it when the button is let go, which is another one where
+        the output of a cell above came in between.
+        """
         cell = self.cell(number)
-        cell.locator(".jp-InputPrompt").click()
+        cell.scroll_into_view_if_needed()
+        self.page.evaluate(SELECT, {"path": self.name, "number": number})
         expect(cell).to_have_class(re.compile("jp-mod-active"))
 
     def run(self, *numbers: int, wait: bool = True) -> None:
         """Run cells one after another, as they queue up; `wait` for the end of all."""
         for number in numbers:
-            self.select(number)
+            self._activate(number)
             self.page.keyboard.press("Control+Enter")
         if wait:
             told = {"path": self.name, "numbers": numbers}
