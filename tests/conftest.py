@@ -4,8 +4,10 @@ And what many tests begin with: a deck of their own, the path of a cassette, a p
 """
 
 import gc
+import os
 import signal
 import sys
+from collections import Counter
 
 import pytest
 
@@ -14,6 +16,26 @@ from tests.provider import Provider
 signal.signal(
     signal.SIGINT, signal.default_int_handler
 )  # a shell lets what it runs in the background ignore it
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what `make test-long` runs: tests marked `night`, and all but each nth case of one marked `spread(n)`.
+
+    What is named on the command line by `file::test` runs in any case.
+    """
+    if os.environ.get("TAPE_NIGHTLY") or any("::" in each for each in config.args):
+        return
+    cases = Counter()
+    today, at_night = [], []
+    for item in items:
+        spread = item.get_closest_marker("spread")
+        function = item.nodeid.split("[")[0]
+        is_left_out = spread is not None and cases[function] % spread.args[0]
+        cases[function] += 1
+        where = at_night if is_left_out or item.get_closest_marker("night") else today
+        where.append(item)
+    items[:] = today
+    config.hook.pytest_deselected(items=at_night)
 
 
 def pytest_collection_finish():

@@ -98,6 +98,7 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+@pytest.mark.spread(3)
 def test_the_committed_example_replays_with_the_outputs_it_was_saved_with(example, tmp_path):
     saved = code_cells(nbformat.read(example, as_version=4))
     for run in range(RUNS):
@@ -261,6 +262,7 @@ def fenced(page, word):
     return next(block for block in page.split("```\n") if block.startswith(word)).splitlines()
 
 
+@pytest.mark.night
 def test_the_samples_of_the_real_model_are_played_without_it(tmp_path):
     folder = copied("02_override_and_rerun", tmp_path / "ex")
     page = (ROOT / "docs" / "how-to" / "sample.md").read_text().split("## A real model")[1]
@@ -269,6 +271,7 @@ def test_the_samples_of_the_real_model_are_played_without_it(tmp_path):
     assert all(line in printed for line in fenced(page, "mood")), printed
 
 
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_the_three_candidates_come_out_as_the_example_says(tmp_path):
     folder = copied("05_why", tmp_path / "ex")

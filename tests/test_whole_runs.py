@@ -26,6 +26,7 @@ def elsewhere():
         yield pool
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", list(NOTEBOOKS)[::EVERY])
 @pytest.mark.parametrize("noting", [False, True], ids=["watched", "noted"])
 def test_the_re_run_leaves_what_a_whole_run_leaves(elsewhere, name, noting):

@@ -1,6 +1,5 @@
 """What axe-core says of the view in the sidebar and in a widget, from the list to the comparison, in light and dark."""
 
-import os
 import re
 
 import pytest
@@ -13,10 +12,7 @@ from tests.notebook import ROOT
 from tests.provider import Provider
 from tests.tapes import ASK
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("TAPE_NIGHTLY"),
-    reason="twenty looks of axe-core at all of JupyterLab take a minute: make test-long",
-)
+pytestmark = pytest.mark.night  # twenty looks of axe-core at all of JupyterLab take a minute
 AXE = ROOT / "js" / "node_modules" / "axe-core" / "axe.min.js"
 
 STORY = (

@@ -171,6 +171,7 @@ def test_nothing_is_cut_off_at_the_side(card, name):
         assert page.evaluate(TOO_WIDE) == [], width
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", CARDS)
 def test_axe_finds_nothing_wrong_with_a_card(card, name):
     page = card(name)

@@ -11,6 +11,7 @@ from tests.browser.jupyter import Notebook, write
 from tests.browser.viewing import edit, output_of, sidebar_of
 from tests.provider import Provider, Scripted
 
+pytestmark = pytest.mark.spread(2)  # by day in one front end
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told"
 MIME = "application/vnd.tape.spans+json"
 SETUP = """import anthropic
@@ -317,6 +318,7 @@ def restarted_and_run(notebook):
     return notebook.text(3)
 
 
+@pytest.mark.night
 def test_the_chosen_mode_is_set_again_before_the_first_cell_of_a_new_kernel(lab, page, provider):
     path = write(
         lab.root / "restart" / "churn.ipynb",

@@ -18,6 +18,7 @@ from tests.browser.jupyter import Notebook, serve, write
 from tests.browser.viewing import SETUP, sidebar_of
 from tests.provider import Provider
 
+pytestmark = pytest.mark.spread(3)  # by day in one front end
 THREE = """%%tape record
 # Three orders
 answers = []

@@ -24,10 +24,7 @@ from tests.notebook import ROOT, clean_env
 from tests.scripted_model import ScriptedModel, call
 
 pytestmark = [
-    pytest.mark.skipif(
-        not os.environ.get("TAPE_NIGHTLY"),
-        reason="installs JupyterLab in an empty environment: make test-long",
-    ),
+    pytest.mark.night,  # installs JupyterLab in an empty environment
     pytest.mark.timeout(1800),
 ]
 PROOF = 180_000  # ms: a fresh kernel starts for it

@@ -153,6 +153,7 @@ def test_no_recorded_text_is_ever_run(page, tmp_path):
     assert {url for url in asked if not url.startswith("data:")} == {address}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 320])
 def test_axe_finds_nothing_serious(page, tmp_path, scheme, width):
@@ -178,6 +179,7 @@ def test_axe_finds_nothing_serious(page, tmp_path, scheme, width):
         ] == [], state
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 250])
 def test_axe_finds_nothing_in_an_empty_list_in_ten_thousand_rows_and_in_what_opens(

@@ -27,6 +27,7 @@ def tape(folder, *words):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_the_wrong_order_is_put_right_proved_exported_and_pinned(lab, page, tmp_path):
     page.set_viewport_size({"width": 1400, "height": 900})

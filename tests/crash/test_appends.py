@@ -253,6 +253,7 @@ def test_a_failure_at_every_system_call_of_an_append_leaves_no_half_record(
         check(path, acknowledged | {2})
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("torn", [False, True])
 def test_a_crash_at_every_system_call_of_an_append_keeps_what_was_committed(
     tmp_path, monkeypatch, torn

@@ -129,6 +129,7 @@ def faulty(disk, make, words, fault, one=""):
         shutil.rmtree(folder)
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_script_has_its_replies_and_does_not_end_well(disk, provider, tmp_path, name):
     fault, seen = FAULTS[name], 0
@@ -152,6 +153,7 @@ def test_a_script_has_its_replies_and_does_not_end_well(disk, provider, tmp_path
     assert seen >= 2
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", ["a full disk", "no locks"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_says_it_in_a_line_and_changes_nothing(

@@ -43,6 +43,7 @@ with tape.recording(path):
 """
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("style", ["threads", "tasks"])
 @pytest.mark.parametrize("after", [0, 5, 23])
 def test_every_turn_that_reached_the_program_survives_a_kill(tmp_path, style, after):

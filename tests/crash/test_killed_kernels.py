@@ -188,6 +188,7 @@ for chunk in response.iter_raw():
 """
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "how", [SYNC, ASYNC, THINKING], ids=["waiting", "awaiting", "between chunks"]
 )

@@ -31,6 +31,7 @@ def base(tmp_path):
     return path
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("after", [0, 3, 7])
 def test_every_acknowledged_override_survives_a_kill(base, after):
     before = base.read_bytes()
@@ -47,6 +48,7 @@ def test_every_acknowledged_override_survives_a_kill(base, after):
     assert base.read_bytes() == before
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.35, 0.6, 0.97])
 def test_a_take_torn_anywhere_plays_what_is_whole_and_goes_on(base, share):
     main = tape.open(base)

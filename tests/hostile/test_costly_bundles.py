@@ -105,6 +105,7 @@ KITS = {
 }
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", KITS)
 @pytest.mark.parametrize(
     "words", [("verify",), ("replay", "--yes", "--here"), ("open", "--json")], ids=lambda it: it[0]
@@ -136,6 +137,7 @@ NOTEBOOKS = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.parametrize(
     "words", [("verify",), ("replay", "--yes", "--here")], ids=lambda it: it[0]
@@ -153,6 +155,7 @@ def long_text():
     return data, hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("words", [("verify",), ("open", "--json")], ids=lambda it: it[0])
 @pytest.mark.parametrize(("calls", "times"), [(1, 60), (1_000, 1)])
 def test_a_long_text_that_stands_many_times_is_not_put_together_so_often(
@@ -187,6 +190,7 @@ def salt():
     return '"' + bytes(RANDOM.choices(b"abcdefghijklmnop", k=200)).decode() + '"'
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(
     "module", ["re", "enum", "pathlib", "fnmatch", "asyncio", "json", "portalocker", "ipykernel"]
 )

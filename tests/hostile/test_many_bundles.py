@@ -11,6 +11,7 @@ import pytest
 COUNT = 10_000 if os.environ.get("TAPE_NIGHTLY") else 14
 
 
+@pytest.mark.night
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="commands are forked from a warm process")
 def test_hostile_bundles_end_in_a_line_and_touch_nothing():
     command = [

@@ -132,6 +132,7 @@ PACKED = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("coding", PACKED)
 def test_79_a_body_that_expands_past_the_cap(tmp_path, coding):
     wire = PACKED[coding](BOMB)

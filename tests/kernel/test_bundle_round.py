@@ -5,7 +5,6 @@ scratch folder, and, where strace is there, every connect counted. (With the loc
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -97,9 +96,7 @@ def test_it_verifies_and_replays_for_somebody_else_with_no_connection(bundle, tm
         assert [port for _, port in made if int(port) not in told["kernel_ports"]] == []
 
 
-@pytest.mark.skipif(
-    "TAPE_NIGHTLY" not in os.environ, reason="installs the lock's packages from the index"
-)
+@pytest.mark.night  # it installs the packages from the index
 def test_it_replays_with_the_packages_of_its_lock(bundle, tmp_path):
     (tmp_path / "tmp").mkdir()
     code, said, error = tape("replay", bundle["path"], "--yes", "--json", env=somebody(tmp_path))

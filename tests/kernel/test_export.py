@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.exported import churn, whole  # noqa: F401 - fixtures
 from tests.notebook import Kernel
 
@@ -29,6 +31,7 @@ def test_the_kernels_bundle_is_the_command_lines_byte_for_byte(churn):
         assert not kernel.execute("%tape verify out.tape.zip").ok
 
 
+@pytest.mark.night
 def test_what_is_in_the_way_is_said_in_the_cell(churn):
     with Kernel(churn.parent, {"TAPE_NOTEBOOK": str(churn)}) as kernel:
         kernel.execute("%load_ext tape_jupyter")

@@ -118,6 +118,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("failure", FAILURES)
 def test_after_a_failure_the_next_cell_is_live_with_real_time(kernel, failure):
     line, body, ename = FAILURES[failure]
@@ -204,6 +205,7 @@ CELL_KINDS = [
 ]
 
 
+@pytest.mark.night
 def test_many_taped_cells_leak_nothing_and_off_puts_everything_back(tmp_path, provider):
     with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(notebook(tmp_path / "nb.ipynb", "x"))}) as kernel:
         assert kernel.execute(SET_UP.replace("BASE", provider.url)).ok

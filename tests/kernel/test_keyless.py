@@ -248,6 +248,7 @@ def test_a_key_that_is_set_later_wins_once_the_client_is_built_again(kernel, tmp
     ] * 2
 
 
+@pytest.mark.night
 def test_an_oauth_token_of_an_untaped_cell_stands_in_and_is_not_fetched(kernel, provider):
     told = "{'grant_type': 'client_credentials', 'client_id': 'me', 'client_secret': os.environ['MY_CLIENT_SECRET']}"
     ran = kernel.execute(
@@ -261,6 +262,7 @@ def test_an_oauth_token_of_an_untaped_cell_stands_in_and_is_not_fetched(kernel, 
     assert provider.requests == []
 
 
+@pytest.mark.night
 def test_a_profile_that_is_not_here_replays(kernel, provider, recorded):
     build = f"import boto3; bedrock = boto3.Session(profile_name='dev').client('bedrock-runtime', endpoint_url='{provider.url}')"
     assert kernel.execute(build).ok
@@ -274,6 +276,7 @@ def test_a_profile_that_is_not_here_replays(kernel, provider, recorded):
     assert provider.requests == []
 
 
+@pytest.mark.night
 def test_googles_default_credentials_that_are_not_here_replay(tmp_path, provider):
     path = "/v1beta1/projects/p-1/locations/us-central1/publishers/google/models/gemini-2.5-flash:generateContent"
     answers(provider, path, GEMINI)
@@ -303,6 +306,7 @@ def test_googles_default_credentials_that_are_not_here_replay(tmp_path, provider
         assert provider.requests == []
 
 
+@pytest.mark.night
 def test_real_credentials_are_used_before_placeholders(kernel, tmp_path, provider):
     (tmp_path / "aws").write_text(
         "[default]\naws_access_key_id=AKIAMINE\naws_secret_access_key=mine\nregion=eu-west-1\n"

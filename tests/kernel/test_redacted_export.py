@@ -191,7 +191,7 @@ def test_it_verifies_replays_equal_and_its_take_plays(bundle, tmp_path, monkeypa
     assert len(differs) == 1 and f"no, {MARK}" in json.dumps(differs)
 
 
-@pytest.mark.skipif(not os.environ.get("TAPE_NIGHTLY"), reason="two kernels more: TAPE_NIGHTLY=1")
+@pytest.mark.night
 def test_the_same_session_masked_twice_is_the_same_bundle(session, bundle, tmp_path, monkeypatch):
     newcomer(session.parent.parent, monkeypatch)
     monkeypatch.setenv("ACME_API_KEY", KNOWN)

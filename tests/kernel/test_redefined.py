@@ -76,6 +76,7 @@ OWN = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", OWN)
 def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_replay(
     kernel, name

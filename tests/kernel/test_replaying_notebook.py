@@ -30,6 +30,7 @@ def found_in(told):
     return sum(map(imported.leaves, told), imported.Counter())
 
 
+@pytest.mark.spread(9)
 @pytest.mark.skipif(not FILES, reason="the samples are not here")
 @pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")
 @pytest.mark.timeout(400)

@@ -15,12 +15,14 @@ NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
 EVERY = 1 if NIGHTLY else 3
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", list(adversarial_tools.NOTEBOOKS)[::EVERY])
 def test_the_re_run_leaves_what_a_whole_run_leaves(name):
     how, why = judged(*adversarial_tools.NOTEBOOKS[name])
     assert how == "right", why
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(
     "name",
     [

@@ -210,6 +210,7 @@ def test_threads_wait_side_by_side_also_while_the_cell_waits_for_them(page, kern
     assert page.end().stdout == "['x', 'y']\n"
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("source", [THREE, SHOWN_THREADS, ASYNC], ids=["plain", "threads", "async"])
 def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(
     page, kernel, provider, source, base
@@ -228,6 +229,7 @@ def test_an_interrupt_while_it_stands_ends_the_cell_and_puts_everything_back(
     assert kernel.execute(f"%%tape replay\n{source}").ok
 
 
+@pytest.mark.night
 def test_an_interrupt_that_the_system_hands_to_another_thread_ends_the_cell_too(
     page, kernel, tmp_path
 ):
@@ -371,6 +373,7 @@ def test_a_request_is_changed_before_money_is_spent_and_replays_as_the_program_a
     assert again.stdout == ran.stdout, again.traceback
 
 
+@pytest.mark.night
 def test_a_timeout_around_a_call_does_not_run_out_while_a_person_thinks(page, kernel, provider):
     assert kernel.execute(AASK.replace("URL", provider.url)).ok
     source = "import asyncio\nx = await asyncio.wait_for(aask('one'), 0.05)\nprint('in time')"
@@ -383,6 +386,7 @@ def test_a_timeout_around_a_call_does_not_run_out_while_a_person_thinks(page, ke
     assert page.end().stdout == "in time\n"
 
 
+@pytest.mark.night
 def test_threads_that_are_sent_away_say_nothing(page, kernel):
     assert kernel.execute(f"%%tape record\n{SHOWN_THREADS}").ok
     page.run(f"%%tape step\n{SHOWN_THREADS}")
@@ -423,6 +427,7 @@ RECORDED = (
 )
 
 
+@pytest.mark.night
 def test_an_answer_by_hand_while_recording_is_in_a_take_and_the_recording_holds_what_happened(
     page, kernel, provider, base
 ):
@@ -503,6 +508,7 @@ told.append(signed("signed"))
 print(told)"""
 
 
+@pytest.mark.night
 def test_a_request_is_changed_whatever_library_sends_it_and_where_it_cannot_be_one_line_says_why(
     page, kernel, provider
 ):

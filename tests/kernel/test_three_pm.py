@@ -259,6 +259,7 @@ def timed(kernel, source):
     return ran, float(kernel.execute("real_time() - began__").result)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", SDKS)
 def test_the_retries_of_an_sdk_leave_text_numbers_and_times_as_recorded(retried, name):
     (recorded, took), (replayed, _), (edited, _) = retried[name]

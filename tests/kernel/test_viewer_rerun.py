@@ -175,6 +175,7 @@ def test_cancel_tells_that_all_is_as_it_was(view):
     assert told[-1]["about"] == "cancelled" and view.page.text("classify") == "mood: negative\n"
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "said",
     [

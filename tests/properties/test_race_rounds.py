@@ -17,6 +17,7 @@ def url():
         yield url
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_round_ends_otherwise_in_silence(program, url):
     assert rounds(PROGRAMS[program], url, COUNT, tell=True)["otherwise_in_silence"] == 0

@@ -179,6 +179,7 @@ def test_record_then_replay_then_a_change_then_a_miss(tmp_path):
     )
 
 
+@pytest.mark.night
 def test_a_boundary_that_goes_live_goes_to_a_take_and_a_frozen_tool_never_runs(tmp_path):
     tool = "import tape_jupyter as tape\n@tape.tool\ndef send(to):\n    open('sent', 'a').write(to)\n    return 'sent'"
     with Provider(vary=True) as provider:

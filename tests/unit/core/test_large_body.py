@@ -42,6 +42,7 @@ def run(mode, cassette, client, url, size, key=""):
     return json.loads(done.stdout)
 
 
+@pytest.mark.spread(5)
 @linux
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_large_reply_and_a_large_upload_take_little_memory(tmp_path, server, client):
@@ -57,6 +58,7 @@ def test_a_large_reply_and_a_large_upload_take_little_memory(tmp_path, server, c
     assert cassette.stat().st_size < 2 << 20
 
 
+@pytest.mark.spread(5)
 @linux
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_key_in_a_large_body_is_masked_and_the_program_has_its_own(

@@ -44,6 +44,7 @@ print(json.dumps([shell.user_ns["one"], shell.user_ns["two"], clock(), time.slee
 """
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("first", ["before", "after"])
 @pytest.mark.parametrize("name", PATCHES)
 def test_a_program_with_stand_ins_of_its_own_is_taped_and_its_kernel_lives(name, first, tmp_path):

@@ -33,6 +33,7 @@ def test_no_cell_that_depends_is_missed_and_four_of_five_that_are_told_depend(fi
     assert flow_score.sums(rows)[1] >= 0.80
 
 
+@pytest.mark.night
 def test_no_cell_is_missed_where_objects_are_at_two_places_though_neighbours_are_taken_in():
     rows, failures = flow_score.score_elsewhere(
         json.loads((CASES / "shared_objects.json").read_text())

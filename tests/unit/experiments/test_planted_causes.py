@@ -30,6 +30,7 @@ def planted(tmp_path, monkeypatch):
     return copied
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_planted_cause_is_found_exactly_and_nothing_is_written(planted, name):
     folder, known = planted(name)
@@ -40,6 +41,7 @@ def test_the_planted_cause_is_found_exactly_and_nothing_is_written(planted, name
     assert {path: digest(path) for path in folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.night
 def test_a_pytest_file_is_a_check(planted):
     folder, known = planted("a-field-of-json")
     (folder / "test_total.py").write_text(

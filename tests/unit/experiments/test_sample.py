@@ -90,6 +90,7 @@ def test_outcomes_have_shares_and_a_later_run_pays_only_for_what_is_missing(path
     assert {file: digest(file) for file in before} == before
 
 
+@pytest.mark.night
 def test_what_cannot_be_kept_within_a_limit_is_refused_before_anything_is_sent(path, provider):
     call = call_of(path)
     for words, told in (

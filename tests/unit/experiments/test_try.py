@@ -141,6 +141,7 @@ def jobs(tmp_path, count):
     ]  # fmt: skip
 
 
+@pytest.mark.night
 def test_workers_that_are_killed_lose_and_double_no_row(tmp_path):
     rows, wanted = [], jobs(tmp_path, 150)
     pool = engine.Processes(2)
@@ -191,6 +192,7 @@ def test_copies_of_a_bundle_are_runs_of_their_own(tmp_path):
     assert told.summary.runs == 2 and len(list(RowStore(str(results)).rows())) == 2
 
 
+@pytest.mark.night
 def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     wanted, rows = jobs(tmp_path, 5), []

@@ -88,6 +88,7 @@ def test_a_tool_that_makes_a_later_cell_raise_is_named(path):
     assert "tool stock" in done.output and "value.left" in done.output
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(
     ("check", "said"),
     [
@@ -143,6 +144,7 @@ def asks_anew(path):
 NEW = "'good' in said[5] and bool(follow)"
 
 
+@pytest.mark.night
 def test_a_request_on_neither_tape_is_said_and_stays_unsent(path, asks_anew, provider):
     done = why(path, NEW, good="other")
     assert done.exit_code == 2 and "UnmatchedCall" in done.output and provider.requests == []
@@ -165,6 +167,7 @@ def test_asked_live_it_is_asked_once_and_kept_in_a_take(path, asks_anew, provide
     assert len(provider.requests) == 1 and "why" in tape.open(base_of(path)).takes()
 
 
+@pytest.mark.night
 def test_no_more_is_asked_than_was_said(path, asks_anew, provider):
     done = why(path, NEW, "--on-divergence", "live", good="other")
     assert done.exit_code == 2 and "--max-calls N or --max-cost USD" in done.output
@@ -175,6 +178,7 @@ def test_no_more_is_asked_than_was_said(path, asks_anew, provider):
     assert provider.requests == []
 
 
+@pytest.mark.night
 def test_stale_it_gets_the_nearest_reply(path, asks_anew, provider):
     done = why(path, NEW, "--json", "--on-divergence", "stale", good="other")
     assert done.exit_code == 0, done.output

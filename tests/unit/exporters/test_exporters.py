@@ -539,6 +539,7 @@ def real(count):
         )
 
 
+@pytest.mark.spread(4)
 @pytest.mark.skipif(
     not CORPUS.exists(),
     reason="needs the shared corpus of real traffic: ../shared/corpus, or TAPE_CORPUS",

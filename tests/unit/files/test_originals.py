@@ -56,6 +56,7 @@ def test_a_session_that_makes_its_own_database_replays_in_place_twice_and_is_exp
     assert told(done)[0] == ["same"] * 5, done
 
 
+@pytest.mark.night
 def test_a_session_that_goes_on_with_a_database_starts_in_replay_from_what_it_was_then(tmp_path):
     folder = tmp_path / "work"
     folder.mkdir()

@@ -124,6 +124,7 @@ display("nothing yet", display_id="board")
 print("three")"""
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("door", ["tape replay", "bundle"])
 def test_a_display_that_a_later_cell_updates_is_judged_as_it_stands_in_the_end(
     tmp_path, provider, door
@@ -155,6 +156,7 @@ CALLS = {
 }
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("door", ["tape replay", "bundle"])
 @pytest.mark.parametrize("how", CALLS)
 def test_what_a_tool_did_not_do_again_is_said_whatever_the_program_does_to_its_outputs(

@@ -214,6 +214,7 @@ assert sys.meta_path == hooks and not arrivals._undo
 """
 
 
+@pytest.mark.night
 def test_patching_and_undoing_five_hundred_times_leaves_nothing():
     """In a process of its own: each time every imported module is looked at, and here all libraries are."""
     assert in_new_process(OFTEN) == ""

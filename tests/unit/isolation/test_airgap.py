@@ -381,7 +381,7 @@ def test_a_real_kernel_keeps_working_while_armed(door, tmp_path):
         )
         assert cell("!echo from a child") == ("ok", "from a child\r\n")  # a pseudo-terminal
         assert client.is_complete and client.complete("connec")
-        client.get_shell_msg(timeout=10)
+        client.get_shell_msg(timeout=60)
         status, text = cell(
             "from IPython.display import display; display({'text/plain': 'x'}, raw=True); print('y')"
         )

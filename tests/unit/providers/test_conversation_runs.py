@@ -18,6 +18,7 @@ def clean():
         yield pool
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", adversarial.NOTEBOOKS)
 def test_a_re_run_leaves_what_a_whole_run_leaves(name, clean):
     how, why = clean.submit(whole_runs.judged, *adversarial.NOTEBOOKS[name], prove=False).result()

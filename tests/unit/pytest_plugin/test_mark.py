@@ -24,8 +24,6 @@ async def ask_async(text, url="URL"):
         return (await client.post(f"{url}/v1/messages", json=body)).json()["content"][0]["text"]
 """
 
-NIGHTLY = pytest.mark.skipif("TAPE_NIGHTLY" not in os.environ, reason="a session more: at night")
-
 
 class Project:
     """A project of somebody's: its tests, the provider that they ask, and pytest run on them as a shell does."""
@@ -234,7 +232,7 @@ def test_a_miss_fails_the_test_with_the_nearest_call_even_where_it_was_swallowed
     assert project.asked() == before
 
 
-@NIGHTLY
+@pytest.mark.night
 def test_a_miss_that_reached_pytest_is_told_the_same_way(project, monkeypatch):
     source = (
         "@pytest.mark.tape\ndef test_one():\n    import os\n    ask(os.environ.get('SAY', 'one'))"
@@ -328,7 +326,7 @@ def test_one(greeting):
     assert len(Cassette.open(path).calls) == 3
 
 
-@NIGHTLY
+@pytest.mark.night
 def test_a_miss_in_a_fixtures_teardown_is_an_error_of_the_test(project, monkeypatch):
     project.file("""
 import os
@@ -346,7 +344,7 @@ def test_one(greeting):
     project.run().assert_outcomes(passed=1, errors=1)
 
 
-@NIGHTLY
+@pytest.mark.night
 def test_workers_of_xdist_replay_side_by_side(project):
     project.file("""
 @pytest.mark.tape

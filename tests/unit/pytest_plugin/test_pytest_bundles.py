@@ -18,8 +18,6 @@ CELLS = [
     "print('two')",
 ]
 
-NIGHTLY = pytest.mark.skipif("TAPE_NIGHTLY" not in os.environ, reason="a session more: at night")
-
 
 def bundle(folder, shown=("42\n", "two\n"), **said):
     """A bundle of two cells, whose saved outputs are `shown`."""
@@ -74,7 +72,7 @@ def test_a_bundle_that_may_run_is_replayed_and_a_cell_that_differs_shows_how(pro
     assert "three" in done.stdout.str() and "replaying.py" not in done.stdout.str()
 
 
-@NIGHTLY
+@pytest.mark.night
 def test_a_digest_that_was_let_run_before_runs_and_what_the_bundle_says_to_differ_is_expected(
     project,
 ):

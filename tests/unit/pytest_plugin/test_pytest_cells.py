@@ -13,8 +13,6 @@ from tests.tapes import ASK
 
 pytest_plugins = ["pytester"]
 
-NIGHTLY = pytest.mark.skipif("TAPE_NIGHTLY" not in os.environ, reason="a session more: at night")
-
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
@@ -77,13 +75,13 @@ def test_a_miss_names_the_nearest_call_and_the_cells_after_it_are_not_run(projec
     done.stdout.fnmatch_lines(["*not run: cell 3 raised*"])
 
 
-@NIGHTLY
+@pytest.mark.night
 def test_one_cell_alone_runs_those_before_it(project):
     done = project.run_tape("--tape", ".", "-k", "again")
     done.assert_outcomes(passed=1, deselected=5)
 
 
-@NIGHTLY
+@pytest.mark.night
 def test_workers_share_the_cells_of_a_notebook(project):
     done = project.run_tape("-p", "xdist", "-n", "2", "--dist", "loadgroup", "--tape", "nb.ipynb")
     done.assert_outcomes(passed=5, skipped=1)

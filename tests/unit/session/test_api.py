@@ -609,6 +609,7 @@ def task_group_with_one_failure(provider, texts):
     return asyncio.run(main())
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("same", [False, True], ids=["distinct", "identical"])
 @pytest.mark.parametrize(
     "program",

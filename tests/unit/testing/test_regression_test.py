@@ -79,6 +79,7 @@ def test_it_fails_where_any_call_is_missing_or_gives_something_else(recorded, ru
         assert fails((*before, replace(call, **other), *after))
 
 
+@pytest.mark.night
 def test_it_passes_as_written_and_is_the_same_every_time(recorded, run):
     file = regression_test.write_regression_test(
         recorded, regression_test.regression_test_path(recorded)

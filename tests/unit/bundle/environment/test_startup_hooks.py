@@ -49,6 +49,7 @@ def refusal(world, *wanted):
     return str(refused.value)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.usefixtures("installer")
 @pytest.mark.parametrize(
     "inside",
@@ -85,6 +86,7 @@ def test_no_installer_imports_what_a_package_brings(world, canary):
     assert run(python, "import larch, birch, wren; print('all')") == "all"
 
 
+@pytest.mark.spread(4)
 @pytest.mark.usefixtures("installer")
 @pytest.mark.parametrize("name", ["unshare", "sh", "sudo", "xdg-open", "python", "python3.11"])
 def test_a_program_that_stands_for_one_of_the_system_is_refused(world, canary, name):
@@ -196,6 +198,7 @@ def pip_wheel():
     return place.name, place.read_bytes()
 
 
+@pytest.mark.spread(2)
 @needs_cut
 @pytest.mark.usefixtures("installer")
 def test_where_it_is_allowed_sources_are_built_without_network_home_and_variables(
@@ -218,6 +221,7 @@ def test_where_it_is_allowed_sources_are_built_without_network_home_and_variable
         install.make_bundle_environment(bundle)
 
 
+@pytest.mark.spread(5)
 @needs_cut
 @pytest.mark.parametrize(
     ("project", "said"),
@@ -275,6 +279,7 @@ def test_sources_at_an_address_of_the_bundles_are_not_installed_though_it_is_all
         install.make_bundle_environment(bundle, allow_index=True)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.usefixtures("installer")
 def test_an_installer_gets_none_of_a_persons_other_variables(world, tmp_path, monkeypatch):
     """Told by a program that stands for uv, and by pip's own start."""

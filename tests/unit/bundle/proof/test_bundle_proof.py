@@ -92,6 +92,7 @@ def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(chur
     assert "[4] import urllib.request" in str(caught.value)
 
 
+@pytest.mark.night
 def test_a_tool_that_writes_elsewhere_is_not_exported_as_proven(tmp_path, monkeypatch):
     from tape_jupyter.bundle.export import Options, export_bundle
     from tape_jupyter.errors import NotExported

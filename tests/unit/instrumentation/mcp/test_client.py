@@ -29,6 +29,7 @@ from tests.mcp_talk import (
 from tests.provider import Provider
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("over", TRANSPORTS)
 def test_a_conversation_is_played_with_the_server_gone(over, path, log):
     async def program(url=""):
@@ -205,6 +206,7 @@ def llama_index(server):
     return program
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "framework", [openai_agents, pydantic_ai, llama_index], ids=lambda framework: framework.__name__
 )

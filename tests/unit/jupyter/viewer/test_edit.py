@@ -174,6 +174,7 @@ def test_a_call_that_was_recorded_again_meanwhile_is_refused_naming_the_newer_ru
     assert newer in view.override(0, said("x"))["error"] and tape.open(view.path).takes() == []
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "forged",
     [
