@@ -33,7 +33,7 @@ from tape_jupyter.importers import recognise
 from tape_jupyter.importers.source import Source, TraceError
 from tape_jupyter.importers.trace import TWICE, Call, Item, Kind, Origin, Run, Skipped, Span
 from tape_jupyter.importers.tree import TraceNode, Tree
-from tape_jupyter.providers import hosts, registry
+from tape_jupyter.providers import call_class, registry
 from tape_jupyter.secrets.registry import Secrets
 
 _IN_MEMORY = 32 * 1024 * 1024
@@ -589,7 +589,7 @@ def _classify_call(call: Call) -> Kind | None:
     """What an HTTP call is by its address; None for one that only reports to a telemetry service."""
     if call.kind != "http" or not isinstance(call.request, Request):
         return call.kind
-    host_class = hosts.class_of(call.request)
+    host_class = call_class.class_of(call.request)
     if host_class == "telemetry":
         return None
     return "model" if host_class == "model" or registry.call_facts(call.request).model else "http"

@@ -36,7 +36,7 @@ from tape_jupyter.core.large_body import large_bodies
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.isolation import network_guard
-from tape_jupyter.providers import hosts, registry
+from tape_jupyter.providers import call_class, registry
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.replay.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.replay.selection import call_origin
@@ -260,7 +260,7 @@ class Interceptor(Tape):
         lacking = self.desk.lending.lacks(call)
         if not self.desk.sealed and not lacking:
             return None
-        if hosts.class_of(call) == "telemetry":
+        if call_class.class_of(call) == "telemetry":
             return self.telemetry.unsent(call)
         if not self.desk.sealed:
             if oauth.is_grant(call):
@@ -272,7 +272,7 @@ class Interceptor(Tape):
 
     def _answer_forked_call(self, cell: TapedCell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
-        if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
+        if isinstance(call, Request) and call_class.class_of(call) == "telemetry":
             return self.telemetry.unsent(call, cell) if cell.replaying else NullRecorder()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
@@ -286,7 +286,7 @@ class Interceptor(Tape):
     def _begin_http_call(
         self, cell: TapedCell, origin: Origin | None, request: Request
     ) -> Play | Capture | PendingCall:
-        kind = hosts.class_of(request)
+        kind = call_class.class_of(request)
         if kind == "telemetry":
             telemetry = self.telemetry
             if cell.replaying or self.desk.lending.lacks(request):

@@ -26,7 +26,7 @@ from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation import environment
 from tape_jupyter.isolation.network_guard import is_user_code
-from tape_jupyter.providers import hosts
+from tape_jupyter.providers import hosts, registry
 from tape_jupyter.secrets.registry import Secrets, names_a_secret, placeholder
 from tape_jupyter.session import placeholders
 
@@ -254,9 +254,9 @@ def _is_safe_address(name: str, address: str) -> bool:
     (ANTHROPIC_BASE_URL=https://api.anthropic.com).
     """
     host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
-    provider = hosts.host_provider(host)
+    provider = registry.find_host_provider(host)
     return hosts.loopback(host) or (
-        bool(provider) and name.lower().startswith(provider.partition("_")[0])
+        bool(provider) and name.lower().startswith(provider.replace("-", ""))
     )
 
 
