@@ -27,6 +27,7 @@ from tape_jupyter.cassette import match_key
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.importers import recognise
@@ -458,7 +459,7 @@ class _Assembly:
             end["error"] = trace.failed[:2000]
         if writer.missing:
             end["cold"] = [
-                f"{what}: not in the file ({_format_count(count, 'call')})"
+                f"{what}: not in the file ({format_count(count, 'call')})"
                 for what, count in writer.missing.most_common(30)
             ]
         if trace.skipped:
@@ -711,10 +712,6 @@ def _read_umask() -> int:
     return umask
 
 
-def _format_count(many: int, thing: str) -> str:
-    return f"{many} {thing}{'' if many == 1 else 's'}"
-
-
 def assembly_text(done: Imported) -> str:
     """For people."""
     lines = []
@@ -726,16 +723,16 @@ def assembly_text(done: Imported) -> str:
             f"{count} of grade {grade}" for grade, count in sorted(each.grades.items())
         )
         lines.append(
-            f"{each.file}: {each.format}, {_format_count(len(each.runs), 'run')}, {_format_count(each.calls, 'call')} "
-            f"({grades or 'none'}), {_format_count(each.spans, 'span')}"
+            f"{each.file}: {each.format}, {format_count(len(each.runs), 'run')}, {format_count(each.calls, 'call')} "
+            f"({grades or 'none'}), {format_count(each.spans, 'span')}"
         )
         lines += [f"    left out: {count} {reason}" for reason, count in each.reasons.most_common()]
         lines += [
-            f"    missing: {what} ({_format_count(count, 'call')})"
+            f"    missing: {what} ({format_count(count, 'call')})"
             for what, count in each.missing.most_common()
         ]
         lines += [
-            f"    assumed: {what} ({_format_count(count, 'call')})"
+            f"    assumed: {what} ({format_count(count, 'call')})"
             for what, count in each.assumed.most_common()
         ]
         lines += [f"    {note}" for note in each.notes]

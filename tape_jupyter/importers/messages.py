@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.importers.attributes import attribute_text
+from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers.rows import decode_field
 
 Message = dict[str, Any]
@@ -69,7 +69,7 @@ def is_part(value: Any) -> bool:
 
 
 def text_part(content: Any) -> dict[str, Any]:
-    return {"type": "text", "content": attribute_text(content)}
+    return {"type": "text", "content": text_or_json(content)}
 
 
 def parse_message(record: Mapping[str, Any]) -> Message:
@@ -199,7 +199,7 @@ def part_of(value: Any) -> dict[str, Any]:
         content = value.get("thinking", value.get("reasoning", content))
         return {
             "type": "reasoning",
-            "content": attribute_text(content or value.get("summary") or ""),
+            "content": text_or_json(content or value.get("summary") or ""),
         }
     if (kind in _PLAIN_TEXT or not kind) and isinstance(content, str):
         return {"type": "text", "content": content}

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers import rebuild
 
 Message = Mapping[str, Any]
@@ -96,10 +97,6 @@ def _to_text(part: Mapping[str, Any]) -> str:
     )
 
 
-def _to_json_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _parse_arguments(part: Mapping[str, Any]) -> Any:
     return rebuild.loaded(part.get("arguments"), {})
 
@@ -158,7 +155,7 @@ def _build_chat_messages(message: Message) -> Iterator[dict[str, Any]]:
             yield {
                 "role": "tool",
                 "tool_call_id": part.get("id") or "",
-                "content": _to_json_text(_find_result(part)),
+                "content": text_or_json(_find_result(part)),
             }
         elif kind == "tool_call":
             calls.append(_build_chat_call(part))
@@ -256,7 +253,7 @@ def _build_responses_items(message: Message) -> Iterator[dict[str, Any]]:
             yield {
                 "type": "function_call_output",
                 "call_id": part.get("id") or "",
-                "output": _to_json_text(_find_result(part)),
+                "output": text_or_json(_find_result(part)),
             }
         elif kind != "reasoning":
             texts.append(_to_text(part))
@@ -335,7 +332,7 @@ def _build_anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
             yield {
                 "type": "tool_result",
                 "tool_use_id": part.get("id") or "",
-                "content": _to_json_text(_find_result(part)),
+                "content": text_or_json(_find_result(part)),
             }
         elif kind != "reasoning":
             yield {"type": "text", "text": _to_text(part)}
@@ -396,7 +393,7 @@ def _build_bedrock_message(message: Message) -> dict[str, Any]:
         elif kind == "tool_call_response":
             result = _find_result(part)
             result_block = (
-                {"json": result} if isinstance(result, dict) else {"text": _to_json_text(result)}
+                {"json": result} if isinstance(result, dict) else {"text": text_or_json(result)}
             )
             content.append(
                 {"toolResult": {"toolUseId": part.get("id") or "", "content": [result_block]}}

@@ -15,6 +15,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.match_key import IgnorePath
 from tape_jupyter.cassette.runs import CellIdentity, Current, RecordedRun, run_of
 from tape_jupyter.replay.selection import CallOrigin, Known, Selection
 
@@ -95,13 +97,20 @@ Matching = Callable[[str], Sequence[Recorded]]
 
 @dataclass
 class CellPlayback:
-    """One execution of one taped cell, as the player tracks it. Opaque to everybody else."""
+    """One execution of one taped cell: what was decided of it, and what was played so far."""
 
     cell: CellIdentity
     mode: Mode
     nth: int
     matching: Matching
+    ignore: tuple[IgnorePath, ...] = ()
+    """What is left out of the match."""
+    unrecorded: bool = False
+    """Whether a session replays it, and the cassette has no recording of it."""
+    played: list[Entry] = field(default_factory=list)
+    """What was played, in its order."""
     served: set[tuple[str, str]] = field(default_factory=set)
+    """Run and id of what was found for a call, played or not: no call is found twice."""
     shelves: dict[str, list[_Candidates]] = field(default_factory=dict)
     own: tuple[int, dict[str, int]] = (-1, {})
     groups: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
@@ -116,6 +125,13 @@ class CellPlayback:
     """The recording to repeat, where somebody said which."""
     decided: Mapping[str, Policy] = field(default_factory=dict)
     """What a person decided of single divergences, by match key."""
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was
+        played to it since.
+        """
+        return self.unrecorded and not self.played
 
 
 class _Candidates:

@@ -223,7 +223,7 @@ class Interceptor(Tape):
             return self._answer_outside_cell(call)
         if os.getpid() != self._pid:
             return self._answer_forked_call(cell, call)
-        if cell.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
+        if cell.execution.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
         if self._copied is not None:
@@ -248,8 +248,8 @@ class Interceptor(Tape):
         """
         cell = self._find_current_cell()
         if isinstance(cell, TapedCell) and not cell.closed:
-            cell.tags.flag(key, value)
-            cell.recording.ends["flags"] = cell.tags.flags
+            cell.recording.tags.flag(key, value)
+            cell.recording.ends["flags"] = cell.recording.tags.flags
 
     def _answer_outside_cell(self, call: Request | FunctionCall) -> Play | None:
         """A call while no taped cell runs: nothing of ours, unless the whole session replays, or a
@@ -337,7 +337,9 @@ class Interceptor(Tape):
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
                 reply, Reply
             ):
-                cell.tools.note_requests(registry.call_facts(request, reply), cell.tools.moment())
+                cell.tools.asked.note_requests(
+                    registry.call_facts(request, reply), cell.tools.asked.moment()
+                )
             return Play(
                 reply,
                 self._build_gate(cell, entry, reply),
@@ -370,18 +372,20 @@ class Interceptor(Tape):
         growing = self._history.build_growing_body(request.body)
         exact = exact_digest(request, growing)
         known = (
-            cell.cassette.match_of(exact) if cell.cassette is not None and not cell.ignore else ""
+            cell.cassette.match_of(exact)
+            if cell.cassette is not None and not cell.execution.ignore
+            else ""
         )
         if known and (
             "?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url
         ):
             return MatchedRequest(known, exact)
-        return match_request(request, self.desk.secrets, cell.ignore, exact, growing)
+        return match_request(request, self.desk.secrets, cell.execution.ignore, exact, growing)
 
     def _begin_function_call(
         self, cell: TapedCell, origin: Origin | None, call: FunctionCall
     ) -> Play | Capture | PendingCall:
-        cell.tools.note_call(call.name)
+        cell.tools.asked.note_call(call.name)
         arguments = call.arguments
         call, matched = freeze_call(call, self.desk.secrets)
         if (
@@ -553,9 +557,9 @@ class Interceptor(Tape):
                 self._report_match_by_order(cell, call, decided, matched)
             elif near is not None:
                 self._report_match_by_less(cell, call, decided, near)
-            cell.served.append(decided)
+            cell.execution.played.append(decided)
             cell.recording.ran.append(span_of(decided.run, decided.id))
-            cell.changed()
+            cell.findings.changed()
         return decided
 
     def _report_match_by_order(
@@ -663,7 +667,7 @@ class Interceptor(Tape):
                 external_texts.require_sound(body)
 
     def _build_gate(self, cell: TapedCell, entry: Entry, reply: Reply | Value) -> Gate | None:
-        return cell.pacing.gate(entry, reply) if cell.pacing is not None else None
+        return cell.pins.pacing.gate(entry, reply) if cell.pins.pacing is not None else None
 
     def _build_interrupted_reply(
         self, cell: TapedCell, entry: Entry, reply: Reply, request: Request
@@ -690,16 +694,19 @@ class Interceptor(Tape):
 
     def _locate_call(self, cell: TapedCell, origin: Origin | None) -> Where:
         return Where(
-            cell.run, origin.lineage if origin is not None else "", SPAN.get(), PARENT.get()
+            cell.recording.run,
+            origin.lineage if origin is not None else "",
+            SPAN.get(),
+            PARENT.get(),
         )
 
     def _open_run(self, cell: TapedCell, call: Request | FunctionCall) -> None:
         """The run's record is committed before the first call is paid for."""
-        if cell.run or cell.mode == "live":
+        if cell.recording.run or cell.mode == "live":
             return
         try:
             with cell.lock:
-                if not cell.run:
+                if not cell.recording.run:
                     self.desk.start_run(cell)
         except (CassetteError, OSError) as error:
             text = f"{title(call)} was not sent, since it could not be recorded: {error}"

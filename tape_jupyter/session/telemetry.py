@@ -88,7 +88,7 @@ class Telemetry:
         if not new:
             return
         try:
-            if not cell.run:
+            if not cell.recording.run:
                 start_run(cell)
         except (CassetteError, OSError) as problem:
             cell.warn(f"what telemetry was answered is not on the tape: {problem}")

@@ -88,7 +88,7 @@ class WebSocketCapture(HttpCapture):
         super()._append_late_reply(late)
         facts = registry.call_facts(self.request, late)
         self._warn_of_untaped_tools(facts)
-        self.cell.tools.note_requests(facts, self.moment)
+        self.cell.tools.asked.note_requests(facts, self.moment)
         with self.cell.lock:
             for place, row in enumerate(self.cell.findings.rows):
                 if row.id == self.id:
@@ -170,7 +170,7 @@ class PlayedDialogue(Script):
         super().__init__(
             list(frames_of(reply.body)),
             reply.waits,
-            lambda frame: message_key(frame, desk.secrets, cell.ignore),
+            lambda frame: message_key(frame, desk.secrets, cell.execution.ignore),
             self._refuse_message,
             lost=reply.end == "error",
         )
@@ -212,7 +212,7 @@ class PlayedDialogue(Script):
         return self._find_current_cell().refuse(UnmatchedCall("\n".join(lines)))
 
     def _extract_fields(self, frame: WebSocketFrame) -> Mapping[str, Any]:
-        value = counted_content(frame, self.desk.secrets, self.opened.ignore)
+        value = counted_content(frame, self.desk.secrets, self.opened.execution.ignore)
         if value is not None:
             return dict(scalar_leaves(value))
         text = (

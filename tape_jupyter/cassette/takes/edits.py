@@ -19,6 +19,7 @@ from tape_jupyter.cassette.records import section_headers
 from tape_jupyter.cassette.takes import faults, overrides
 from tape_jupyter.cassette.takes.overrides import UNSET
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.plain_text import format_json
 from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.encoding.http.websocket import parse_frame
 from tape_jupyter.encoding.values.registry import CannotFreeze, thaw
@@ -382,8 +383,7 @@ def editable_of(entry: Entry) -> Editable:
     recorded = entry.recorded.reply() if isinstance(entry, Overridden) else reply
     if isinstance(request, FunctionCall) or isinstance(reply, Value):
         before, now = (
-            _format_json(each.value) if isinstance(each, Value) else ""
-            for each in (recorded, reply)
+            format_json(each.value) if isinstance(each, Value) else "" for each in (recorded, reply)
         )
         return Editable("value", "", before, now, raw=dict(_NO_RAW), faults=listed)
     raw = _describe_raw(reply)
@@ -396,8 +396,8 @@ def editable_of(entry: Entry) -> Editable:
     return Editable(
         "message",
         current.wire,
-        _format_json(first.message if first else current.message),
-        _format_json(current.message),
+        format_json(first.message if first else current.message),
+        format_json(current.message),
         validation.editable_fields(
             current.wire,
             current.message,
@@ -413,10 +413,6 @@ def _describe_raw(reply: Reply) -> dict[str, Any]:
     headers = [[name, value] for name, value in reply.headers]
     is_json = "json" in kind and "ndjson" not in kind
     return {"status": reply.status, "headers": headers, "body": body_text(reply), "json": is_json}
-
-
-def _format_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:

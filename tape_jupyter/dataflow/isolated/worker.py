@@ -27,6 +27,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from tape_jupyter.core.changed_paths import changed_paths
+from tape_jupyter.core.plain_text import end_line
 from tape_jupyter.dataflow.isolated import end_state
 
 _ALWAYS = ("/dev/", "/proc/self/")
@@ -245,16 +246,10 @@ def output_text(
     line each.
     """
     parts = [printed] if printed else []
-    parts += [
-        _format_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle
-    ]
+    parts += [end_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle]
     if error is not None:
         parts.append(f"{type(error).__name__}: {error}")
     return "".join(parts)
-
-
-def _format_line(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _digest_data(data: Any) -> str:

@@ -156,7 +156,7 @@ class Strand:
 
 
 def _find_clock(origin: Origin | None) -> Any | None:
-    return getattr(origin.cell, "clock", None) if origin is not None else None
+    return getattr(origin.pins, "clock", None) if origin is not None else None
 
 
 def _take_ticket(clock: Any | None) -> int:

@@ -74,7 +74,7 @@ def notes_order(clock: Any) -> bool:
 
 def _find_clock(origin: Origin) -> Any | None:
     """The clock of the origin's cell; None in a child process, whose time is real."""
-    clock = getattr(origin.cell, "clock", None)
+    clock = getattr(origin.pins, "clock", None)
     return None if clock is None or clock.pid != os.getpid() else clock
 
 

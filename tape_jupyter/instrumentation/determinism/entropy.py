@@ -128,7 +128,7 @@ def held_chance() -> Chance | None:
     if SENDING.get():
         return None
     origin = settle_origin()
-    chance: Chance | None = getattr(origin.cell, "chance", None) if origin is not None else None
+    chance: Chance | None = getattr(origin.pins, "chance", None) if origin is not None else None
     return None if chance is None or chance.forked else chance
 
 

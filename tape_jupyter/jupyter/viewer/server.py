@@ -123,7 +123,10 @@ class Viewer:
         """
         send = send or self._send
         try:
-            about, name = _read_text(message, "about"), _read_text(message, "id")
+            about, name = (
+                text_field(message, "about", longest=_LONG),
+                text_field(message, "id", longest=_LONG),
+            )
         except Forged:
             self.dropped += 1
             return
@@ -301,11 +304,11 @@ class Viewer:
         if cell is None:
             return None
         name = cell.request.cell_id or source_hash(cell.request.source)[:12]
-        seconds = round(live.now() - cell.at.timestamp(), 2)
+        seconds = round(live.now() - cell.start.at.timestamp(), 2)
         return {
             "cell": name,
             "mode": cell.mode,
-            "calls": len(cell.findings.rows) + len(cell.served),
+            "calls": len(cell.findings.rows) + len(cell.execution.played),
             "seconds": seconds,
         }
 
@@ -374,9 +377,12 @@ _EMPTY: Message = columns((), 0, 0, 0)
 _SOURCES = 1_000
 
 
-def _read_text(message: Any, field: str) -> str:
-    value = message.get(field) if isinstance(message, dict) else None
-    if not isinstance(value, str) or len(value) > _LONG:
+def text_field(
+    message: Any, field: str, default: str | None = None, longest: int | None = None
+) -> str:
+    """A text of a message. Raises Forged where it is none, or longer than that."""
+    value = message.get(field, default) if isinstance(message, dict) else None
+    if not isinstance(value, str) or (longest is not None and len(value) > longest):
         raise Forged(field)
     return value
 

@@ -50,7 +50,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     notes = Notes() if holds and not replays and not cell.replaying else None
     live = cell.request.options.get("live")
     pace = asked_pace(cell)
-    cell.clock = clock = TapeClock(
+    cell.pins.clock = clock = TapeClock(
         _build_clock_base(run),
         notes=notes,
         readings=readings,
@@ -64,9 +64,9 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
         else None,
     )
     timers.count_files(clock)
-    cell.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
+    cell.pins.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
     if notes is not None:
-        cell.recording.pins["clock"] = {
+        cell.pins.record["clock"] = {
             "wall": clock.base.wall,
             "monotonic": clock.base.monotonic,
             "perf": clock.base.perf,
@@ -120,7 +120,7 @@ def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
     """Name what was not handed over as it was recorded, or may not have been."""
     if not (sequence.swapped or sequence.untold):
         return
-    strands = {entry.id: entry.lineage for entry in cell.served}
+    strands = {entry.id: entry.lineage for entry in cell.execution.played}
     for pairs, text in ((sequence.swapped, SWAPPED), (sequence.untold, UNTOLD)):
         named = [
             pair
@@ -171,8 +171,8 @@ def _load_readings(cell: TapedCell, run: Mapping[str, Any]) -> Readings:
 
 def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
     if (
-        cell.clock is not None
-        and cell.clock.notes is not None
+        cell.pins.clock is not None
+        and cell.pins.clock.notes is not None
         and _NUMPY_NOW.search(cell.request.source)
     ):
         cell.warn(
@@ -195,7 +195,7 @@ def _record_readings(cell: TapedCell, notes: Notes) -> None:
     record = notes.record()
     if record:
         cell.recording.ends["clock"] = record
-        cell.recording.drawn = True
+        cell.pins.drawn = True
     if notes.beyond:
         who = ", ".join(sorted(notes.beyond))
         cell.warn(

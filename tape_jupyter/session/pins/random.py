@@ -89,7 +89,7 @@ class _CellRandomness:
         self.kept: set[str] = set()  # generators whose state is on the tape
 
     def start(self) -> None:
-        record = self.cell.recording.pins["random"] = {
+        record = self.cell.pins.record["random"] = {
             "seed": self.chance.seed.hex(),
             "hash": _compute_hash_print(),
         }
@@ -101,9 +101,9 @@ class _CellRandomness:
         if not self.cell.replaying:
             self.standing = [(each, each.get()) for each in generators]
             record["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
-            self.cell.recording.states = lambda: self._collect_states(self._find_moved())
+            self.cell.pins.states = lambda: self._collect_states(self._find_moved())
         entropy.forget_time_ids()
-        self.cell.chance = self.chance
+        self.cell.pins.chance = self.chance
 
     def _list_variable_generators(self) -> list[Generator]:
         generators = islice(random_state.of_variables(self.cell.request.namespace), _VARIABLES)
@@ -121,7 +121,7 @@ class _CellRandomness:
         """The long part of the states of those that moved, each once; of one that arrived later
         there is none.
         """
-        places = self.cell.recording.pins["random"]["at"]
+        places = self.cell.pins.record["random"]["at"]
         new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
         self.kept.update(new)
         return {STATE + name: random_state.write_state(raw).encoded for name, raw in new.items()}
@@ -185,18 +185,18 @@ class _CellRandomness:
         """From here on chance is real. A cell without a call is recorded all the same if it drew
         anything.
         """
-        self.cell.chance = None
+        self.cell.pins.chance = None
         if self.cell.replaying:
             return self._report_differences()
         if "secrets" in self.chance.seen:
             self.cell.warn(SECRETS)
         moved = self._find_moved()
-        if self.cell.run:
+        if self.cell.recording.run:
             self._add_to_kit(self._collect_states(moved))
         else:
-            self.cell.recording.pins["random"]["states"] = self._collect_states(moved)
-            self.cell.recording.drawn = (
-                self.cell.recording.drawn or bool(moved) or "drawn" in self.chance.seen
+            self.cell.pins.record["random"]["states"] = self._collect_states(moved)
+            self.cell.pins.drawn = (
+                self.cell.pins.drawn or bool(moved) or "drawn" in self.chance.seen
             )
         return None
 
@@ -206,9 +206,9 @@ class _CellRandomness:
         """
         cassette = self.cell.cassette
         if states and cassette is not None:
-            kit = cassette.by_run.get(self.cell.run, {}).get("kit", {})
+            kit = cassette.by_run.get(self.cell.recording.run, {}).get("kit", {})
             slow = {name: value for name, value in kit.items() if name not in FAST}
-            cassette.add_kit(self.cell.run, {**slow, **states})
+            cassette.add_kit(self.cell.recording.run, {**slow, **states})
 
     def _report_differences(self) -> None:
         if "taken" in self.chance.seen:
@@ -240,7 +240,7 @@ class Body:
 
     def __init__(self, cell: TapedCell, lineage: str, name: str) -> None:
         self._cell, self._name, self.strand = cell, name, f"{lineage}/{name}"
-        self._chance = cell.chance
+        self._chance = cell.pins.chance
         self.alone = True
         self._before: list[tuple[Generator, Raw]] = []
         if self._chance is not None:
@@ -290,7 +290,7 @@ def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
 
 def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
     """Move the generators as the recorded body did."""
-    if not moved or cell.chance is None:
+    if not moved or cell.pins.chance is None:
         return
     if "numpy" in moved and "numpy" in sys.modules:  # which imports this part when it is asked for
         importlib.import_module("numpy.random")
