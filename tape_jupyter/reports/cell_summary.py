@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.reports import waterfall
 from tape_jupyter.session import saved_output
@@ -231,11 +232,6 @@ def _list_remarks(report: CellReport, shown_error: BaseException | None) -> list
     ]
 
 
-def count_phrase(number: int, thing: str) -> str:
-    """`1 call`, `2,000 calls`"""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
 def _format_miss(miss: BaseException, *, full: bool) -> str:
     text = f"{type(miss).__name__}: {miss}"
     return text if full else text.partition("\n")[0]
@@ -255,7 +251,7 @@ def _format_counts(report: CellReport) -> list[str]:
     retried = count_retries(made.entries) if made is not None else 0
     failed -= retried
     return [
-        count_phrase(len(calls), "call"),
+        format_count(len(calls), "call"),
         f"{listed}{more}",
         *([f"{retried} retried"] if retried else []),
         *([f"{failed} failed"] if failed else []),
