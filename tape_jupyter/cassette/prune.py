@@ -157,11 +157,10 @@ def unused_assets(path: Path, kept: bytes, dropped: list[Record]) -> tuple[str, 
     does.
     """
     named = set().union(*map(assets.asset_names, dropped)) if dropped else set()
-    others = (
-        [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path]
-        if named
-        else []
-    )
+    if named:
+        others = [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path]
+    else:
+        others = []
     return tuple(
         sorted(name for name in named if not any(name.encode() in text for text in (kept, *others)))
     )

@@ -123,11 +123,9 @@ def listen_on_control(shell: Any, manager: Any, target: str) -> Beside | None:
     kinds of messages.
     """
     kernel = getattr(shell, "kernel", None)
-    return (
-        Beside(kernel, manager, target)
-        if isinstance(getattr(kernel, "control_handlers", None), dict)
-        else None
-    )
+    if not isinstance(getattr(kernel, "control_handlers", None), dict):
+        return None
+    return Beside(kernel, manager, target)
 
 
 TARGET = "tape-jupyter"

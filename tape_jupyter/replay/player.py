@@ -312,18 +312,16 @@ class Player:
                 return self._decide_selected(
                     execution, key, lineage, site, discriminator, has_body=has_body
                 )
-            recorded = (
-                self._find_next_match(execution, key, lineage, discriminator, has_body=has_body)
-                if execution.mode != "record"
-                else None
-            )
+            recorded = None
+            if execution.mode != "record":
+                recorded = self._find_next_match(
+                    execution, key, lineage, discriminator, has_body=has_body
+                )
             if recorded is not None:
                 return recorded
-            return (
-                self._decide_divergence(execution, key, discriminator)
-                if execution.mode == "replay"
-                else GoLive()
-            )
+            if execution.mode == "replay":
+                return self._decide_divergence(execution, key, discriminator)
+            return GoLive()
 
     def _decide_divergence(
         self, execution: CellPlayback, key: str, discriminator: str | None
@@ -415,20 +413,17 @@ class Player:
         shelf_name = key if discriminator is None else f"{key} {discriminator}"
         shelves = execution.shelves.get(shelf_name)
         if shelves is None:
-            calls = (
-                execution.matching(key)
-                if discriminator is None
-                else self.groups(execution, key).get(discriminator, ())
-            )
+            if discriminator is None:
+                calls = execution.matching(key)
+            else:
+                calls = self.groups(execution, key).get(discriminator, ())
             if has_body:
                 calls = [call for call in calls if not self._is_added_elsewhere(execution, call)]
             if len(calls) == 1:  # nearly always: then there is nothing to tell apart
                 execution.shelves[shelf_name] = _TAKEN
-                return (
-                    calls[0]
-                    if self._may_serve(execution, calls[0]) and self.claim(execution, calls[0])
-                    else None
-                )
+                if self._may_serve(execution, calls[0]) and self.claim(execution, calls[0]):
+                    return calls[0]
+                return None
             shelves = execution.shelves[shelf_name] = self._build_shelves(execution, calls)
         for shelf in shelves:
             call = shelf.take_call(lineage, execution.served)

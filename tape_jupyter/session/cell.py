@@ -452,11 +452,9 @@ class TapedCell:
 
     def large_bodies(self) -> Path | None:
         """The folder that large bodies are recorded to; None where nothing is recorded."""
-        return (
-            None
-            if self.replaying or self.cassette is None or self.mode == "live"
-            else self.cassette.assets
-        )
+        if self.replaying or self.cassette is None or self.mode == "live":
+            return None
+        return self.cassette.assets
 
     @property
     def rerun(self) -> bool:

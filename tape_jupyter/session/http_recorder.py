@@ -110,11 +110,10 @@ class RecorderBase:
         self._of_one_read: int | None = None
         self._turn: bool | None = None
         """What the turn was that is kept for the next place."""
-        self._order = (
-            cell.pins.clock.order
-            if cell.pins.clock is not None and not is_body(where.lineage)
-            else None
-        )
+        if cell.pins.clock is not None and not is_body(where.lineage):
+            self._order = cell.pins.clock.order
+        else:
+            self._order = None
         if isinstance(self._matched, MatchedRequest):
             self._name_call()
         cell.recording.going[self] = None
@@ -143,11 +142,10 @@ class RecorderBase:
         with self.cell.lock:
             if self._named is None:
                 try:
-                    matched = (
-                        self._matched
-                        if isinstance(self._matched, MatchedRequest)
-                        else self._matched()
-                    )
+                    if isinstance(self._matched, MatchedRequest):
+                        matched = self._matched
+                    else:
+                        matched = self._matched()
                 except Exception as error:
                     self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")
                     matched = MatchedRequest("")

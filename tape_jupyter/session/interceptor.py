@@ -171,22 +171,18 @@ class Interceptor(Tape):
         """A placeholder for a credential that is nowhere to be found (core/call.py)."""
         cell = self._find_current_cell()
         replaying = isinstance(cell, TapedCell) and cell.replaying and not cell.closed
-        return (
-            self.desk.secrets.create_placeholder(name, label)
-            if replaying or self.desk.lending.lends
-            else None
-        )
+        if replaying or self.desk.lending.lends:
+            return self.desk.secrets.create_placeholder(name, label)
+        return None
 
     def setting(self, name: str) -> str | None:
         """What the recorded calls tell of a setting (instrumentation.setting)."""
         cell = self._find_current_cell()
         if self.replays() and cell.cassette is not None:
             return recorded_settings([cell.cassette]).get(name)
-        return (
-            recorded_settings(self.desk.lending.cassettes).get(name)
-            if self.desk.lending.lends
-            else None
-        )
+        if not self.desk.lending.lends:
+            return None
+        return recorded_settings(self.desk.lending.cassettes).get(name)
 
     def untyped(self, call: FunctionCall) -> str | None:
         """What stands in for a secret that was asked for between taped cells and not typed
@@ -229,11 +225,9 @@ class Interceptor(Tape):
         if self._copied is not None:
             call = self._copied.as_recorded(call)
         try:
-            return (
-                self._begin_http_call(cell, origin, call)
-                if isinstance(call, Request)
-                else self._begin_function_call(cell, origin, call)
-            )
+            if isinstance(call, Request):
+                return self._begin_http_call(cell, origin, call)
+            return self._begin_function_call(cell, origin, call)
         except Exception as error:
             return _handle_own_failure(cell, call, error)
 
@@ -371,11 +365,9 @@ class Interceptor(Tape):
     def _match_request(self, cell: TapedCell, request: Request) -> MatchedRequest:
         growing = self._history.build_growing_body(request.body)
         exact = exact_digest(request, growing)
-        known = (
-            cell.cassette.match_of(exact)
-            if cell.cassette is not None and not cell.execution.ignore
-            else ""
-        )
+        known = ""
+        if cell.cassette is not None and not cell.execution.ignore:
+            known = cell.cassette.match_of(exact)
         if known and (
             "?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url
         ):
@@ -457,11 +449,9 @@ class Interceptor(Tape):
         UnmatchedCall.
         """
         lineage = origin.lineage if origin is not None else ""
-        near = (
-            near_matches.chosen(cell, call, matched, self._changed)
-            if matched.hidden and _is_decided_per_call(cell)
-            else None
-        )
+        near = None
+        if matched.hidden and _is_decided_per_call(cell):
+            near = near_matches.chosen(cell, call, matched, self._changed)
         if near is not None and near.changed and cell.request.options.get("rerun"):
             # everything that came out as it did is as it was: this is another call now
             near = NearMatch(matched.discriminator, why=near.message)

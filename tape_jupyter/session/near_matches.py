@@ -85,11 +85,9 @@ def chosen(
         return _match_by_less(call, matched, groups[""])
     if isinstance(call, Request):
         return _match_near_request(call, matched, groups)
-    return (
-        _match_changed_object(call, matched, groups, loose)
-        if loose
-        else _match_near_function(call, matched, groups)
-    )
+    if loose:
+        return _match_changed_object(call, matched, groups, loose)
+    return _match_near_function(call, matched, groups)
 
 
 def _find_loose_arguments(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
@@ -354,11 +352,10 @@ def _parse_moment(value: Any) -> float | None:
         seconds = next(
             (value / unit for unit in (1, 10**3, 10**6, 10**9) if 1e9 < value / unit < 4e9), None
         )
-    text = (
-        value.get("value")
-        if isinstance(value, dict) and value.get("<type>") in ("datetime", "Timestamp")
-        else value
-    )
+    if isinstance(value, dict) and value.get("<type>") in ("datetime", "Timestamp"):
+        text = value.get("value")
+    else:
+        text = value
     if isinstance(text, str) and len(text) > 9:
         try:
             moment = datetime.fromisoformat(text)

@@ -333,11 +333,9 @@ class OfflineAnswer(RecorderBase):
         self.frozen = source
         self.takes_place_of(over)
         if isinstance(call, FunctionCall):
-            error = (
-                str(reply.error.get("class", ""))
-                if isinstance(reply, Value) and reply.error
-                else ""
-            )
+            error = ""
+            if isinstance(reply, Value) and reply.error:
+                error = str(reply.error.get("class", ""))
             self._commit_call(
                 call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error)
             )

@@ -222,11 +222,9 @@ class TapeSession:
         """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every
         word within.
         """
-        return (
-            partial_replay.sessions_own(request, self.session_options, sealed=self.sealed)
-            if self.forced
-            else request
-        )
+        if not self.forced:
+            return request
+        return partial_replay.sessions_own(request, self.session_options, sealed=self.sealed)
 
     def _resolve_cassette(self, request: CellRequest) -> tuple[Cassette | None, Path | None]:
         if request.mode not in MODES:
@@ -298,11 +296,10 @@ class TapeSession:
         ):
             raise TapeUsageError(adoption.offer(request.notebook, neighbour))
         if request.mode == "replay" and request.explicit:
-            names = (
-                paths.cassette_names(request.notebook, request.start)
-                if request.path is None
-                else []
-            )
+            if request.path is None:
+                names = paths.cassette_names(request.notebook, request.start)
+            else:
+                names = []
             have = f"There are: {', '.join(names)}" if names else "There is none yet"
             raise TapeUsageError(
                 f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run"
@@ -343,11 +340,10 @@ class TapeSession:
         request = self._apply_forced_replay(request)
         cassette, path = self._resolve_cassette(request)
         there = cassette is not None and path
-        player = (
-            self._shelf[path.absolute()][1]
-            if there and path
-            else Player(lambda _key: (), lambda: ())
-        )
+        if there and path:
+            player = self._shelf[path.absolute()][1]
+        else:
+            player = Player(lambda _key: (), lambda: ())
         session = entropy.token_hex(4) if request.typed else self.session
         identity = CellIdentity(
             request.cell_id or "", source_hash(request.source) if request.source else "", session

@@ -37,11 +37,10 @@ def first_live_line(cell: TapedCell) -> list[str]:
     if tape is None or not cell.recording.run or cell.mode not in ("record", "replay"):
         return []
     try:
-        differences = (
-            _compare_with_recording(tape, cell)
-            if cell.replaying
-            else _compare_with_earlier(tape, cell)
-        )
+        if cell.replaying:
+            differences = _compare_with_recording(tape, cell)
+        else:
+            differences = _compare_with_earlier(tape, cell)
     except Exception as error:
         return [
             f"what drifted since the last recording cannot be told: {type(error).__name__}: {error}"

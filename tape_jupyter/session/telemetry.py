@@ -67,11 +67,9 @@ class Telemetry:
 
     def passing(self, request: Request, cell: TapedCell) -> NullRecorder:
         """Lets the call go out, and hears its answer."""
-        return (
-            NullRecorder()
-            if cell.path is None
-            else _AnswerObserver(self._find_book(cell.path).heard, endpoint(request))
-        )
+        if cell.path is None:
+            return NullRecorder()
+        return _AnswerObserver(self._find_book(cell.path).heard, endpoint(request))
 
     def _find_book(self, path: Path) -> _Book:
         with self._lock:
@@ -144,11 +142,9 @@ class _AnswerObserver(NullRecorder):
         if self._head is None:
             return
         status, headers = self._head
-        plain = (
-            http_body.decode(self._body, header_value(headers, "content-encoding"))
-            if len(self._body) <= MOST
-            else b""
-        )
+        plain = None
+        if len(self._body) <= MOST:
+            plain = http_body.decode(self._body, header_value(headers, "content-encoding"))
         kept = tuple(each for each in headers if each[0].lower() not in _FRAMING)
         self._replies.setdefault(
             self._name, {"status": status, "headers": kept, "body": plain or b""}
@@ -169,11 +165,10 @@ def _build_record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dic
 def _parse_reply(record: Mapping[str, Any]) -> Reply | None:
     """What stands on an end mark; None for what a hand has broken."""
     try:
-        body = (
-            base64.b64decode(record["base64"])
-            if "base64" in record
-            else str(record.get("body", "")).encode()
-        )
+        if "base64" in record:
+            body = base64.b64decode(record["base64"])
+        else:
+            body = str(record.get("body", "")).encode()
         return _build_reply(
             int(record["status"]), records.section_headers(record.get("headers", {})), body
         )

@@ -72,11 +72,9 @@ class ObservedBody:
 
     def __init__(self, cell: TapedCell, call: FunctionCall, capture: _Capture) -> None:
         self._cell, self._call, self._capture = cell, call, capture
-        self._left_out = (
-            frozenset(cell.request.options.get("no_effects", ()))
-            if call.scope is not None
-            else set(KINDS)
-        )
+        self._left_out = set(KINDS)
+        if call.scope is not None:
+            self._left_out = set(cell.request.options.get("no_effects", ()))
         self._running: Bodies = cell.tools.bodies
         self._around = BODY.get()
         self._outermost: ObservedBody = (

@@ -131,11 +131,9 @@ _HERE = "<folder>/"
 
 def _to_portable_path(folder: str) -> str:
     """A path in the working directory, wherever that is in a replay."""
-    return (
-        _HERE + Path(folder).relative_to(Path.cwd()).as_posix()
-        if Path(folder).is_absolute()
-        else folder
-    )
+    if not Path(folder).is_absolute():
+        return folder
+    return _HERE + Path(folder).relative_to(Path.cwd()).as_posix()
 
 
 def _is_below(folder: str) -> bool:

@@ -184,11 +184,9 @@ class PlayedDialogue(Script):
         """The cell that asks now: a connection may outlive the cell that opened it."""
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
-        return (
-            cell
-            if isinstance(cell, TapedCell) and not cell.closed
-            else self.desk.active or self.opened
-        )
+        if isinstance(cell, TapedCell) and not cell.closed:
+            return cell
+        return self.desk.active or self.opened
 
     def _format_place(self) -> str:
         return f"call {self.entry.id}, {self.entry.book.path.name}:{self.entry.line}"
@@ -215,11 +213,10 @@ class PlayedDialogue(Script):
         value = counted_content(frame, self.desk.secrets, self.opened.execution.ignore)
         if value is not None:
             return dict(scalar_leaves(value))
-        text = (
-            frame.data.decode("utf-8", "replace")
-            if frame.kind == "text"
-            else f"{len(frame.data)} bytes"
-        )
+        if frame.kind == "text":
+            text = frame.data.decode("utf-8", "replace")
+        else:
+            text = f"{len(frame.data)} bytes"
         return {"message": self.desk.secrets.scrub(text)[0]}
 
     def stuck(self) -> BaseException | None:

@@ -273,11 +273,10 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
     if status is not None and (type(status) is not int or not 100 <= status <= 999):
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
     new_headers = recorded.headers if headers is None else _parse_headers(headers)
-    data = (
-        _decode_body(recorded)
-        if body == body_text(recorded)
-        else _encode_body(entry, recorded, body)
-    )
+    if body == body_text(recorded):
+        data = _decode_body(recorded)
+    else:
+        data = _encode_body(entry, recorded, body)
     if recorded.status == SWITCHED and status in (None, SWITCHED):
         return replace(recorded, **_build_frame_chunks(entry, recorded, data))
     cut, waits = rechunking.cut_in_proportion(recorded, data)

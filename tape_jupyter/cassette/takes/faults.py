@@ -122,11 +122,10 @@ def injected(
         return _build_raised_value(str(options["class"]), str(options["message"])), [], kept
     if not isinstance(recorded, Reply):
         raise TapeUsageError("this call has no recorded reply to make a fault of")
-    answer = (
-        _MADE[name](request, recorded, options)
-        if name in _MADE
-        else _break_reply(name, recorded, int(options["after"]))
-    )
+    if name in _MADE:
+        answer = _MADE[name](request, recorded, options)
+    else:
+        answer = _break_reply(name, recorded, int(options["after"]))
     again = name in TRIED_AGAIN and (answer.status is None or answer.status >= 400)
     more = [answer] * (int(options["times"]) - 1) if again else []
     return answer, [*more, recorded] if again else [], kept
@@ -140,11 +139,10 @@ def _fill_options(kind: Fault, settings: Options) -> dict[str, Any]:
             raise TapeUsageError(
                 f"fault {kind.name} has no option {str(name)[:80]!r}; it has {have}"
             )
-        options[name] = (
-            _parse_number(kind, name, value)
-            if isinstance(options[name], int | float)
-            else str(value)
-        )
+        if isinstance(options[name], int | float):
+            options[name] = _parse_number(kind, name, value)
+        else:
+            options[name] = str(value)
     return options
 
 

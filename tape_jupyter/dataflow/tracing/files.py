@@ -349,11 +349,10 @@ class FileWatch:
         write = (isinstance(mode, str) and any(c in mode for c in "wax+")) or (
             not isinstance(mode, str) and isinstance(flags, int) and bool(flags & _WRITES)
         )
-        read = (
-            any(c in mode for c in "ra+")
-            if isinstance(mode, str)
-            else not write or bool(flags & os.O_RDWR)
-        )
+        if isinstance(mode, str):
+            read = any(c in mode for c in "ra+")
+        else:
+            read = not write or bool(flags & os.O_RDWR)
         truncates = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
         self._note_path(path, read=read, write=write, truncates=truncates)
         if write:

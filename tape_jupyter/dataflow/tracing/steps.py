@@ -377,11 +377,10 @@ def _add_possible_changes(seen: ExecutionFacts, draft: Draft) -> None:
         value = seen.variables.value(name)
         if value is MISSING or isinstance(value, types.ModuleType):
             continue
-        touched = (
-            tracing_paths.value_at(touch.path, value)
-            if touch.how == "method" and touch.path
-            else value
-        )
+        if touch.how == "method" and touch.path:
+            touched = tracing_paths.value_at(touch.path, value)
+        else:
+            touched = value
         if may_change(
             touch, value if touched is MISSING else touched, _find_receiving_function(seen, touch)
         ) or (touched is MISSING and touch.what in MUTATORS):
@@ -571,11 +570,10 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
 def _number_appended_element(seen: ExecutionFacts, path: str, drafts: list[Draft]) -> None:
     """The one element that a cell adds to a list, where nobody else in it changes that."""
     some, root = f"{path}{ELEMENT}", part_root(path)
-    box = (
-        tracing_paths.value_at(path, seen.variables.value(root))
-        if path != root
-        else seen.variables.value(root)
-    )
+    if path != root:
+        box = tracing_paths.value_at(path, seen.variables.value(root))
+    else:
+        box = seen.variables.value(root)
     writers = [d for d in drafts if any(part_root(w) == root for w in d.weak | d.strong)]
     if type(box) is not list or not box or len(writers) != 1 or some not in writers[0].weak:
         return
@@ -634,11 +632,10 @@ def _find_holders(seen: ExecutionFacts, path: str, root: str) -> set[str]:
     way = path.removesuffix(ELEMENT)
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
-    target = (
-        tracing_paths.value_at(way, value)
-        if path != way
-        else tracing_paths.stored_object(way, value)
-    )
+    if path != way:
+        target = tracing_paths.value_at(way, value)
+    else:
+        target = tracing_paths.stored_object(way, value)
     if target is MISSING:
         return seen.variables.sharing([root]) | {root}
     holders = seen.variables.holding(target)

@@ -138,11 +138,10 @@ class Surroundings:
         """Whether tasks or threads that run on may show in it: it waits for them, or something
         changed by itself.
         """
-        known = (
-            set().union(*(set(self.seen.variables.sharing([n])) | {n} for n in draft.reach))
-            if draft.reach
-            else set()
-        )
+        if draft.reach:
+            known = set().union(*(set(self.seen.variables.sharing([n])) | {n} for n in draft.reach))
+        else:
+            known = set()
         changed = {
             n
             for n, was in self.seen.before.items()
@@ -197,11 +196,10 @@ class Surroundings:
             and (identifiers & _WRITERS or draft.statement.writes_files)
         ):
             draft.weak.add("file:*")
-        inspects_files = (
-            bool(self.seen.ran.builtins & _STATS)
-            if self._reached_whole
-            else bool(identifiers & _LOOKERS)
-        )
+        if self._reached_whole:
+            inspects_files = bool(self.seen.ran.builtins & _STATS)
+        else:
+            inspects_files = bool(identifiers & _LOOKERS)
         inspects_files = inspects_files and not self._is_lookup_by_tables(identifiers)
         if inspects_files and drafts_by and not self._is_printing_statement(draft):
             draft.reads.add("file:*")

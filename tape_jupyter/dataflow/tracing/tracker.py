@@ -357,11 +357,9 @@ class Tracker:
             if isinstance(value, types.ModuleType) and value.__name__ in sys.modules:
                 dicts[value.__name__] = dict(vars(value))
             elif value is not MISSING and not isinstance(value, str | int | float | bool):
-                module = (
-                    getattr(value, "__module__", None)
-                    if isinstance(value, type | types.FunctionType)
-                    else None
-                )
+                module = None
+                if isinstance(value, type | types.FunctionType):
+                    module = getattr(value, "__module__", None)
                 if isinstance(module, str) and module in sys.modules and module != "__main__":
                     dicts[module] = dict(vars(sys.modules[module]))
         return dicts

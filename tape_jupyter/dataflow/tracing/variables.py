@@ -89,11 +89,9 @@ class Variables:
         if not module:
             if is_shells(name):
                 return None
-            return (
-                name
-                if name in self.namespace or name in self.ever or name not in builtins.__dict__
-                else None
-            )
+            if name in self.namespace or name in self.ever or name not in builtins.__dict__:
+                return name
+            return None
         loaded = sys.modules.get(module)
         if loaded is None or name not in loaded.__dict__:
             return None

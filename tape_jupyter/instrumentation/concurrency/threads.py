@@ -224,11 +224,9 @@ def _read_name(runs: Any) -> str:
 def _find_thread_name(thread: threading.Thread) -> str:
     """What a thread runs: its target, a timer's function, else what its class is for."""
     runs = getattr(thread, "_target", None) or getattr(thread, "function", None)
-    return (
-        function_name(runs, getattr(thread, "_args", ()))
-        if runs is not None
-        else type(thread).__name__
-    )
+    if runs is not None:
+        return function_name(runs, getattr(thread, "_args", ()))
+    return type(thread).__name__
 
 
 def _find_library_class(thread: threading.Thread) -> str:

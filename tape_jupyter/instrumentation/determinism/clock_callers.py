@@ -52,11 +52,9 @@ def clock_here() -> Any | None:
     is real.
     """
     origin = ORIGIN.get()
-    return (
-        None
-        if origin is None or SENDING.get() or (clock := _find_clock(origin)) is None or clock.closed
-        else clock
-    )
+    if origin is None or SENDING.get() or (clock := _find_clock(origin)) is None or clock.closed:
+        return None
+    return clock
 
 
 def strand_here() -> str:

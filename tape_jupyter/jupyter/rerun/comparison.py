@@ -201,11 +201,9 @@ def _build_part(data: Mapping[str, Any]) -> tuple[Kind, str]:
 
 
 def _cut_text(text: str) -> str:
-    return (
-        text
-        if len(text) <= MOST_TEXT
-        else f"{text[:MOST_TEXT]}\n... {len(text) - MOST_TEXT:,} more characters"
-    )
+    if len(text) <= MOST_TEXT:
+        return text
+    return f"{text[:MOST_TEXT]}\n... {len(text) - MOST_TEXT:,} more characters"
 
 
 class _Table(HTMLParser):
@@ -264,11 +262,9 @@ class _Short(reprlib.Repr):
             return repr(x)
         if kind is bytes:
             return repr(x[:40])
-        shape = (
-            _read_shape(x)
-            if kind.__module__.partition(".")[0] in ("numpy", "pandas", "polars", "torch")
-            else None
-        )
+        shape = None
+        if kind.__module__.partition(".")[0] in ("numpy", "pandas", "polars", "torch"):
+            shape = _read_shape(x)
         return f"<{kind.__name__}{' ' + 'x'.join(map(str, shape)) if shape else ''}>"
 
 

@@ -301,11 +301,9 @@ class FreshRun:
 
     @property
     def name(self) -> str:
-        return (
-            files.take_name(self.take.path)
-            if self.take.base is not None
-            else paths.stem(self.take.root)
-        )
+        if self.take.base is not None:
+            return files.take_name(self.take.path)
+        return paths.stem(self.take.root)
 
     # ------------------------------------------------------------ meanwhile
 

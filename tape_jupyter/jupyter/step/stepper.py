@@ -332,11 +332,10 @@ class Stepper:
         fault = ["fault"] if known or self.records else []
         own_actions = [*(["edit"] if known else []), *fault, "answer"]
         if self.records:
-            request = (
-                ["request"]
-                if isinstance(waiter.decided, GoLive) and not waiter.unchangeable
-                else []
-            )
+            if isinstance(waiter.decided, GoLive) and not waiter.unchangeable:
+                request = ["request"]
+            else:
+                request = []
             return [*moves, *own_actions, "refuse", *request, "stop"]
         return [*moves, *own_actions, "live", "refuse", "stop"]
 

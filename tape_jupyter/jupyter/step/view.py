@@ -228,11 +228,9 @@ def _decode_body(call: Request) -> str:
 def _find_model_name(call: Request) -> str:
     body = json_value(_decode_body(call).encode())
     model = body.get("model") if isinstance(body, dict) else None
-    return (
-        model
-        if isinstance(model, str)
-        else registry.identify(call).model or urlsplit(call.url).netloc
-    )
+    if isinstance(model, str):
+        return model
+    return registry.identify(call).model or urlsplit(call.url).netloc
 
 
 def _shorten_url(url: str) -> str:
@@ -249,8 +247,6 @@ def _has_failed(entry: Entry | None) -> bool:
 
 
 def _build_section(text: str, *, is_json: bool) -> dict[str, Any]:
-    return (
-        {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
-        if text
-        else dict(_NOTHING)
-    )
+    if text:
+        return {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
+    return dict(_NOTHING)

@@ -154,11 +154,9 @@ def _choose_take_name(viewer: Viewer, name: str) -> str:
     if not name or (
         book is not None and book.base is not None and name == files.take_name(book.path)
     ):
-        return (
-            ""
-            if book is not None and book.base is not None
-            else files.unused_name(_find_root(viewer), name or _LIKE)
-        )
+        if book is not None and book.base is not None:
+            return ""
+        return files.unused_name(_find_root(viewer), name or _LIKE)
     files.check_take_name(name)
     if name in files.take_names(_find_root(viewer)):
         raise TapeUsageError(

@@ -108,11 +108,10 @@ def _to_nanoseconds(utc: str) -> int:
 
 def _read_sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOrder | None:
     """The order of the run's hand-overs, where it tells one."""
-    ended = (
-        cell.cassette.ended.get(str(run["run"]), {})
-        if cell.cassette is not None and run is not None
-        else {}
-    )
+    if cell.cassette is not None and run is not None:
+        ended = cell.cassette.ended.get(str(run["run"]), {})
+    else:
+        ended = {}
     return RecordedOrder(ended["order"], ended.get("timers")) if "order" in ended else None
 
 

@@ -59,11 +59,9 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     """Hold the cell's chance to what was recorded, or write it down. Raises ValueError or KeyError
     on a bad record.
     """
-    pinned = (
-        recorded["pins"]["random"]
-        if recorded is not None and "random" in recorded.get("pins", {})
-        else None
-    )
+    pinned = None
+    if recorded is not None and "random" in recorded.get("pins", {}):
+        pinned = recorded["pins"]["random"]
     if cell.replaying and pinned is None:
         return do_nothing  # recorded without it
     held_state = _CellRandomness(cell, pinned, recorded or {})

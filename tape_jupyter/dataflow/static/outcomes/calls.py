@@ -196,14 +196,11 @@ def _call_builtin(
     for each in arguments:
         if name not in _GIVE_NOTHING:
             iterated(reckoning, each, frame)
-    refs = (
-        frozenset()
-        if name in _GIVE_NOTHING
-        else frozenset(r for each in arguments for r in each.inside)
-    )
-    return OutcomeValue(
-        deps, kind=_PLAIN_CALLS.get(name), fresh=NewObject(deps, refs) if refs else None
-    )
+    fresh = None
+    if name not in _GIVE_NOTHING:
+        refs = frozenset(r for each in arguments for r in each.inside)
+        fresh = NewObject(deps, refs) if refs else None
+    return OutcomeValue(deps, kind=_PLAIN_CALLS.get(name), fresh=fresh)
 
 
 def _call_method(
@@ -291,11 +288,10 @@ def _call_outside_code(
     if changes and not isinstance(on.obj, types.ModuleType):
         reckoning.change(frame, on, deps | {REPLY})
     reckoning.may_raise(frame, deps)
-    within = (
-        [on]
-        if changes or not isinstance(on.obj, type | types.FunctionType | types.ModuleType)
-        else []
-    )
+    if changes or not isinstance(on.obj, type | types.FunctionType | types.ModuleType):
+        within = [on]
+    else:
+        within = []
     return OutcomeValue(
         deps | {REPLY}, refs=frozenset(r for each in (*within, *arguments) for r in each.inside)
     )

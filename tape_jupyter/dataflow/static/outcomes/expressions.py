@@ -60,11 +60,10 @@ def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFra
         reckoning.told.binds[name] = reckoning.told.binds.get(name, NOTHING) | reckoning.after(
             frame, value.all
         )
-        before = (
-            (frame.names.get(name) or reckoning.variable(name, frame))
-            if frame.control
-            else OutcomeValue()
-        )
+        if frame.control:
+            before = frame.names.get(name) or reckoning.variable(name, frame)
+        else:
+            before = OutcomeValue()
         deps = reckoning.after(frame, value.all, before.all)
         frame.names[name] = replace(value, deps=deps, part="", refs=value.refs | before.refs)
     elif name in frame.shared:
@@ -87,11 +86,10 @@ def _store_part(
     there: bool,
 ) -> None:
     base = reckoning.base(target.value, frame)
-    key = (
-        reckoning.value(target.slice, frame)
-        if isinstance(target, ast.Subscript)
-        else OutcomeValue()
-    )
+    if isinstance(target, ast.Subscript):
+        key = reckoning.value(target.slice, frame)
+    else:
+        key = OutcomeValue()
     if base.fresh is not None:
         base.fresh.deps |= reckoning.after(frame, value.all, key.all)
         base.fresh.refs |= value.inside
@@ -218,11 +216,10 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         and base.part
         and (type(base.obj) in _KEYED or paths.is_frame(base.obj))
     ):
-        at = (
-            literal_key + len(base.obj)
-            if type(literal_key) is int and literal_key < 0 and type(base.obj) in (list, tuple)
-            else literal_key
-        )
+        if type(literal_key) is int and literal_key < 0 and type(base.obj) in (list, tuple):
+            at = literal_key + len(base.obj)
+        else:
+            at = literal_key
         if type(base.obj) is defaultdict:
             reckoning.write(frame, f"{base.part}.__len__", NOTHING)
         part = f"{base.part}[{at!r}]"

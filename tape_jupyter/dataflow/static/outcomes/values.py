@@ -284,11 +284,9 @@ class Reckoning:
 
     def now(self, value: OutcomeValue) -> Any:
         """What a name holds after the cell."""
-        return (
-            self.variables.value(value.part)
-            if value.part and value.part.isidentifier()
-            else MISSING
-        )
+        if value.part and value.part.isidentifier():
+            return self.variables.value(value.part)
+        return MISSING
 
     def all_of(self, values: Iterable[OutcomeValue]) -> frozenset[str]:
         """What values depend on that are read whole."""
