@@ -356,11 +356,9 @@ def behind(cells: Sequence[CellRun]) -> str:
     summary = f"{why}; {_format_subject([cell.number for cell in unrun])} not run"
     if not odd:
         return f"{summary}, as when recorded"
-    return (
-        f"{summary}, but {_format_subject(odd)} when the notebook was saved"
-        if as_recorded
-        else summary
-    )
+    if not as_recorded:
+        return summary
+    return f"{summary}, but {_format_subject(odd)} when the notebook was saved"
 
 
 def _format_subject(numbers: Sequence[int]) -> str:
@@ -392,11 +390,9 @@ def counted_outputs(source: str, cell_outputs: Sequence[Any]) -> Sequence[Any]:
     """
     if not asks_only(source):
         return cell_outputs
-    return (
-        ()
-        if _OF_BUNDLES.match(source)
-        else [each for each in cell_outputs if each.get("output_type") == "error"]
-    )
+    if _OF_BUNDLES.match(source):
+        return ()
+    return [each for each in cell_outputs if each.get("output_type") == "error"]
 
 
 _OF_BUNDLES = re.compile(r"\s*%tape\s+(export|verify)\b[^\n]*\s*\Z")

@@ -210,11 +210,10 @@ def with_value_at(message: Any, path: Sequence[str | int], value: Any) -> Any:
     if not path:
         return value
     step, *rest = path
-    there = (
-        isinstance(message, dict)
-        if isinstance(step, str)
-        else isinstance(message, list) and step < len(message)
-    )
+    if isinstance(step, str):
+        there = isinstance(message, dict)
+    else:
+        there = isinstance(message, list) and step < len(message)
     if not there:
         raise TapeUsageError(f"the message has no {step!r} there")
     changed = message.copy()

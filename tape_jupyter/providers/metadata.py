@@ -73,11 +73,10 @@ def particulars(
     """`parsed` is the request's JSON and `reply_json` the reply's (registry.said_json), where the caller
     has them already.
     """
-    body = (
-        parsed
-        if parsed is not None
-        else http.loads(http.decoded_body(request.headers, request.body) or b"")
-    )
+    if parsed is not None:
+        body = parsed
+    else:
+        body = http.loads(http.decoded_body(request.headers, request.body) or b"")
     requested = Particulars(
         tier=_find_first(body, ("service_tier",)),
         routed=bool(dig(body, "provider.order") or dig(body, "provider.only")),
@@ -108,11 +107,9 @@ _GEO = ("usage.inference_geo", "message.usage.inference_geo")
 def _read_attempt(request: Request) -> int:
     """SDKs built by Stainless (OpenAI, Anthropic) count retries in a header."""
     retry_count = request.header("x-stainless-retry-count")
-    return (
-        int(retry_count) + 1
-        if retry_count.isascii() and retry_count.isdigit() and len(retry_count) < 4
-        else 1
-    )
+    if retry_count.isascii() and retry_count.isdigit() and len(retry_count) < 4:
+        return int(retry_count) + 1
+    return 1
 
 
 def _read_reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:

@@ -260,11 +260,10 @@ def call_facts(
         )
     if not known.wire and not _may_be_model(request):
         return Facts(provider=known.provider, **_read_headers(reply))
-    body = (
-        parsed
-        if parsed is not None
-        else wire.loads(wire.decoded_body(request.headers, request.body) or b"")
-    )
+    if parsed is not None:
+        body = parsed
+    else:
+        body = wire.loads(wire.decoded_body(request.headers, request.body) or b"")
     data = None
     if type(reply_json) is not dict and reply is not None and reply.chunks:
         data = wire.decoded_body(reply.headers, reply.readable)

@@ -58,11 +58,10 @@ def show_summary(
     saved = hasattr(get_ipython(), "kernel")
     timed = not saved or report.mode not in _PLAYED
     taped = _read_tape(report)
-    falls = (
-        waterfall.waterfall_lines(_build_bars(taped.spans), len(report.calls))
-        if taped is not None
-        else []
-    )
+    if taped is not None:
+        falls = waterfall.waterfall_lines(_build_bars(taped.spans), len(report.calls))
+    else:
+        falls = []
     data: dict[str, Any] = {
         "text/plain": summary_text(report, shown_error, () if saved else falls, timed=timed),
         "text/html": summary_html(report, shown_error, falls, timed=timed),

@@ -103,11 +103,9 @@ class Report:
     def _fold_over_runs(self, number: int) -> AuditFinding:
         findings = [run.budget[number - 1] for run in self.runs]
         if number in BY_RUN:
-            return (
-                findings[0]
-                if len(findings) == 1
-                else fold_findings(findings[0].name, number, findings, "", "runs")
-            )
+            if len(findings) == 1:
+                return findings[0]
+            return fold_findings(findings[0].name, number, findings, "", "runs")
         of_calls = [
             each
             for run in self.runs
@@ -151,11 +149,9 @@ class Report:
 
 
 def _fold_findings(findings: Sequence[AuditFinding]) -> AuditFinding:
-    return (
-        findings[0]
-        if len(findings) == 1
-        else fold_findings(findings[0].name, findings[0].number, findings, "", "runs")
-    )
+    if len(findings) == 1:
+        return findings[0]
+    return fold_findings(findings[0].name, findings[0].number, findings, "", "runs")
 
 
 def report(cassettes: Iterable[Cassette]) -> Report:

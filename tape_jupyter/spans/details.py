@@ -389,16 +389,12 @@ def raw_of(call: ReadCall, side: str, start: int, size: int) -> dict[str, Any]:
 
 def _read_body(of: Request | Reply) -> bytes:
     if isinstance(of, Request):
-        return (
-            of.body
-            if of.large is None
-            else f"({of.large.size:,} bytes: too large to be shown)".encode()
-        )
-    return (
-        of.readable
-        if of.readable or not of.size
-        else f"({of.size:,} bytes: too large to be shown)".encode()
-    )
+        if of.large is None:
+            return of.body
+        return f"({of.large.size:,} bytes: too large to be shown)".encode()
+    if of.readable or not of.size:
+        return of.readable
+    return f"({of.size:,} bytes: too large to be shown)".encode()
 
 
 def _read_side(call: ReadCall, side: str) -> bytes:
