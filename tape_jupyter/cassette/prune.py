@@ -82,11 +82,8 @@ def owner(record: Record) -> str:
     """The run a record belongs to; "" for the header. Its first key is its kind: tape, run, kit,
     call, more, end.
     """
-    return str(
-        record[next(iter(record))]
-        if next(iter(record)) in ("run", "kit", "end")
-        else record.get("run", "")
-    )
+    kind = next(iter(record))
+    return str(record[kind] if kind in ("run", "kit", "end") else record.get("run", ""))
 
 
 def prune_cassette(path: Path, *, dry: bool = False, on_progress: Tell = ignore_progress) -> Pruned:

@@ -227,12 +227,10 @@ def updated(message: Mapping[str, Any], partial: Mapping[str, Any]) -> Message:
     """The message with the keys of `partial` in their place: mappings key by key, everything else
     as a whole.
     """
-    return {
-        **message,
-        **{
-            key: updated(message[key], value)
-            if isinstance(value, dict) and isinstance(message.get(key), dict)
-            else value
-            for key, value in partial.items()
-        },
-    }
+    changed = dict(message)
+    for key, value in partial.items():
+        if isinstance(value, dict) and isinstance(message.get(key), dict):
+            changed[key] = updated(message[key], value)
+        else:
+            changed[key] = value
+    return changed

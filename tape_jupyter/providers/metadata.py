@@ -86,6 +86,7 @@ def particulars(
         return requested
     parts = [reply_json] if isinstance(reply_json, Mapping) else list(_read_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
+    ray = headers.get("cf-ray", "")  # Cloudflare: 8f2a0c3d4e5f6a7b-FRA
     return Particulars(
         tier=_find_in_any(parts, _TIERS) or requested.tier,
         fingerprint=_find_in_any(parts, ("system_fingerprint",)),
@@ -93,9 +94,7 @@ def particulars(
         routed=requested.routed,
         region=next((headers[name] for name in _REGIONS if name in headers), "")
         or _find_in_any(parts, _GEO),
-        edge=headers.get("cf-ray", "").rpartition("-")[2]
-        if "-" in headers.get("cf-ray", "")
-        else "",
+        edge=ray.rpartition("-")[2] if "-" in ray else "",
         attempt=requested.attempt,
         retry_after=headers.get("retry-after", ""),
     )

@@ -214,12 +214,14 @@ def provides(code: CodeType) -> bool:
     if _PROVIDES.intersection(code.co_names):
         return True
     steps = list(dis.get_instructions(code))
-    sets = any(
-        step.opname == "STORE_SUBSCR"
-        and any(before.argval == "environ" for before in steps[max(0, at - _NEAR) : at])
-        for at, step in enumerate(steps)
-    )
-    return sets and any("JUMP" in step.opname for step in steps)
+    if not any("JUMP" in step.opname for step in steps):
+        return False
+    for at, step in enumerate(steps):
+        # os.environ["A"] = value: environ is loaded shortly before
+        nearby = steps[max(0, at - _NEAR) : at]
+        if step.opname == "STORE_SUBSCR" and any(each.argval == "environ" for each in nearby):
+            return True
+    return False
 
 
 # ---- what is here
@@ -234,12 +236,9 @@ def _has_alternative(name: str) -> bool:
 
 def _has_anthropic_profile() -> bool:
     """Whether Anthropic's SDK, from version 2, would find credentials of its own here."""
-    module, names = sys.modules.get("anthropic.lib.credentials._constants"), _ANTHROPIC_ASKS
-    return any(
-        bool(check())
-        for check in (getattr(module, name, None) for name in names)
-        if callable(check)
-    )
+    module = sys.modules.get("anthropic.lib.credentials._constants")
+    checks = [getattr(module, name, None) for name in _ANTHROPIC_ASKS]
+    return any(check() for check in checks if callable(check))
 
 
 def _has_adc() -> bool:

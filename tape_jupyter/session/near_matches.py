@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -109,14 +109,12 @@ def by_order(less: str, calls: Sequence[str]) -> str:
 def told_by_order_with(entry: Entry) -> str:
     """The ids of the recorded calls that only their order tells from this one, and its own."""
     alike = entry.book.ended.get(entry.run, {}).get("alike", ())
-    same = [each for each in entry.book.by_match.get(entry.match, ()) if each.run == entry.run]
-    return ", ".join(
-        [
-            each.id
-            for each in same
-            if each.id in alike and each.discriminator == entry.discriminator
-        ][:6]
-    )
+    ids = []
+    for each in entry.book.by_match.get(entry.match, ()):
+        same = each.run == entry.run and each.discriminator == entry.discriminator
+        if same and each.id in alike:
+            ids.append(each.id)
+    return ", ".join(ids[:6])
 
 
 def _match_by_less(
@@ -159,22 +157,14 @@ def _match_near_function(
     theirs = {
         group: _read_recorded_leaves(calls[0]) for group, calls in list(groups.items())[:_MOST]
     }
-    distinct_paths = {
-        path
-        for path in _list_paths(theirs.values())
-        if len({repr(each.get(path)) for each in theirs.values()}) > 1
-    }
-    fits = [
-        group
-        for group, each in theirs.items()
-        if all(_is_same_field(ours, each, path) for path in distinct_paths)
-    ]
+    distinct_paths = set()
+    for path in _list_paths(theirs.values()):
+        if len({repr(each.get(path)) for each in theirs.values()}) > 1:
+            distinct_paths.add(path)
+
+    fits = _find_fitting(ours, theirs, distinct_paths, _is_same_field)
     if len(fits) != 1:
-        fits = [
-            group
-            for group, each in theirs.items()
-            if all(_may_be_same_field(ours, each, path) for path in distinct_paths)
-        ]
+        fits = _find_fitting(ours, theirs, distinct_paths, _may_be_same_field)
     if len(fits) != 1 or len(groups) > _MOST:
         paths_text = ", ".join(sorted(distinct_paths)[:4]) or "what is masked"
         return NearMatch(
@@ -190,6 +180,18 @@ def _match_near_function(
         less,
         f"{title(call)} was matched without {less}, unlike in {_format_place(groups[fits[0]])}",
     )
+
+
+def _find_fitting(
+    ours: Leaves,
+    theirs: Mapping[str, Leaves],
+    paths: Iterable[str],
+    is_same: Callable[[Leaves, Leaves, str], bool],
+) -> list[str]:
+    """The groups of recorded calls that are the same as ours in all these fields."""
+    return [
+        group for group, each in theirs.items() if all(is_same(ours, each, path) for path in paths)
+    ]
 
 
 def _match_changed_object(

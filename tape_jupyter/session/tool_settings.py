@@ -235,12 +235,13 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
 def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
     """The loggers whose handlers are others now; one that the program has at hand is told already."""
     one, other = _index_by_name(before), _index_by_name(now)
-    return [
-        f"it changed the handlers of the logger {name!r}"
-        for name in sorted({*one, *other})
-        if one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
-        and not is_placed(logging.getLogger(name if name != "root" else None).handlers)
-    ]
+    lost = []
+    for name in sorted({*one, *other}):
+        handlers = logging.getLogger(name if name != "root" else None).handlers
+        is_other = one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
+        if is_other and not is_placed(handlers):
+            lost.append(f"it changed the handlers of the logger {name!r}")
+    return lost
 
 
 def _put_logging(change: Mapping[str, Any]) -> None:

@@ -94,9 +94,9 @@ def parse_fault(fault: Any) -> tuple[str, dict[str, Any]]:
         return name, {key.strip(): value for key, _, value in pairs}
     if isinstance(fault, Mapping) and isinstance(fault.get("name"), str):
         inner = fault.get("options")
-        return fault["name"], dict(inner) if isinstance(inner, Mapping) else {
-            k: v for k, v in fault.items() if k != "name"
-        }
+        if isinstance(inner, Mapping):
+            return fault["name"], dict(inner)
+        return fault["name"], {key: value for key, value in fault.items() if key != "name"}
     raise TapeUsageError('fault= is a text like "reset:after=2" or {"name": "reset", "after": 2}')
 
 

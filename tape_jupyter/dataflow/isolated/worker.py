@@ -110,14 +110,13 @@ def execute_in_shell(
     outputs = [each for each in collector.outputs if not _is_summary(each)]
     printed = "".join(each["text"] for each in outputs if each.get("name") == "stdout")
     bundles: list[dict[str, Any]] = [each["data"] for each in outputs if "data" in each]
+    images = []
+    for bundle in bundles:
+        kinds = sorted(kind for kind in bundle if kind.startswith("image/"))
+        images += [_digest_data(bundle[kind]) for kind in kinds]
     return {
         "text": output_text(printed, bundles, error),
-        "images": [
-            _digest_data(data)
-            for bundle in bundles
-            for kind, data in sorted(bundle.items())
-            if kind.startswith("image/")
-        ],
+        "images": images,
         "outputs": collector.outputs,
         "error": None if error is None else type(error).__name__,
         "stderr": "".join(each["text"] for each in outputs if each.get("name") == "stderr"),

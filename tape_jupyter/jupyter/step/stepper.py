@@ -496,12 +496,13 @@ class Stepper:
             request = cell.request if cell is not None else None
             tape = cell.cassette if cell is not None else None
             notes = [machine.note, *machine.breaks.failures]
+            cell_id = ""
+            if request is not None:
+                cell_id = request.cell_id or source_hash(request.source)[:12]
             return {
                 "revision": machine.revision,
                 "state": machine.phase,
-                "cell": (request.cell_id or source_hash(request.source)[:12])
-                if request is not None
-                else "",
+                "cell": cell_id,
                 "title": title_of(request.source) if request is not None else "",
                 "mode": "record" if self.records else "replay",
                 "cassette": paths.stem(tape.root) if tape is not None else "",

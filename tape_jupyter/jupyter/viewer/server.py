@@ -279,18 +279,18 @@ class Viewer:
             notes = [str(error)]
         path, running = self.path, self.running()
         root = files.cassette_of(path) if path is not None else None
-        with (
-            self._lock
-        ):  # the view knows this now: a cell whose end comes before the next look is told, too
+        take = ""
+        if path is not None and root is not None and path != root:
+            take = files.take_name(path)
+        # the view knows this now: a cell whose end comes before the next look is told, too
+        with self._lock:
             self._last = {**self._last, "running": running and {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
             "typed": self.cells.mode_typed,
             "cassettes": self.cells.cassette_names(),
             "cassette": paths.stem(root) if root is not None else "",
-            "take": files.take_name(path)
-            if path is not None and root is not None and path != root
-            else "",
+            "take": take,
             "takes": self._takes.list_takes(root) if root is not None else [],
             "default_take": files.default_take(root) if root is not None else "",
             "totals": totals,
