@@ -86,7 +86,7 @@ class Ladder:
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     start: Path = field(default_factory=Path.cwd)
-    told: Path | None = None
+    hint: Path | None = None
     found: Path | None = None
     command: Callable[[], ParentCommand | None] = parent_command
     note: str = ""
@@ -94,14 +94,14 @@ class Ladder:
 
     def set_notebook(self, path: str | Path) -> None:
         """The front end's own word (labextension message)."""
-        self.told = self._resolve_hint(str(path))
+        self.hint = self._resolve_hint(str(path))
 
     def find_notebook(self, source: str, user_ns: Mapping[str, Any]) -> Path:
         """The notebook that `source` (a cell as the front end sent it) runs in. Raises
         NotebookUnknown.
         """
         for hint in (
-            self.told,
+            self.hint,
             user_ns.get("__vsc_ipynb_file__"),
             self.env.get("JPY_SESSION_NAME"),
         ):

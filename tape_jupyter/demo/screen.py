@@ -75,7 +75,7 @@ class Screen:
         self._console.print(
             line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True
         )
-        for message in (*run.said, *_find_remarks(run)):
+        for message in (*run.messages, *_find_remarks(run)):
             self._console.print(
                 Text(f"             {message}", _choose_colour(message)), soft_wrap=True
             )
@@ -107,7 +107,7 @@ def _find_remarks(run: CellRun) -> list[str]:
     return [
         line
         for line in run.tape.splitlines()[1:]
-        if not any(message in line for message in run.said)
+        if not any(message in line for message in run.messages)
     ]
 
 

@@ -55,7 +55,7 @@ class CellRun:
     status: Status
     title: str = ""
     seconds: float = 0.0
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     tape: str = ""
     raised: bool = False
     """It ended with an exception, recorded or not."""
@@ -75,8 +75,22 @@ class CellRun:
         """
         return self.seconds > 0
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The messages, as people's own tests of a `testing.run_notebook` may ask for them."""
+        return self.messages
+
     def record(self) -> dict[str, Any]:
-        return {**asdict(self), "said": list(self.said)}
+        """For --json, where the messages are called `said`."""
+        named = {"messages": "said"}
+        record = {named.get(name, name): value for name, value in asdict(self).items()}
+        return {**record, "said": list(self.messages)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> CellRun:
+        """Of what `record` gives."""
+        fields = {name: value for name, value in record.items() if name != "said"}
+        return cls(**fields, messages=tuple(record["said"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +332,7 @@ def _judge_cells(
             where,
         )
         if stopped.status == "differs" and number in unrun and not (saved_outputs or end.unheld):
-            stopped = replace(stopped, status="ok", said=(UNSAVED,))
+            stopped = replace(stopped, status="ok", messages=(UNSAVED,))
         yield stopped
 
 
@@ -463,19 +477,21 @@ def _judge_cell(
     name, value = outputs.failure_of(new)
     run = CellRun(number, "same", title, end.seconds, (), outputs.summary_of(new), end.raised)
     if name in REFUSALS:
-        return replace(run, status="missed", said=tuple(f"{name}: {value}".rstrip().split("\n")))
+        return replace(
+            run, status="missed", messages=tuple(f"{name}: {value}".rstrip().split("\n"))
+        )
     if mode == "record":
         notes = (*((f"{name}: {value}",) if name else ()), *end.lost)
-        return replace(run, status="failed" if notes else "ok", said=notes)
+        return replace(run, status="failed" if notes else "ok", messages=notes)
     if end.unheld:
-        return replace(run, status="differs", said=end.unheld)
+        return replace(run, status="differs", messages=end.unheld)
     if outputs.same_outputs(saved, new, where):
         return run
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
     return replace(
         run,
         status="failed" if raised_anew else "differs",
-        said=tuple(outputs.diff_outputs(saved, new, where)),
+        messages=tuple(outputs.diff_outputs(saved, new, where)),
     )
 
 

@@ -352,7 +352,7 @@ class Lab:
         )
         for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
             ladder.set_notebook(folder / path)
-            if ladder.told is not None:
+            if ladder.hint is not None:
                 return
 
     # ------------------------------------------------------------ views

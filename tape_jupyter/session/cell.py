@@ -189,10 +189,10 @@ class Divergence:
             if self.nearest is not None
             else ""
         )
-        told = [f"{self.title} is not on the tape{near}"]
+        lines = [f"{self.title} is not on the tape{near}"]
         for path, before, after in self.fields[:3]:
-            told += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
-        return told
+            lines += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
+        return lines
 
 
 @dataclass
@@ -275,17 +275,20 @@ class Running(Protocol):
 class RunRecording:
     """What goes to the tape of a cell's run. `run` is "" until its first call is recorded.
 
-    `kit` stands in its run record, `tags` say whom it serves, `ends` goes to its end mark. `ran`
-    names its calls, live or from the tape, in their order; `names` counts the ids given. `variants`
-    are the recorded calls by match key and by what they asked that is not on the tape. `running`
-    are live calls that have not ended, `going` calls that are not on the tape yet, `committed`
-    those that are, as of the cassette's `readings`. `first_commit` is called when the first call is
-    about to be written.
+    `kit` and `pins` stand in its run record, `states` gives what its kit record says of the pins,
+    `ends` goes to its end mark, and `drawn` says whether a pin gave anything
+    (session/pins/__init__.py). `ran` names its calls, live or from the tape, in their order;
+    `names` counts the ids given. `variants` are the recorded calls by match key and by what they
+    asked that is not on the tape. `running` are live calls that have not ended, `going` calls that
+    are not on the tape yet, `committed` those that are, as of the cassette's `readings`.
+    `first_commit` is called when the first call is about to be written.
     """
 
     run: str = ""
     kit: dict[str, Any] = field(default_factory=dict)
-    tags: CellTags = field(default_factory=CellTags)
+    pins: dict[str, Any] = field(default_factory=dict)
+    states: Callable[[], Mapping[str, str]] = dict
+    drawn: bool = False
     ends: dict[str, Any] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
@@ -341,17 +344,11 @@ class RunRecording:
 
 @dataclass
 class CellPins:
-    """What holds a cell's run to its recorded values (session/pins/__init__.py). `record` stands in
-    its run record, `states` gives what its kit record says, and `drawn` says whether one of them
-    gave anything.
-    """
+    """What holds a cell's run to its recorded values, while it runs (session/pins/__init__.py)."""
 
     chance: Chance | None = None
     clock: TapeClock | None = None
     pacing: Pacing | None = None
-    record: dict[str, Any] = field(default_factory=dict)
-    states: Callable[[], Mapping[str, str]] = dict
-    drawn: bool = False
 
 
 @dataclass
@@ -408,6 +405,8 @@ class TapedCell:
     """One execution of one taped cell, while it runs and after: what was asked for, the state of
     its replay, what is recorded, what will be reported.
 
+    `pins`, `tools` and `tags` are what its calls meet: the values that it is held to, the functions
+    that models may ask for, whom the calls serve.
     `path` is the cassette's, there or not. `task` is the asyncio task it runs in; None once it has
     ended. `lock` guards recording and findings.
     """
@@ -421,6 +420,7 @@ class TapedCell:
     findings: CellFindings = field(default_factory=CellFindings)
     pins: CellPins = field(default_factory=CellPins)
     tools: CellTools = field(default_factory=CellTools)
+    tags: CellTags = field(default_factory=CellTags)
     stepping: Stepping | None = None
     task: asyncio.Task[Any] | None = None
     closed: bool = False

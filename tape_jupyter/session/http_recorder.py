@@ -105,7 +105,7 @@ class RecorderBase:
         self.instead: Request | FunctionCall | None = None
         self._beginning: Beginning | None = None
         self._json: Any = None
-        self.tags = cell.recording.tags.of_call()
+        self.tags = cell.tags.of_call()
         self.out_of_turn = self._awaits_turn = False
         self._of_one_read: int | None = None
         self._turn: bool | None = None
@@ -469,7 +469,7 @@ class HttpCapture(RecorderBase, NullRecorder):
             self.request, reply, parsed=self.matched_request.json, reply_json=self._json
         )
         self._warn_of_untaped_tools(facts)
-        self.tags = self.cell.recording.tags.with_user(self.tags, facts.user)
+        self.tags = self.cell.tags.with_user(self.tags, facts.user)
         self.cell.tools.asked.note_requests(facts, self.moment)
         url = self.secrets.scrub_url(
             self.request.url

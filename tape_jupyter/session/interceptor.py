@@ -242,8 +242,8 @@ class Interceptor(Tape):
         """
         cell = self._find_current_cell()
         if isinstance(cell, TapedCell) and not cell.closed:
-            cell.recording.tags.flag(key, value)
-            cell.recording.ends["flags"] = cell.recording.tags.flags
+            cell.tags.flag(key, value)
+            cell.recording.ends["flags"] = cell.tags.flags
 
     def _answer_outside_cell(self, call: Request | FunctionCall) -> Play | None:
         """A call while no taped cell runs: nothing of ours, unless the whole session replays, or a

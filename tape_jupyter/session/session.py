@@ -407,7 +407,7 @@ class TapeSession:
             opened.undo.append(
                 placeholders.supply(self.secrets, cell.cassette.runs if cell.cassette else ())
             )
-        cell.recording.kit, cell.recording.tags = environment.collect_fast(), self.tags.start()
+        cell.recording.kit, cell.tags = environment.collect_fast(), self.tags.start()
         cell.findings.changed = self.changed
         self._set_guard()
         ORIGIN.set(cell.origin)
@@ -565,10 +565,8 @@ class TapeSession:
         try:
             if cell.cassette is not None:
                 kit = {
-                    **environment.collect(
-                        cell.request.namespace, cell.recording.tags.run(), folder=folder
-                    ),
-                    **cell.pins.states(),
+                    **environment.collect(cell.request.namespace, cell.tags.run(), folder=folder),
+                    **cell.recording.states(),
                 }
                 cell.cassette.add_kit(cell.recording.run, kit, self.secrets)
         except Exception as error:
@@ -586,7 +584,7 @@ class TapeSession:
             "at": moment_text(cell.start.at),
             "ignore": list(cell.request.options.get("ignore", ())),
             "parent": self._find_parent_run(cell),
-            "pins": cell.pins.record,
+            "pins": cell.recording.pins,
             "strands": "" if cell.origin.counted else "named",
             **cell.execution.selection.record(),
         }

@@ -147,7 +147,7 @@ class Rows(DeferredList[ReportRow]):
         live, served, tags_of_run = (
             list(cell.findings.rows),
             list(cell.execution.played),
-            cell.recording.tags.run,
+            cell.tags.run,
         )
         self._count = len(live) + len(served)
 

@@ -47,13 +47,13 @@ def endpoint(request: Request) -> str:
 
 
 class _Book:
-    """What one cassette knows: answers that were heard and are not told yet, and those that it
-    holds.
+    """What one cassette knows: answers that came, those of them that are on the tape, and
+    those that it holds.
     """
 
     def __init__(self) -> None:
-        self.heard: dict[str, dict[str, Any]] = {}
-        self.told: set[str] = set()
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.recorded: set[str] = set()
         self.held: dict[str, Reply] = {}
         self.read = 0
 
@@ -69,7 +69,7 @@ class Telemetry:
         """Lets the call go out, and hears its answer."""
         if cell.path is None:
             return NullRecorder()
-        return _AnswerObserver(self._find_book(cell.path).heard, endpoint(request))
+        return _AnswerObserver(self._find_book(cell.path).answers, endpoint(request))
 
     def _find_book(self, path: Path) -> _Book:
         with self._lock:
@@ -82,7 +82,9 @@ class Telemetry:
         if cell.replaying or cell.mode == "live" or cell.cassette is None or cell.path is None:
             return
         book = self._find_book(cell.path)
-        new = {name: answer for name, answer in list(book.heard.items()) if name not in book.told}
+        new = {
+            name: answer for name, answer in list(book.answers.items()) if name not in book.recorded
+        }
         if not new:
             return
         try:
@@ -94,7 +96,7 @@ class Telemetry:
         cell.recording.ends[KEY] = [
             _build_record(name, answer, secrets) for name, answer in sorted(new.items())
         ]
-        book.told |= new.keys()
+        book.recorded |= new.keys()
 
     def unsent(self, request: Request, cell: TapedCell | None = None) -> Play:
         """What answers it in replay: the library that meant to send it goes on as it did."""
@@ -119,7 +121,7 @@ class Telemetry:
 
 
 class _AnswerObserver(NullRecorder):
-    """A live call of which the answer is heard."""
+    """A live call of which the answer is kept."""
 
     def __init__(self, answers: dict[str, dict[str, Any]], name: str) -> None:
         self._replies, self._name = answers, name

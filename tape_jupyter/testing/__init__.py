@@ -131,7 +131,7 @@ class Run:
 def told_of(run: CellRun) -> str:
     """A cell that is not as it was saved, for people."""
     return "\n".join(
-        [f"cell {run.number} ({run.title}): {run.status}", *(f"  {line}" for line in run.said)]
+        [f"cell {run.number} ({run.title}): {run.status}", *(f"  {line}" for line in run.messages)]
     )
 
 

@@ -103,7 +103,7 @@ def _build_comparison(
     stopped = None
     first = next((run for run in runs if run.status in ("missed", "failed")), None)
     if first is not None:
-        stopped = f"[{first.number}] {first.title}: {first.said[0]}"
+        stopped = f"[{first.number}] {first.title}: {first.messages[0]}"
     return Comparison(
         take=take,
         ran=len(executed),

@@ -2,7 +2,7 @@
 
 Each pin is a function `pin(cell, recorded)`: `recorded` is the record of the run that this cell
 repeats (None: this cell is the recording); what was written of a pin stands under `pins`, by its
-name. It fills `cell.pins.record[name]` with plain structure for the run record, and returns what takes it
+name. It fills `cell.recording.pins[name]` with plain structure for the run record, and returns what takes it
 off again. A pin that fails says so and is off: no cell fails of a pin, and after the cell there is
 none. Other packages add pins by the entry-point group `tape_jupyter.pins`.
 """
@@ -107,7 +107,7 @@ def _put_on_pin(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | N
     try:
         return pin(cell, run)
     except Exception as error:
-        cell.pins.record.pop(name, None)
+        cell.recording.pins.pop(name, None)
         cell.warn(f"{name} is not held: {type(error).__name__}: {error}", cold=True)
         return do_nothing
 
@@ -141,7 +141,7 @@ def commit_drawn(
     """
     if cell.recording.run or cell.mode in ("live", "replay"):
         return
-    if not cell.pins.drawn and (failed or not _is_first_recording(cell)):
+    if not cell.recording.drawn and (failed or not _is_first_recording(cell)):
         return
     try:
         start_run(cell)

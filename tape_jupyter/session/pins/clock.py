@@ -66,7 +66,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     timers.count_files(clock)
     cell.pins.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
     if notes is not None:
-        cell.pins.record["clock"] = {
+        cell.recording.pins["clock"] = {
             "wall": clock.base.wall,
             "monotonic": clock.base.monotonic,
             "perf": clock.base.perf,
@@ -194,7 +194,7 @@ def _record_readings(cell: TapedCell, notes: Notes) -> None:
     record = notes.record()
     if record:
         cell.recording.ends["clock"] = record
-        cell.pins.drawn = True
+        cell.recording.drawn = True
     if notes.beyond:
         who = ", ".join(sorted(notes.beyond))
         cell.warn(

@@ -87,7 +87,7 @@ class _CellRandomness:
         self.kept: set[str] = set()  # generators whose state is on the tape
 
     def start(self) -> None:
-        record = self.cell.pins.record["random"] = {
+        record = self.cell.recording.pins["random"] = {
             "seed": self.chance.seed.hex(),
             "hash": _compute_hash_print(),
         }
@@ -99,7 +99,7 @@ class _CellRandomness:
         if not self.cell.replaying:
             self.standing = [(each, each.get()) for each in generators]
             record["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
-            self.cell.pins.states = lambda: self._collect_states(self._find_moved())
+            self.cell.recording.states = lambda: self._collect_states(self._find_moved())
         entropy.forget_time_ids()
         self.cell.pins.chance = self.chance
 
@@ -119,7 +119,7 @@ class _CellRandomness:
         """The long part of the states of those that moved, each once; of one that arrived later
         there is none.
         """
-        places = self.cell.pins.record["random"]["at"]
+        places = self.cell.recording.pins["random"]["at"]
         new = {name: raw for name, raw in moved.items() if name in places and name not in self.kept}
         self.kept.update(new)
         return {STATE + name: random_state.write_state(raw).encoded for name, raw in new.items()}
@@ -192,9 +192,9 @@ class _CellRandomness:
         if self.cell.recording.run:
             self._add_to_kit(self._collect_states(moved))
         else:
-            self.cell.pins.record["random"]["states"] = self._collect_states(moved)
-            self.cell.pins.drawn = (
-                self.cell.pins.drawn or bool(moved) or "drawn" in self.chance.seen
+            self.cell.recording.pins["random"]["states"] = self._collect_states(moved)
+            self.cell.recording.drawn = (
+                self.cell.recording.drawn or bool(moved) or "drawn" in self.chance.seen
             )
         return None
 

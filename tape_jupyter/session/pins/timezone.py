@@ -15,7 +15,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     record = recorded.get("pins", {}).get("timezone", {}) if recorded is not None else {}
     zone = record.get("zone")
     here = timezone.current_zone()
-    cell.pins.record["timezone"] = {"zone": zone if isinstance(zone, str) else here}
+    cell.recording.pins["timezone"] = {"zone": zone if isinstance(zone, str) else here}
     if not isinstance(zone, str) or zone == here:
         return do_nothing
     if not timezone.HELD or not timezone.is_known_zone(zone):

@@ -57,7 +57,7 @@ def store(
 
 def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
     if frame.top:
-        reckoning.told.binds[name] = reckoning.told.binds.get(name, NOTHING) | reckoning.after(
+        reckoning.result.binds[name] = reckoning.result.binds.get(name, NOTHING) | reckoning.after(
             frame, value.all
         )
         if frame.control:
@@ -227,7 +227,7 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         if item is not MISSING:
             refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
             there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
-            reckoning.told.reads |= there
+            reckoning.result.reads |= there
             reckoning.may_raise(frame, base.deps, there)
             deps = base.deps | key.deps | (there if at != literal_key else NOTHING) | key.all
             kind = None if refs else type(item)
@@ -289,7 +289,7 @@ def comparison_outcome(
     known = type(left.obj) in (str, int) and not left.part and right.part
     if is_membership and known and type(right.obj) in (dict, defaultdict, OrderedDict):
         deps = left.deps | right.deps | {f"{right.part}[{left.obj!r}]"}
-        reckoning.told.reads |= deps
+        reckoning.result.reads |= deps
         return OutcomeValue(deps, kind=bool)
     outcome = joined_outcome(reckoning, node, frame, kind=bool)
     if not all(
