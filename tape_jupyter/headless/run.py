@@ -41,7 +41,7 @@ REFUSALS = ("UnmatchedCall", "BlockedConnection")
 
 @dataclass(frozen=True, slots=True)
 class CellRun:
-    """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss
+    """One code cell of a headless run. `number` counts code cells from 1; `messages` are its diff, miss
     or error, in lines.
 
     ok: it ran (record), or was never run when it was saved, so that there is nothing to compare with
