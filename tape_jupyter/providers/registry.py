@@ -165,6 +165,7 @@ def _identify_address(address: str, method: str) -> Wire:
         provider = _find_by_port(url.port) or _find_provider(url.hostname or "")
     except ValueError:  # no such port, an unclosed [
         return Wire()
+    # other methods list, read and delete: none of the views reads their bodies
     for pattern, known, api in _compile_paths() if method == "POST" else ():
         match = pattern.search(url.path)
         if match and _is_path_counted(known, provider):

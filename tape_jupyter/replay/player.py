@@ -347,6 +347,8 @@ class Player:
         mode = execution.mode
         recorded = self._find_next_match(execution, key, lineage, discriminator, has_body=has_body)
         how = execution.selection.how(site, recorded)
+        # in replay a live or stubbed answer overrides the recorded call, in a take; while recording
+        # there is no call yet whose place it could take
         if how == "live":
             return GoLive(recorded if mode == "replay" else None)
         if how == "stub" and (mode in ("record", "replay") or recorded is None):
@@ -425,7 +427,7 @@ class Player:
                     return calls[0]
                 return None
             shelves = execution.shelves[shelf_name] = self._build_shelves(execution, calls)
-        for shelf in shelves:
+        for shelf in shelves:  # the nearest runs first
             call = shelf.take_call(lineage, execution.served)
             if call is not None:
                 self.claim(execution, call)

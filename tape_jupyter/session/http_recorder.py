@@ -170,6 +170,7 @@ class RecorderBase:
             self._of_one_read += 1
         elif self._order is not None and not self.cell.closed:
             may_block = may_block and not self._awaits_turn  # an event loop is never blocked
+            # no rest was reached in time, or another strand was at work: their order is not known
             together = (may_block and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
@@ -243,7 +244,7 @@ class RecorderBase:
             plain = self.matched_request.plain
             if isinstance(call, Request):
                 plain = (*plain, *read_identity_headers(call))
-            if plain:
+            if plain:  # what tells it apart is not on the tape: order alone will, in replay
                 self.cell.recording.remember_variant(
                     self.id, self.match + self.matched_request.discriminator, plain
                 )

@@ -222,7 +222,9 @@ class Interceptor(Tape):
         if cell.execution.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
-        if self._copied is not None:
+        if (
+            self._copied is not None
+        ):  # run in a copy of the folder: recorded with the folder's paths
             call = self._copied.as_recorded(call)
         try:
             if isinstance(call, Request):
@@ -288,6 +290,7 @@ class Interceptor(Tape):
             return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
         if self._is_certainly_live(cell, request):
+            # its match key is computed when somebody asks for it: the program does not wait for it
             self._require_key(cell, request)
             self._open_run(cell, request)
             matching, where = (
@@ -365,6 +368,7 @@ class Interceptor(Tape):
     def _match_request(self, cell: TapedCell, request: Request) -> MatchedRequest:
         growing = self._history.build_growing_body(request.body)
         exact = exact_digest(request, growing)
+        # the very bytes of a recorded call have its match key: nothing is parsed or masked for it
         known = ""
         if cell.cassette is not None and not cell.execution.ignore:
             known = cell.cassette.match_of(exact)
@@ -456,6 +460,7 @@ class Interceptor(Tape):
             # everything that came out as it did is as it was: this is another call now
             near = NearMatch(matched.discriminator, why=near.message)
         decided = self._decide_call(cell, lineage, matched, call, kind, near)
+        # a stepped cell: what follows from the decision happens when a person has let the call go
         if cell.stepping is None:
             return answered(self._accept_decision(cell, matched, lineage, call, decided, near))
 
@@ -536,6 +541,7 @@ class Interceptor(Tape):
     ) -> Recorded | GoLive | Frozen | Stub:
         """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
+            # a call after the cell's end, or of a frozen boundary, is no question to a person
             if cell.replaying and not decided.ended and not decided.frozen:
                 divergence = find_divergence(
                     cell, call, matched.match, lineage, self.desk.secrets, matched.discriminator

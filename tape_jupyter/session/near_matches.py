@@ -163,7 +163,7 @@ def _match_near_function(
             distinct_paths.add(path)
 
     fits = _find_fitting(ours, theirs, distinct_paths, _is_same_field)
-    if len(fits) != 1:
+    if len(fits) != 1:  # a moment, a random id or an address speaks against none
         fits = _find_fitting(ours, theirs, distinct_paths, _may_be_same_field)
     if len(fits) != 1 or len(groups) > _MOST:
         paths_text = ", ".join(sorted(distinct_paths)[:4]) or "what is masked"

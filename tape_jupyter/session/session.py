@@ -423,18 +423,18 @@ class TapeSession:
             self._report_sighting(seen)
         if error is None:
             unplayed_tools.refuse_untaped(cell)
-        cell.closed = True
+        cell.closed = True  # calls of its threads come late from here on
         opened = self._cells.pop(cell, _Opened())
         if ORIGIN.get() is cell.origin:
             ORIGIN.set(_find_running_origin(opened.outer))
-        self._set_guard()
+        self._set_guard()  # for the cells that are left: the one around a block, if any
         for name in cell.request.options.get("tools", ()):
             if cell.tools.scanned.sought.get(name) != FOUND:
                 cell.warn(
                     f"--tools {name}: there is no function of that name here; nothing was taped for it",
                     cold=True,
                 )
-        for undo in reversed(opened.undo):
+        for undo in reversed(opened.undo):  # pins, placeholders, taped tools: last on, first off
             undo()
         cancelled = type(error).__name__ == "CancelledError" and not cell.request.block
         interrupted = cancelled or isinstance(error, KeyboardInterrupt)
