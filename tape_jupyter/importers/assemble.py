@@ -117,11 +117,10 @@ def import_trace(
     """
     sources = list(_list_sources([Path(each) for each in places]))
     chosen = recognise.named_format(form) if form else None
-    goal = (
-        Path(cassette)
-        if cassette is not None
-        else _find_free_path(Path.cwd() / f"{_clean_stem(Path(places[0]))}.tapes" / _MAIN)
-    )
+    if cassette is not None:
+        goal = Path(cassette)
+    else:
+        goal = _find_free_path(Path.cwd() / f"{_clean_stem(Path(places[0]))}.tapes" / _MAIN)
     if goal.exists() or (
         cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())
     ):

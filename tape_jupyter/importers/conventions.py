@@ -126,11 +126,10 @@ def _read_exported_tool(span: Traced, exported: Mapping[str, Any]) -> Call:
         str(exported.get("name") or "tool"), exported["arguments"], str(exported["kind"])
     )
     error = exported.get("error")
-    value = (
-        Value(error=error)
-        if isinstance(error, dict)
-        else rebuild.tool_value(exported.get("value"), _measure_duration(span))
-    )
+    if isinstance(error, dict):
+        value = Value(error=error)
+    else:
+        value = rebuild.tool_value(exported.get("value"), _measure_duration(span))
     call = _build_call(exported["kind"], request, value, "J", name=request.name)
     call.error = str(exported.get("failed") or "")
     return call
@@ -467,11 +466,10 @@ def _read_adk(span: Traced) -> Call | None:
     missing = ["url", "request headers", "reply headers", "request bytes", "reply bytes"]
     if any("types." in text_or_json(tool) for tool in body.get("tools") or ()):
         missing.append("tool schemas")
-    answer = (
-        _build_failed_reply(span, assumed)
-        if span.error
-        else rebuild.reply(reply, seconds=_measure_duration(span))
-    )
+    if span.error:
+        answer = _build_failed_reply(span, assumed)
+    else:
+        answer = rebuild.reply(reply, seconds=_measure_duration(span))
     return _build_call(
         "model", rebuild.request(url, body), answer, "J", provider="gemini", model=model, missing=missing,
         assumed=assumed, usage=_read_usage(span),
@@ -563,15 +561,14 @@ def _read_event_messages(span: Traced) -> tuple[list[Any], list[Any]] | None:
     JSON.
     """
     listed = load_or_text(span.attributes.get("events"))
-    named_events = (
-        [
+    if isinstance(listed, list):
+        named_events = [
             (str(each.get("event.name", "")), each)
             for each in listed or ()
             if isinstance(each, Mapping)
         ]
-        if isinstance(listed, list)
-        else []
-    )
+    else:
+        named_events = []
     named_events += [
         (each.name, {**each.attributes, **_read_event_body(each)})
         for each in span.events

@@ -47,11 +47,9 @@ def messages_of(value: Any) -> list[Message]:
 
 def declarations(messages: Any) -> list[Any]:
     """The tools that LangChain's handler of Langfuse puts among the messages."""
-    return (
-        [each["content"] for each in messages if is_declaration(each)]
-        if isinstance(messages, list)
-        else []
-    )
+    if not isinstance(messages, list):
+        return []
+    return [each["content"] for each in messages if is_declaration(each)]
 
 
 def is_declaration(message: Any) -> bool:
@@ -136,11 +134,10 @@ def _read_parts(record: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]
         yield text_part(content)
     more = record.get("additional_kwargs")
     kwargs: Mapping[str, Any] = more if isinstance(more, Mapping) else {}
-    seen = (
-        {part_of(each)["id"] for each in content if _is_call(each)}
-        if isinstance(content, list)
-        else set()
-    )
+    if isinstance(content, list):
+        seen = {part_of(each)["id"] for each in content if _is_call(each)}
+    else:
+        seen = set()
     for each in (
         decode_field(record.get("tool_calls")) or decode_field(kwargs.get("tool_calls")) or ()
     ):

@@ -90,11 +90,9 @@ def _to_text(part: Mapping[str, Any]) -> str:
     content = part.get("content", part.get("text"))
     if isinstance(content, str):
         return content
-    return (
-        json.dumps(dict(part), ensure_ascii=False)
-        if content is None
-        else json.dumps(content, ensure_ascii=False)
-    )
+    if content is None:
+        return json.dumps(dict(part), ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _parse_arguments(part: Mapping[str, Any]) -> Any:
@@ -208,11 +206,9 @@ def _build_chat_reply(conversation: Conversation) -> dict[str, Any]:
         "model": conversation.model,
         "choices": choices,
     }
-    return (
-        {**completion, "usage": {**usage, "total_tokens": sum(usage.values())}}
-        if conversation.usage
-        else completion
-    )
+    if not conversation.usage:
+        return completion
+    return {**completion, "usage": {**usage, "total_tokens": sum(usage.values())}}
 
 
 # ---------------------------------------------------------------- OpenAI Responses
@@ -227,11 +223,10 @@ def _build_responses_body(conversation: Conversation) -> dict[str, Any]:
     if "max_tokens" in settings:
         settings["max_output_tokens"] = settings.pop("max_tokens")
     one = items[0] if len(items) == 1 else {}
-    input_items = (
-        one["content"]
-        if one.get("role") == "user" and isinstance(one.get("content"), str)
-        else items
-    )
+    if one.get("role") == "user" and isinstance(one.get("content"), str):
+        input_items = one["content"]
+    else:
+        input_items = items
     body: dict[str, Any] = {"input": input_items, "model": conversation.model, **settings}
     if conversation.system:
         body["instructions"] = conversation.system
@@ -487,11 +482,9 @@ def _build_gemini_reply(conversation: Conversation) -> dict[str, Any]:
         "candidatesTokenCount": conversation.usage.get("output", 0),
     }
     response = {"candidates": candidates, "modelVersion": conversation.model}
-    return (
-        {**response, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
-        if conversation.usage
-        else response
-    )
+    if not conversation.usage:
+        return response
+    return {**response, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
 
 
 _BODIES = {
