@@ -104,7 +104,7 @@ class CellEnd:
 
 
 Parsed = TypeVar("Parsed")
-Told = Callable[[CellRun], None]
+OnCell = Callable[[CellRun], None]
 Note = Callable[[str], None]
 Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
@@ -134,7 +134,7 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
 def replay_notebook(
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -151,7 +151,7 @@ def replay_notebook(
 def replay_with_outputs(
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -179,7 +179,7 @@ def _run_in_copy(
     saved: NotebookNode,
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None,
     env: Mapping[str, str],
     note: Note,
@@ -196,7 +196,7 @@ def _run_in_copy(
 def record_notebook(
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -270,7 +270,7 @@ def _run_cells(
     place: RunFolder,
     mode: Mode,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None,
     env: Mapping[str, str],
 ) -> Iterator[CellRun]:

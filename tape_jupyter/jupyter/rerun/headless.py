@@ -70,7 +70,7 @@ def rerun_headless(
     root: Path,
     take: str,
     starting: headless_run.Starting,
-    on_cell: headless_run.Told,
+    on_cell: headless_run.OnCell,
     *,
     env: Mapping[str, str],
     output: Path | None = None,

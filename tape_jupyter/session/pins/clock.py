@@ -23,7 +23,7 @@ from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.determinism.clock import ClockBase, TapeClock
 from tape_jupyter.determinism.clock_readings import LIMIT, Notes, Readings
 from tape_jupyter.determinism.gate import NumberedGate, ReplyGate
-from tape_jupyter.determinism.order import SAID, RecordedOrder
+from tape_jupyter.determinism.order import MOST_NAMED, RecordedOrder
 from tape_jupyter.determinism.scheduler import Timeline
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation.concurrency.threads import STARTED
@@ -126,13 +126,13 @@ def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
             for pair in pairs
             if _parse_strand(pair[0], strands) != _parse_strand(pair[1], strands)
         ]
-        for first, second in named[:SAID]:
+        for first, second in named[:MOST_NAMED]:
             cell.warn(
                 text.format(_describe_place(first, strands), _describe_place(second, strands))
             )
-        if len(named) > SAID:
+        if len(named) > MOST_NAMED:
             cell.warn(
-                f"{len(named) - SAID} more pairs of calls could not be told apart in this way"
+                f"{len(named) - MOST_NAMED} more pairs of calls could not be told apart in this way"
             )
 
 
