@@ -36,7 +36,7 @@ def recorded(folder, provider, *cells):
         folder / "churn.ipynb", *(each.replace("URL", provider.url) for each in cells or CELLS)
     )
     runs, _ = run.record_notebook(path, lambda *_: None, lambda _: None)
-    assert all(each.good for each in runs), [each.said for each in runs]
+    assert all(each.good for each in runs), [each.messages for each in runs]
     return path
 
 

@@ -249,11 +249,9 @@ def _read_generator_places(run: AuditedRun) -> dict[str, str]:
 
 
 def _format_place(place: Any) -> str:
-    return (
-        ", ".join(f"{name} {each}" for name, each in place.items())
-        if isinstance(place, dict)
-        else as_text(place)
-    )
+    if isinstance(place, dict):
+        return ", ".join(f"{name} {each}" for name, each in place.items())
+    return as_text(place)
 
 
 def _to_texts(value: Any) -> dict[str, str]:

@@ -25,6 +25,7 @@ from typing import Any, Literal, get_args
 
 from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.core.call import FunctionCall, Reply, Value
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.providers import hosts, registry
 from tape_jupyter.providers.json_access import as_mapping, as_text, maps
 from tape_jupyter.providers.metadata import is_gateway
@@ -402,9 +403,8 @@ def retrieval_finding(call: AuditedCall) -> AuditFinding | None:
         for name in ("id", "score")
         if retrieved.chunks and not all(name in chunk for chunk in retrieved.chunks)
     ]
-    number = len(retrieved.chunks)
     parts = [
-        f"{call.name}: {number} chunk{'' if number == 1 else 's'}",
+        f"{call.name}: {format_count(len(retrieved.chunks), 'chunk')}",
         *([f"embedded by {retrieved.embedding}"] if retrieved.embedding else []),
     ]
     if index := _find_index(call):

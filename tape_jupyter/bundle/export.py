@@ -284,11 +284,10 @@ def _collect_differences(
     allowed.
     """
     if proof.differences and not options.allow_differences:
-        missing = (
-            [f"Not copied, since the folder is too large: {', '.join(copy.missing[:5])}"]
-            if copy.missing
-            else []
-        )
+        if copy.missing:
+            missing = [f"Not copied, since the folder is too large: {', '.join(copy.missing[:5])}"]
+        else:
+            missing = []
         take = next(filter(None, map(takes_files.default_take, session.cassettes)), "")
         raise NotExported("\n".join([*proof_run.changed_cells(proof, take), *missing]))
     return tuple(manifest.ProofDifference(each.number, each.why) for each in proof.differences)
@@ -449,8 +448,6 @@ def _collect_notes(bundle_manifest: manifest.Manifest) -> list[str]:
         notes.append(
             f"not watched, so it may be missing: {unseen}; name what cells need with --include"
         )
-    return (
-        notes
-        if bundle_manifest.lock.hashed
-        else [*notes, f"not all packages have hashes: {bundle_manifest.lock.why}"]
-    )
+    if bundle_manifest.lock.hashed:
+        return notes
+    return [*notes, f"not all packages have hashes: {bundle_manifest.lock.why}"]

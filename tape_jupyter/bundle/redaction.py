@@ -118,11 +118,10 @@ class _Cassette:
             return self.masking.scrub(piece)[0]
         record = emitter.parse_record(piece)
         kind = next(iter(record))
-        full_record = (
-            external_texts.restore_texts(record, self.book.assets)
-            if external_texts.MARK in piece
-            else record
-        )
+        if external_texts.MARK in piece:
+            full_record = external_texts.restore_texts(record, self.book.assets)
+        else:
+            full_record = record
         clean = self._redact_by_kind(kind, full_record)
         if clean == full_record:
             return piece

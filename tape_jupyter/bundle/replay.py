@@ -82,7 +82,7 @@ class BundleCell:
     """
     replayed_digest: str = ""
     differences: tuple[OutputDifference, ...] = ()
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     known: bool = False
     """Whether the bundle says itself that this cell differs (it was exported with
     --allow-differences).
@@ -103,7 +103,7 @@ class BundleCell:
         return [
             safe_text(line)
             for line in (
-                [*self.said] if self.status == "missed" else [*self.said, *difference_lines]
+                [*self.messages] if self.status == "missed" else [*self.messages, *difference_lines]
             )
         ]
 
@@ -124,7 +124,7 @@ class BundleCell:
         """For --json."""
         return {
             "number": self.number, "status": self.status, "title": self.title, "seconds": self.seconds,
-            "calls": self.calls, "expected": self.digest, "replayed": self.replayed_digest, "said": list(self.said),
+            "calls": self.calls, "expected": self.digest, "replayed": self.replayed_digest, "said": list(self.messages),
             "known": self.known, "never_ran": self.never_ran,
             "differences": [each.record() for each in self.differences],
         }  # fmt: skip

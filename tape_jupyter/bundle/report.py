@@ -173,7 +173,7 @@ def _add_testcase(suite: ET.Element, run: BundleRun, cell: BundleCell) -> None:
     if cell.status == "not run":
         ET.SubElement(case, "skipped", {"message": "a cell before it raised"})
         return
-    lines = [*cell.said, *(line for each in cell.differences for line in each.text(REPORTED))]
+    lines = [*cell.messages, *(line for each in cell.differences for line in each.text(REPORTED))]
     first = next(iter(lines), _WORDS[cell.status])
     tag = "error" if cell.status == "failed" else "failure"
     ET.SubElement(
@@ -276,8 +276,8 @@ def _build_cell(cell: BundleCell, left: _PictureBudget) -> Iterator[str]:
     yield f'<details id="cell-{cell.number}" class="cell" open>\n<summary>{head}</summary>\n'
     if cell.known:
         yield '<p class="note">The bundle says so itself: this cell differed when it was exported.</p>\n'
-    if cell.said:
-        yield f'<pre class="said">{_build_lines(cell.said)}</pre>\n'
+    if cell.messages:
+        yield f'<pre class="said">{_build_lines(cell.messages)}</pre>\n'
     for each in cell.differences:
         yield from _build_difference(each, left)
     cut = cell.source if len(cell.source) <= SOURCE else f"{cell.source[:SOURCE]}\n…"

@@ -80,11 +80,9 @@ def verify_signature(manifest: bytes, signature: bytes | None, signers: Path | N
     if signers is not None and not signers.is_file():
         raise TapeUsageError(f"{signers}: there is no such file of signers")
     if signature is None:
-        return (
-            NONE
-            if signers is None
-            else Signed("wrong", why="there is none, and a file of signers was given")
-        )
+        if signers is None:
+            return NONE
+        return Signed("wrong", why="there is none, and a file of signers was given")
     if not signature.startswith(_FIRST):
         return Signed("wrong", why="it is no signature of ssh-keygen's")
     keygen = _find_program()

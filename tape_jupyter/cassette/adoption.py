@@ -27,11 +27,9 @@ def source_hashes(notebook: Path) -> set[str]:
         read = json.loads(notebook.read_bytes())
     except (OSError, ValueError, RecursionError):
         return set()
-    return (
-        {next(digests(text)) for text in paths.code_sources(read) if text.strip()}
-        if isinstance(read, dict)
-        else set()
-    )
+    if not isinstance(read, dict):
+        return set()
+    return {next(digests(text)) for text in paths.code_sources(read) if text.strip()}
 
 
 def recorded_sources(cassette: Path) -> set[str]:

@@ -416,11 +416,9 @@ class Cassette(Derived):
             self._journal.distrust()
             self.refresh()
             entry = self.call(run, name) if over is None else self.call(over.run, over.id)
-            return (
-                entry
-                if over is None or (isinstance(entry, Overridden) and entry.by == run)
-                else None
-            )
+            if over is None or (isinstance(entry, Overridden) and entry.by == run):
+                return entry
+            return None
 
     def _reread_changed_file(self, run: str) -> None:
         """Somebody edited, cut or removed the file while it was recorded to: read it anew, and put

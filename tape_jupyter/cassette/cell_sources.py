@@ -106,11 +106,10 @@ class Sources:
         count = self.number(record)
         number = f"[{count}] " if isinstance(count, int) else ""
         recorded_title = record.get("title")
-        title = (
-            recorded_title
-            if isinstance(recorded_title, str) and recorded_title
-            else title_of(self.find_source(record) or "")
-        )
+        if isinstance(recorded_title, str) and recorded_title:
+            title = recorded_title
+        else:
+            title = title_of(self.find_source(record) or "")
         return f"{number}{_shorten_title(title) or 'cell'}"
 
     def number(self, record: Mapping[str, Any]) -> Any:

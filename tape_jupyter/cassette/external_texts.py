@@ -225,11 +225,9 @@ def _collect_names(value: Any, marks: tuple[str, ...]) -> set[str]:
     if isinstance(value, dict):
         names = {str(value[mark]) for mark in marks if mark in value}
         return names or set().union(*(_collect_names(item, marks) for item in value.values()))
-    return (
-        set().union(*(_collect_names(item, marks) for item in value))
-        if isinstance(value, list)
-        else set()
-    )
+    if not isinstance(value, list):
+        return set()
+    return set().union(*(_collect_names(item, marks) for item in value))
 
 
 def _write_text(text: str, folder: Path) -> str:

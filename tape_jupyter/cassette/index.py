@@ -408,11 +408,9 @@ class CassetteIndex(Holder):
 
     def raw(self, offset: int, length: int) -> bytes:
         """Bytes of this very file (of a migrated one, of what it was migrated to)."""
-        return (
-            self._memory[offset : offset + length]
-            if self._memory is not None
-            else self._journal.read(offset, length)
-        )
+        if self._memory is not None:
+            return self._memory[offset : offset + length]
+        return self._journal.read(offset, length)
 
     def _decode_record(self, data: bytes, offset: int) -> str:
         try:
@@ -443,11 +441,9 @@ class CassetteIndex(Holder):
         return error.at(path=str(self.path), first_line=self.line(offset))
 
     def line(self, offset: int) -> int:
-        return (
-            self._memory.count(b"\n", 0, offset) + 1
-            if self._memory is not None
-            else self._journal.line(offset)
-        )
+        if self._memory is not None:
+            return self._memory.count(b"\n", 0, offset) + 1
+        return self._journal.line(offset)
 
 
 def _find_wrong_value(record: Mapping[str, Any]) -> str:

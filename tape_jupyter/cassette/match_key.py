@@ -384,19 +384,15 @@ def _find_volatile_names(names: set[str], host: str) -> set[str]:
     """Of these query keys, those that do not count. `key=` may be anybody's word: only Google's is
     a credential.
     """
-    signing = {
-        name
-        for sign, prefix in _SIGNED
-        if sign in names
-        for name in names
-        if name.startswith(prefix)
-    }
-    azure = _AZURE if "sig" in names else frozenset()
-    return (
-        signing
-        | (names & (VOLATILE_QUERY | azure))
-        | ({"key"} if host.endswith(".googleapis.com") else set())
-    )
+    volatile = names & VOLATILE_QUERY
+    for sign, prefix in _SIGNED:
+        if sign in names:
+            volatile |= {name for name in names if name.startswith(prefix)}
+    if "sig" in names:
+        volatile |= names & _AZURE
+    if host.endswith(".googleapis.com"):
+        volatile |= {"key"}
+    return volatile
 
 
 def _read_counted_body(

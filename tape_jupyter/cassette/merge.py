@@ -318,11 +318,10 @@ def _copy_assets(goal: Path, pieces: Sequence[_Piece], sources: Sequence[Path]) 
     """Long texts lie in assets/ beside a cassette, named by their digest: those of both go where
     the new file is.
     """
-    named = (
-        set().union(*(external_texts.asset_names(dict(piece.record)) for piece in pieces))
-        if pieces
-        else set()
-    )
+    if pieces:
+        named = set().union(*(external_texts.asset_names(dict(piece.record)) for piece in pieces))
+    else:
+        named = set()
     folder = _find_root(goal).parent / "assets"
     for name in sorted(named):
         for source in (_find_root(path).parent / "assets" for path in sources):

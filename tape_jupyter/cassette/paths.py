@@ -86,7 +86,7 @@ class Ladder:
 
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     start: Path = field(default_factory=Path.cwd)
-    told: Path | None = None
+    hint: Path | None = None
     found: Path | None = None
     command: Callable[[], ParentCommand | None] = parent_command
     note: str = ""
@@ -94,14 +94,14 @@ class Ladder:
 
     def set_notebook(self, path: str | Path) -> None:
         """The front end's own word (labextension message)."""
-        self.told = self._resolve_hint(str(path))
+        self.hint = self._resolve_hint(str(path))
 
     def find_notebook(self, source: str, user_ns: Mapping[str, Any]) -> Path:
         """The notebook that `source` (a cell as the front end sent it) runs in. Raises
         NotebookUnknown.
         """
         for hint in (
-            self.told,
+            self.hint,
             user_ns.get("__vsc_ipynb_file__"),
             self.env.get("JPY_SESSION_NAME"),
         ):
@@ -155,18 +155,15 @@ class Ladder:
         command = self.command()
         if command is None or not _is_executor(command.argv):
             return None
-        named = [
-            (command.folder or self.start) / argument
-            for option, argument in pairwise(command.argv)
-            if argument.endswith(".ipynb")
-            and not argument.startswith("-")
-            and option not in _OUTPUT_OPTIONS
-        ]
-        notebooks = list(
-            dict.fromkeys(
-                path.resolve() for path in named if _has_cell(_read_notebook(path), source)
-            )
-        )
+        folder = command.folder or self.start
+        found: dict[Path, None] = {}
+        for option, argument in pairwise(command.argv):
+            is_notebook = argument.endswith(".ipynb") and not argument.startswith("-")
+            if not is_notebook or option in _OUTPUT_OPTIONS:
+                continue
+            if _has_cell(_read_notebook(folder / argument), source):
+                found[(folder / argument).resolve()] = None
+        notebooks = list(found)
         first = _PAPERMILL in map(_extract_program, command.argv[:_PROGRAM_WORDS])
         return notebooks[0] if len(notebooks) == 1 or (notebooks and first) else None
 

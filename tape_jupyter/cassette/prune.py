@@ -82,11 +82,8 @@ def owner(record: Record) -> str:
     """The run a record belongs to; "" for the header. Its first key is its kind: tape, run, kit,
     call, more, end.
     """
-    return str(
-        record[next(iter(record))]
-        if next(iter(record)) in ("run", "kit", "end")
-        else record.get("run", "")
-    )
+    kind = next(iter(record))
+    return str(record[kind] if kind in ("run", "kit", "end") else record.get("run", ""))
 
 
 def prune_cassette(path: Path, *, dry: bool = False, on_progress: Tell = ignore_progress) -> Pruned:
@@ -157,11 +154,10 @@ def unused_assets(path: Path, kept: bytes, dropped: list[Record]) -> tuple[str, 
     does.
     """
     named = set().union(*map(assets.asset_names, dropped)) if dropped else set()
-    others = (
-        [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path]
-        if named
-        else []
-    )
+    if named:
+        others = [other.read_bytes() for other in path.parent.rglob("*.tape.yaml") if other != path]
+    else:
+        others = []
     return tuple(
         sorted(name for name in named if not any(name.encode() in text for text in (kept, *others)))
     )

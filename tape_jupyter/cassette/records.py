@@ -106,14 +106,11 @@ def scrubbed_head(head: Head, secrets: Secrets) -> dict[str, Any]:
     """The head keys without known secrets: errors quote keys, tags and names are people's own
     words.
     """
-    return {
-        key: value
-        if key in ("call", "run", "match", "apart")
-        else secrets.scrub_structure(value)[0]
-        for key, value in replace(head, exact="")
-        .record()
-        .items()  # a digest of what is masked would help to guess it
-    }
+    record = replace(head, exact="").record()  # a digest of what is masked would help to guess it
+    for key, value in record.items():
+        if key not in ("call", "run", "match", "apart"):
+            record[key] = secrets.scrub_structure(value)[0]
+    return record
 
 
 def masked_record(record: dict[str, Any], secrets: Secrets | None) -> dict[str, Any]:

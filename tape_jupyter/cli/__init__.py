@@ -483,7 +483,7 @@ def _format_closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
         for status, count in counts.items()
         if count and status not in ("ok", "same")
     )
-    unsaved = sum(run.said == (headless_run.UNSAVED,) for run in runs)
+    unsaved = sum(run.messages == (headless_run.UNSAVED,) for run in runs)
     good = counts["ok"] + counts["same"] - unsaved
     unsaved_note = f"; {unsaved} ran, with no saved output to compare with" if unsaved else ""
     lines = [

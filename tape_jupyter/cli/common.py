@@ -179,7 +179,7 @@ class Progress:
         self._console.print(
             line.append(f"{run.seconds:6.1f} s  {safe_text(run.title)}"), soft_wrap=True
         )
-        for message in ("\n".join(map(safe_text, each.split("\n"))) for each in run.said):
+        for message in ("\n".join(map(safe_text, each.split("\n"))) for each in run.messages):
             self._console.print(Text(f"    {message}", _find_diff_colour(message)), soft_wrap=True)
 
 

@@ -61,11 +61,10 @@ def import_(
         if as_json:  # a view's, which has no options
             raise
         raise TapeUsageError(f"{error}. If it is in one of them: --from FORMAT") from error
-    left = (
-        replaying_notebook.write_replaying_notebook(out, done.path)
-        if out is not None and done.path is not None
-        else []
-    )
+    if out is not None and done.path is not None:
+        left = replaying_notebook.write_replaying_notebook(out, done.path)
+    else:
+        left = []
     written = str(out) if out is not None and done.path is not None else ""
     if as_json:
         click.echo(

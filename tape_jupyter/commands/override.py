@@ -78,11 +78,8 @@ def holding(cassettes: Sequence[Path], arguments: Mapping[str, Any]) -> Path:
     for each in cassettes:
         with contextlib.suppress(CassetteError, TapeUsageError):
             book = Cassette.open(each, check="marks")
-            book = (
-                book.take(arguments["of"])
-                if arguments.get("of") and files.require_take(each, arguments["of"])
-                else book
-            )
+            if arguments.get("of") and files.require_take(each, arguments["of"]):
+                book = book.take(arguments["of"])
             if any(arguments["call"] in (entry.id, entry.name) for entry in book.calls):
                 return each
     if len(cassettes) > 1 and not arguments.get("of"):

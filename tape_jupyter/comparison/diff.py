@@ -182,11 +182,9 @@ def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDi
         part = one or other
         assert part is not None
         sign, only = ("-", "expected") if one else ("+", "replayed")
-        one_sided = (
-            images.one_sided_images(part.name, _decode_image(part), only)
-            if images.is_image(part.name)
-            else None
-        )
+        one_sided = None
+        if images.is_image(part.name):
+            one_sided = images.one_sided_images(part.name, _decode_image(part), only)
         lines = () if one_sided else tuple(f"{sign}{line}" for line in part.lines[:REPORTED])
         return OutputDifference(part.name, lines, images=one_sided, only=only)
     if one.lines == other.lines:

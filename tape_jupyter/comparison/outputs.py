@@ -190,11 +190,9 @@ def join_lines(value: Any) -> str:
     """Text of a multi-line string as notebooks have it: one string, or a list of lines."""
     if isinstance(value, list):
         return "".join(str(line) for line in value)
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, indent=1, sort_keys=True, default=str)
-    )
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, indent=1, sort_keys=True, default=str)
 
 
 def merge_streams(outputs: Iterable[Any]) -> list[Any]:

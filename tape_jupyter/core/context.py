@@ -34,6 +34,11 @@ class Origin:
         self.cell, self.lineage, self.counted = cell, lineage, counted
         self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
+    @property
+    def pins(self) -> Any:
+        """What holds the cell to its recorded values (`chance`, `clock`); None where nothing does."""
+        return getattr(self.cell, "pins", None)
+
     def spawn(self, name: str = "", *, kind: str = "") -> Origin:
         if SENDING.get():
             return Origin(self.cell, f"{self.lineage}~", counted=self.counted)

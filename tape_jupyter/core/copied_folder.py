@@ -57,11 +57,9 @@ class CopiedFolder:
             return type(value)(self._restore_paths(str(value)))
         if type(value) in (list, tuple):
             items = [self._restore_paths(each) for each in value]
-            return (
-                value
-                if all(one is other for one, other in zip(items, value, strict=True))
-                else type(value)(items)
-            )
+            if all(one is other for one, other in zip(items, value, strict=True)):
+                return value
+            return type(value)(items)
         if type(value) is dict:
             restored = {key: self._restore_paths(each) for key, each in value.items()}
             return value if all(restored[key] is each for key, each in value.items()) else restored

@@ -134,11 +134,10 @@ class LargeChunks(Sequence[bytes]):
         ends = array("Q", itertools.accumulate(sizes))
         total = ends[-1] if ends else 0
         if total != body.size:  # what was masked has another length: as many reads, in proportion
-            ends = (
-                array("Q", (end * body.size // total for end in ends))
-                if total
-                else array("Q", (body.size,))
-            )
+            if total:
+                ends = array("Q", (end * body.size // total for end in ends))
+            else:
+                ends = array("Q", (body.size,))
         self._ends = ends
 
     @property

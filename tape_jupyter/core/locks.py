@@ -16,7 +16,7 @@ import portalocker
 
 from tape_jupyter.errors import CassetteError
 
-SAID = 1.0
+NOTICE_AFTER = 1.0
 """Seconds after which a person is told what is waited for."""
 PATIENCE = 60.0
 """Seconds after which nobody waits any more."""
@@ -35,7 +35,7 @@ def lock_file(file: int, path: Path, patience: float = PATIENCE) -> None:
     while not _try_lock(file, path):
         if waited >= patience:
             raise CassetteError(_format_lock_timeout(file, waited), path=str(path))
-        if waited >= SAID and not reported:
+        if waited >= NOTICE_AFTER and not reported:
             reported = True
             _print_note(
                 f"{path.name} is locked by {_describe_holder(file)}: waiting for it, {patience:.0f} s at most"

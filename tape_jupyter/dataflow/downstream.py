@@ -95,21 +95,20 @@ class Taints:
         """(what it reads, what was written, by whom)."""
         if not self._by:
             return []
-        wide = EVERYTHING in self._roots
-        near = [
-            r
-            for r in step.reads
-            if (root := resource_root(r)) in self._roots
-            or root == EVERYTHING
-            or (wide and name_of(r))
-        ]
         matches = []
-        for read in sorted(near):
+        for read in sorted(filter(self._may_be_hit, step.reads)):
             written = self._find_covering(read)
             if written is not None:
                 matches.append((read, written, self._by[written]))
         self.used.update(by.index for _, _, by in matches)
         return matches
+
+    def _may_be_hit(self, read: str) -> bool:
+        """A look at the root alone, which spares most reads the search among what was written."""
+        root = resource_root(read)
+        if root in self._roots or root == EVERYTHING:
+            return True
+        return EVERYTHING in self._roots and bool(name_of(read))
 
     def writers(self) -> set[int]:
         """The entries that left what may differ now; `Out` of a run that a newer one replaced is
@@ -305,15 +304,18 @@ def _taint_writes(
         or any(not _is_name(read) for read, _, _ in hits)
     )
     amends = not at_call and not stopped and all(read in step.amends for read, _, _ in hits)
-    tainted = {
-        written
-        for written in step.strong | step.weak
-        if all_of_it
-        or ((needs := step.needs.get(written)) is None and not amends)
-        or (needs is not None and ((at_call and REPLY in needs) or taints.reach(needs)))
-    }
-    if all_of_it and amends:
-        tainted = set()
+
+    def depends_on_change(written: str) -> bool:
+        needs = step.needs.get(written)
+        if needs is None:  # what it needs is not known
+            return not amends
+        return (at_call and REPLY in needs) or taints.reach(needs)
+
+    written_by_it = step.strong | step.weak
+    if all_of_it:
+        tainted = frozenset() if amends else frozenset(written_by_it)
+    else:
+        tainted = frozenset(filter(depends_on_change, written_by_it))
     for written in step.strong - tainted:
         taints.clear(written)
     for written in tainted:

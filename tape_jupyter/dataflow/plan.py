@@ -143,11 +143,10 @@ def plan_rerun(
     for index, reasons in dependents.items():
         for reason in reasons:
             draft.add(index, "changed" if index in lines else "downstream", reason)
-    adopted = (
-        learned
-        if isinstance(learned, Mapping)
-        else dict.fromkeys(learned, "a fresh replay came out otherwise here")
-    )
+    if isinstance(learned, Mapping):
+        adopted = learned
+    else:
+        adopted = dict.fromkeys(learned, "a fresh replay came out otherwise here")
     for index, reason in adopted.items():
         draft.add(index, "downstream", reason)
     while live and draft.todo:

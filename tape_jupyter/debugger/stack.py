@@ -116,11 +116,10 @@ def _build_stack_frame(
     source = tuple(each.rstrip("\n")[:_WIDE] for each in lines[first - 1 : line + AROUND])
     label, cell = cell_of(code.co_filename) if is_cell(code.co_filename) else ("", "")
     file_label = label or code.co_filename
-    name = (
-        ""
-        if code.co_name in ("<module>", "<cell>") or code.co_name.startswith("<cell line")
-        else code.co_qualname
-    )
+    if code.co_name in ("<module>", "<cell>") or code.co_name.startswith("<cell line"):
+        name = ""
+    else:
+        name = code.co_qualname
     return StackFrame(index, file_label, cell, name, line, first, source, left_out)
 
 
@@ -211,11 +210,9 @@ def own_attributes(value: Any) -> Mapping[str, Any] | None:
         attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
-    return (
-        attributes
-        if type(attributes) is dict and all(type(name) is str for name in attributes)
-        else None
-    )
+    if type(attributes) is dict and all(type(name) is str for name in attributes):
+        return attributes
+    return None
 
 
 def frame_variables(frame: types.FrameType, scrub: Scrub = str) -> dict[str, Any]:

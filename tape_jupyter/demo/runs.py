@@ -61,7 +61,7 @@ def record_demo(notebook: Path, key: str, audience: Audience) -> DemoRun:
     run = _run_worker(["record", str(notebook)], demo_environment(key), audience)
     for cell in run.cells:
         if not cell.good:
-            raise TapeUsageError(f"{cell.title}: {cell.status}: {' '.join(cell.said)}")
+            raise TapeUsageError(f"{cell.title}: {cell.status}: {' '.join(cell.messages)}")
     return run
 
 
@@ -97,12 +97,12 @@ def _run_worker(
                 elif "count" in event:
                     reached = int(event["count"])
                 else:
-                    cells.append(CellRun(**{**event, "said": tuple(event["said"])}))
+                    cells.append(CellRun.from_record(event))
                     audience.print_cell(cells[-1])
         errors.seek(0)
         if process.returncode:
             raise TapeUsageError(f"the notebook could not be run: {errors.read().strip()[-2000:]}")
-    blocked = sum("BlockedConnection" in line for cell in cells for line in cell.said[:1])
+    blocked = sum("BlockedConnection" in line for cell in cells for line in cell.messages[:1])
     return DemoRun(tuple(cells), None if reached is None else reached + blocked)
 
 

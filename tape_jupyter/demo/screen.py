@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.demo.acts import TAPED, Show
 from tape_jupyter.headless.run import CellRun
-from tape_jupyter.reports.cell_summary import count_phrase, money, seconds_text
+from tape_jupyter.reports.cell_summary import money, seconds_text
 
 if TYPE_CHECKING:
     from tape_jupyter.demo.runs import DemoRun
@@ -74,7 +75,7 @@ class Screen:
         self._console.print(
             line.append(f"{run.seconds:6.2f} s  {run.title.lstrip('# ')}"), soft_wrap=True
         )
-        for message in (*run.said, *_find_remarks(run)):
+        for message in (*run.messages, *_find_remarks(run)):
             self._console.print(
                 Text(f"             {message}", _choose_colour(message)), soft_wrap=True
             )
@@ -106,7 +107,7 @@ def _find_remarks(run: CellRun) -> list[str]:
     return [
         line
         for line in run.tape.splitlines()[1:]
-        if not any(message in line for message in run.said)
+        if not any(message in line for message in run.messages)
     ]
 
 
@@ -120,7 +121,7 @@ def demo_table(show: Show) -> dict[str, str]:
     models, tools = show.calls["model"], show.calls["tool"]
     return {
         "calls on the tape": f"{models + tools} "
-        f"({count_phrase(models, 'model call')}, {count_phrase(tools, 'tool call')})",
+        f"({format_count(models, 'model call')}, {format_count(tools, 'tool call')})",
         "tokens": f"{into:,} in + {out:,} out",
         "cost at list price, live": money(show.cost)
         if show.cost is not None

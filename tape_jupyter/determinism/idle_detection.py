@@ -139,11 +139,10 @@ class Quiet:
         self, threads: Callable[[], Iterable[threading.Thread] | None], files: Callable[[int], int]
     ) -> None:
         self._threads, self._files = threads, files
-        self._calls = (
-            SYSTEM_CALLS.get(platform.machine())
-            if sys.platform == "linux" and _has_thread_files()
-            else None
-        )
+        if sys.platform == "linux" and _has_thread_files():
+            self._calls = SYSTEM_CALLS.get(platform.machine())
+        else:
+            self._calls = None
         self._gap = 0.0003 if self._calls else 0.004
         self._files_of = _Files()
         self.runs_on = False
@@ -213,11 +212,10 @@ class Quiet:
         for thread in threads or ():
             if not thread.is_alive():
                 continue
-            one = (
-                self._observe_by_calls(thread, frames)
-                if self._calls
-                else self._observe_by_frames(thread, frames)
-            )
+            if self._calls:
+                one = self._observe_by_calls(thread, frames)
+            else:
+                one = self._observe_by_frames(thread, frames)
             if one is None:
                 return None
             seen.append(one)
@@ -248,11 +246,9 @@ class Quiet:
         if frame is None:
             return None
         waits = frame.f_code.co_filename.replace("\\", "/").endswith(_WAITS)
-        return (
-            (thread.ident, id(frame), frame.f_lasti)
-            if waits or self._is_idle(thread, frames)
-            else None
-        )
+        if waits or self._is_idle(thread, frames):
+            return (thread.ident, id(frame), frame.f_lasti)
+        return None
 
     def _is_idle(self, thread: threading.Thread, frames: dict[int, FrameType]) -> bool:
         """Whether the thread is an event loop without a file of the program's, or a server without

@@ -65,7 +65,7 @@ _GAPS = (0.0002, 0.001)
 SPINS = 100
 """Rounds of an event loop after which it counts as one that is never idle."""
 
-SAID = 3
+MOST_NAMED = 3
 """Pairs that are named."""
 
 

@@ -57,11 +57,9 @@ class Redo:
 
     def place(self, place: str) -> Any:
         """What stands at a path, or was put where `$...` says; None where nothing does."""
-        return (
-            self._walk.places().get(place)
-            if place.startswith("$")
-            else self._by_path.get(place) or self._follow_path(place)
-        )
+        if place.startswith("$"):
+            return self._walk.places().get(place)
+        return self._by_path.get(place) or self._follow_path(place)
 
     def _follow_path(self, path: str) -> Any:
         try:

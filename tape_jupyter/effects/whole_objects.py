@@ -415,11 +415,9 @@ def _put_future(live: Any, recorded: Any) -> None:
 def _look_at_generator(value: Any) -> Any:
     """How far a generator is: nobody can put it there, but it is said."""
     frame = value.gi_frame
-    return (
-        None
-        if frame is None
-        else (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
-    )
+    if frame is None:
+        return None
+    return (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
 
 
 def _digest_element(value: Any) -> Any:

@@ -95,11 +95,9 @@ class PartRestorer(Thawer):
         self._same_as, self._unchanged = same, resolve
 
     def thaw(self, structure: Any, at: At) -> Any:
-        place = (
-            self._same_as.get(place_text(at))
-            if self._same_as and type(structure) in (dict, list)
-            else None
-        )
+        place = None
+        if self._same_as and type(structure) in (dict, list):
+            place = self._same_as.get(place_text(at))
         if place is not None:
             live = self._unchanged(place)
             if live is not None and (

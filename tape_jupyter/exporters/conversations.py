@@ -92,11 +92,9 @@ def _read_tools(body: Mapping[str, Any]) -> Iterator[Any]:
     config = body.get("toolConfig")
     listed = body.get("tools") or (config.get("tools") if isinstance(config, Mapping) else None)
     for each in listed if isinstance(listed, list) else ():
-        inner = (
-            each.get("functionDeclarations", each.get("function_declarations"))
-            if isinstance(each, Mapping)
-            else None
-        )
+        inner = None
+        if isinstance(each, Mapping):
+            inner = each.get("functionDeclarations", each.get("function_declarations"))
         yield from inner if isinstance(inner, list) else [each]
 
 

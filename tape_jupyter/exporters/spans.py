@@ -137,11 +137,10 @@ class _Spans:
         if key not in self._steps:
             attributes = _build_step_attributes(key, call.run, top=top)
             run = self._runs.get(call.run) if RUN in attributes else None
-            status = (
-                {"code": _ERROR, "message": run.failed}
-                if run is not None and run.failed
-                else {"code": _OK}
-            )
+            if run is not None and run.failed:
+                status = {"code": _ERROR, "message": run.failed}
+            else:
+                status = {"code": _OK}
             self._steps[key] = {
                 "traceId": _derive_trace_id(call.run), "spanId": _derive_span_id(key), "parentSpanId": parent,
                 "name": name, "kind": _INTERNAL,
@@ -257,11 +256,9 @@ def _find_failure(call: RecordedCall) -> tuple[str, str] | None:
     if reply.error is not None:
         return plain_bodies.error(reply.error)
     if isinstance(reply, Reply) and (reply.status or 0) >= 400:
-        provider_error = (
-            registry.call_facts(call.request, reply).error
-            if isinstance(call.request, Request)
-            else ""
-        )
+        provider_error = ""
+        if isinstance(call.request, Request):
+            provider_error = registry.call_facts(call.request, reply).error
         return str(
             reply.status
         ), call.failed or provider_error or f"{reply.status} {reply.reason}".strip()

@@ -73,7 +73,7 @@ def try_lines(each: Try) -> list[str]:
         return [f"seed {each.seed}: every cell as saved"]
     return [
         f"seed {each.seed}: cell {cell.number} {cell.status}: {cell.title}",
-        *(f"    {text}" for text in cell.said),
+        *(f"    {text}" for text in cell.messages),
     ]
 
 
@@ -85,6 +85,8 @@ def verdict(path: Path, done: list[Try]) -> str:
     differing = [str(each.seed) for each in done if each.differs]
     if differing:
         return f"no order breaks a cell; outputs differ under {len(differing)} of {len(done)} (seed {differing[0]})"
-    unsaved = {cell.number for each in done for cell in each.cells if cell.said == (run.UNSAVED,)}
+    unsaved = {
+        cell.number for each in done for cell in each.cells if cell.messages == (run.UNSAVED,)
+    }
     unsaved_note = f"; {len(unsaved)} cells have no saved output to compare with" if unsaved else ""
     return f"{len(done)} orders tried, all as saved{unsaved_note}"

@@ -41,7 +41,7 @@ REFUSALS = ("UnmatchedCall", "BlockedConnection")
 
 @dataclass(frozen=True, slots=True)
 class CellRun:
-    """One code cell of a headless run. `number` counts code cells from 1; `said` is its diff, miss
+    """One code cell of a headless run. `number` counts code cells from 1; `messages` are its diff, miss
     or error, in lines.
 
     ok: it ran (record), or was never run when it was saved, so that there is nothing to compare with
@@ -55,7 +55,7 @@ class CellRun:
     status: Status
     title: str = ""
     seconds: float = 0.0
-    said: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
     tape: str = ""
     raised: bool = False
     """It ended with an exception, recorded or not."""
@@ -75,8 +75,22 @@ class CellRun:
         """
         return self.seconds > 0
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The messages, as people's own tests of a `testing.run_notebook` may ask for them."""
+        return self.messages
+
     def record(self) -> dict[str, Any]:
-        return {**asdict(self), "said": list(self.said)}
+        """For --json, where the messages are called `said`."""
+        named = {"messages": "said"}
+        record = {named.get(name, name): value for name, value in asdict(self).items()}
+        return {**record, "said": list(self.messages)}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> CellRun:
+        """Of what `record` gives."""
+        fields = {name: value for name, value in record.items() if name != "said"}
+        return cls(**fields, messages=tuple(record["said"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,7 @@ class CellEnd:
 
 
 Parsed = TypeVar("Parsed")
-Told = Callable[[CellRun], None]
+OnCell = Callable[[CellRun], None]
 Note = Callable[[str], None]
 Starting = Callable[[int, int, str], None]
 """Told before a cell runs: its number, how many there are, the first line of its source."""
@@ -120,7 +134,7 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
 def replay_notebook(
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -137,7 +151,7 @@ def replay_notebook(
 def replay_with_outputs(
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -165,7 +179,7 @@ def _run_in_copy(
     saved: NotebookNode,
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None,
     env: Mapping[str, str],
     note: Note,
@@ -182,7 +196,7 @@ def _run_in_copy(
 def record_notebook(
     path: Path,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None = None,
     env: Mapping[str, str] = MappingProxyType({}),
     note: Note = do_nothing,
@@ -256,7 +270,7 @@ def _run_cells(
     place: RunFolder,
     mode: Mode,
     starting: Starting,
-    on_cell: Told,
+    on_cell: OnCell,
     timeout: float | None,
     env: Mapping[str, str],
 ) -> Iterator[CellRun]:
@@ -318,7 +332,7 @@ def _judge_cells(
             where,
         )
         if stopped.status == "differs" and number in unrun and not (saved_outputs or end.unheld):
-            stopped = replace(stopped, status="ok", said=(UNSAVED,))
+            stopped = replace(stopped, status="ok", messages=(UNSAVED,))
         yield stopped
 
 
@@ -356,11 +370,9 @@ def behind(cells: Sequence[CellRun]) -> str:
     summary = f"{why}; {_format_subject([cell.number for cell in unrun])} not run"
     if not odd:
         return f"{summary}, as when recorded"
-    return (
-        f"{summary}, but {_format_subject(odd)} when the notebook was saved"
-        if as_recorded
-        else summary
-    )
+    if not as_recorded:
+        return summary
+    return f"{summary}, but {_format_subject(odd)} when the notebook was saved"
 
 
 def _format_subject(numbers: Sequence[int]) -> str:
@@ -392,11 +404,9 @@ def counted_outputs(source: str, cell_outputs: Sequence[Any]) -> Sequence[Any]:
     """
     if not asks_only(source):
         return cell_outputs
-    return (
-        ()
-        if _OF_BUNDLES.match(source)
-        else [each for each in cell_outputs if each.get("output_type") == "error"]
-    )
+    if _OF_BUNDLES.match(source):
+        return ()
+    return [each for each in cell_outputs if each.get("output_type") == "error"]
 
 
 _OF_BUNDLES = re.compile(r"\s*%tape\s+(export|verify)\b[^\n]*\s*\Z")
@@ -467,19 +477,21 @@ def _judge_cell(
     name, value = outputs.failure_of(new)
     run = CellRun(number, "same", title, end.seconds, (), outputs.summary_of(new), end.raised)
     if name in REFUSALS:
-        return replace(run, status="missed", said=tuple(f"{name}: {value}".rstrip().split("\n")))
+        return replace(
+            run, status="missed", messages=tuple(f"{name}: {value}".rstrip().split("\n"))
+        )
     if mode == "record":
         notes = (*((f"{name}: {value}",) if name else ()), *end.lost)
-        return replace(run, status="failed" if notes else "ok", said=notes)
+        return replace(run, status="failed" if notes else "ok", messages=notes)
     if end.unheld:
-        return replace(run, status="differs", said=end.unheld)
+        return replace(run, status="differs", messages=end.unheld)
     if outputs.same_outputs(saved, new, where):
         return run
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
     return replace(
         run,
         status="failed" if raised_anew else "differs",
-        said=tuple(outputs.diff_outputs(saved, new, where)),
+        messages=tuple(outputs.diff_outputs(saved, new, where)),
     )
 
 

@@ -27,13 +27,14 @@ from tape_jupyter.cassette import match_key
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.importers import recognise
 from tape_jupyter.importers.source import Source, TraceError
 from tape_jupyter.importers.trace import TWICE, Call, Item, Kind, Origin, Run, Skipped, Span
 from tape_jupyter.importers.tree import TraceNode, Tree
-from tape_jupyter.providers import hosts, registry
+from tape_jupyter.providers import call_class, registry
 from tape_jupyter.secrets.registry import Secrets
 
 _IN_MEMORY = 32 * 1024 * 1024
@@ -116,11 +117,10 @@ def import_trace(
     """
     sources = list(_list_sources([Path(each) for each in places]))
     chosen = recognise.named_format(form) if form else None
-    goal = (
-        Path(cassette)
-        if cassette is not None
-        else _find_free_path(Path.cwd() / f"{_clean_stem(Path(places[0]))}.tapes" / _MAIN)
-    )
+    if cassette is not None:
+        goal = Path(cassette)
+    else:
+        goal = _find_free_path(Path.cwd() / f"{_clean_stem(Path(places[0]))}.tapes" / _MAIN)
     if goal.exists() or (
         cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())
     ):
@@ -458,7 +458,7 @@ class _Assembly:
             end["error"] = trace.failed[:2000]
         if writer.missing:
             end["cold"] = [
-                f"{what}: not in the file ({_format_count(count, 'call')})"
+                f"{what}: not in the file ({format_count(count, 'call')})"
                 for what, count in writer.missing.most_common(30)
             ]
         if trace.skipped:
@@ -589,7 +589,7 @@ def _classify_call(call: Call) -> Kind | None:
     """What an HTTP call is by its address; None for one that only reports to a telemetry service."""
     if call.kind != "http" or not isinstance(call.request, Request):
         return call.kind
-    host_class = hosts.class_of(call.request)
+    host_class = call_class.class_of(call.request)
     if host_class == "telemetry":
         return None
     return "model" if host_class == "model" or registry.call_facts(call.request).model else "http"
@@ -711,10 +711,6 @@ def _read_umask() -> int:
     return umask
 
 
-def _format_count(many: int, thing: str) -> str:
-    return f"{many} {thing}{'' if many == 1 else 's'}"
-
-
 def assembly_text(done: Imported) -> str:
     """For people."""
     lines = []
@@ -726,16 +722,16 @@ def assembly_text(done: Imported) -> str:
             f"{count} of grade {grade}" for grade, count in sorted(each.grades.items())
         )
         lines.append(
-            f"{each.file}: {each.format}, {_format_count(len(each.runs), 'run')}, {_format_count(each.calls, 'call')} "
-            f"({grades or 'none'}), {_format_count(each.spans, 'span')}"
+            f"{each.file}: {each.format}, {format_count(len(each.runs), 'run')}, {format_count(each.calls, 'call')} "
+            f"({grades or 'none'}), {format_count(each.spans, 'span')}"
         )
         lines += [f"    left out: {count} {reason}" for reason, count in each.reasons.most_common()]
         lines += [
-            f"    missing: {what} ({_format_count(count, 'call')})"
+            f"    missing: {what} ({format_count(count, 'call')})"
             for what, count in each.missing.most_common()
         ]
         lines += [
-            f"    assumed: {what} ({_format_count(count, 'call')})"
+            f"    assumed: {what} ({format_count(count, 'call')})"
             for what, count in each.assumed.most_common()
         ]
         lines += [f"    {note}" for note in each.notes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -244,8 +243,3 @@ def of_log(record: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
         _find_first(record, "spanId", "span_id"),
     )
     return identity(trace), identity(span), SpanEvent(name, time, attributes)
-
-
-def attribute_text(value: Any) -> str:
-    """A value as text: itself, or its JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.importers.rows import source_rows
+from tape_jupyter.importers.rows import read_rows, source_rows
 from tape_jupyter.importers.source import Source, TraceError
+from tape_jupyter.importers.trace import Item, Skipped
 
 _LOOKED_AT = 50
 _LARGEST = 256 * 1024 * 1024
@@ -15,6 +17,28 @@ ALONE = "a request of a batch: its reply, if there is one, is in the file of res
 
 Ask = tuple[str, str, Any]
 """A request's method, its path, and its JSON."""
+
+
+def skip_request(row: Mapping[str, Any], line: int) -> Iterator[Skipped]:
+    """What is said of a row of a file that has requests, and no results."""
+    yield Skipped(
+        ALONE if "custom_id" in row else "a record that is no request of a batch", line=line
+    )
+
+
+def read_results(
+    source: Source,
+    read_requests: Callable[[Mapping[str, Any]], Iterator[tuple[str, Ask]]],
+    read_row: Callable[[str, Mapping[str, Ask], Mapping[str, Any], int], Iterator[Item]],
+) -> Iterator[Item]:
+    """The calls of a file of results, each with its request where a file beside it has that."""
+    result_ids = {
+        str(row["custom_id"])
+        for _, row, _ in source_rows(source)
+        if isinstance(row, dict) and "custom_id" in row
+    }
+    requests = requests_of_results(source, read_requests, result_ids)
+    yield from read_rows(source, partial(read_row, source.name, requests))
 
 
 def requests_of_results(

@@ -28,11 +28,10 @@ def stream_of(events: Sequence[Any], status: int, headers: Headers, start: float
         elif isinstance(data, Mapping):
             name = data.get("type")
         head = f"event: {name}\n".encode() if name and name != "message" else b""
-        text = (
-            data.encode("utf-8", "surrogatepass")
-            if isinstance(data, str)
-            else rebuild.compact(data)
-        )
+        if isinstance(data, str):
+            text = data.encode("utf-8", "surrogatepass")
+        else:
+            text = rebuild.compact(data)
         chunks.append(head + b"data: " + text + b"\n\n")
         time = attribute_seconds(each.get("timestamp")) if wrapped else 0.0
         if time and start:

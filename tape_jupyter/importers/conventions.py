@@ -14,8 +14,9 @@ from itertools import accumulate, pairwise
 from typing import Any, get_args
 
 from tape_jupyter.core.call import End, FunctionCall, Reply, Request, Value
+from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers import gemini, neutral, observed, rebuild
-from tape_jupyter.importers.attributes import SpanEvent, Traced, attribute_text, indexed
+from tape_jupyter.importers.attributes import SpanEvent, Traced, indexed
 from tape_jupyter.importers.neutral import Conversation
 from tape_jupyter.importers.observed import ObservedStep
 from tape_jupyter.importers.recorded import read_headers, status_of
@@ -125,11 +126,10 @@ def _read_exported_tool(span: Traced, exported: Mapping[str, Any]) -> Call:
         str(exported.get("name") or "tool"), exported["arguments"], str(exported["kind"])
     )
     error = exported.get("error")
-    value = (
-        Value(error=error)
-        if isinstance(error, dict)
-        else rebuild.tool_value(exported.get("value"), _measure_duration(span))
-    )
+    if isinstance(error, dict):
+        value = Value(error=error)
+    else:
+        value = rebuild.tool_value(exported.get("value"), _measure_duration(span))
     call = _build_call(exported["kind"], request, value, "J", name=request.name)
     call.error = str(exported.get("failed") or "")
     return call
@@ -322,7 +322,7 @@ def _read_message(record: Mapping[str, Any]) -> dict[str, Any]:
             {"type": "tool_call_response", "id": record.get("message.tool_call_id", ""), "response": content or ""}
         ]}  # fmt: skip
     if content:
-        parts.append({"type": "text", "content": attribute_text(content)})
+        parts.append({"type": "text", "content": text_or_json(content)})
     for each in indexed(record, "message.contents"):
         kind = str(each.get("message_content.type") or "text")
         text = each.get("message_content.text")
@@ -464,13 +464,12 @@ def _read_adk(span: Traced) -> Call | None:
     model = str(request_json.get("model") or span.text("gen_ai.request.model"))
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model)
     missing = ["url", "request headers", "reply headers", "request bytes", "reply bytes"]
-    if any("types." in attribute_text(tool) for tool in body.get("tools") or ()):
+    if any("types." in text_or_json(tool) for tool in body.get("tools") or ()):
         missing.append("tool schemas")
-    answer = (
-        _build_failed_reply(span, assumed)
-        if span.error
-        else rebuild.reply(reply, seconds=_measure_duration(span))
-    )
+    if span.error:
+        answer = _build_failed_reply(span, assumed)
+    else:
+        answer = rebuild.reply(reply, seconds=_measure_duration(span))
     return _build_call(
         "model", rebuild.request(url, body), answer, "J", provider="gemini", model=model, missing=missing,
         assumed=assumed, usage=_read_usage(span),
@@ -552,7 +551,7 @@ def _read_conversation(span: Traced) -> Conversation | None:
 def _join_system(system: Any) -> str:
     if isinstance(system, list):
         return "\n\n".join(
-            attribute_text(each.get("content", "")) for each in system if isinstance(each, Mapping)
+            text_or_json(each.get("content", "")) for each in system if isinstance(each, Mapping)
         )
     return system if isinstance(system, str) else ""
 
@@ -562,15 +561,14 @@ def _read_event_messages(span: Traced) -> tuple[list[Any], list[Any]] | None:
     JSON.
     """
     listed = load_or_text(span.attributes.get("events"))
-    named_events = (
-        [
+    if isinstance(listed, list):
+        named_events = [
             (str(each.get("event.name", "")), each)
             for each in listed or ()
             if isinstance(each, Mapping)
         ]
-        if isinstance(listed, list)
-        else []
-    )
+    else:
+        named_events = []
     named_events += [
         (each.name, {**each.attributes, **_read_event_body(each)})
         for each in span.events
@@ -610,7 +608,7 @@ def _read_event_parts(record: Mapping[str, Any], role: str = "") -> list[dict[st
             }
         ]
     parts: list[dict[str, Any]] = (
-        [{"type": "text", "content": attribute_text(content)}] if content else []
+        [{"type": "text", "content": text_or_json(content)}] if content else []
     )
     for each in load_or_text(record.get("tool_calls")) or ():
         inner = each.get("function", each) if isinstance(each, Mapping) else {}
@@ -645,7 +643,7 @@ def _read_numbered_message(record: Mapping[str, Any]) -> dict[str, Any]:
         }
         return {"role": role, "parts": [part]}
     parts: list[dict[str, Any]] = (
-        [{"type": "text", "content": attribute_text(record["content"])}]
+        [{"type": "text", "content": text_or_json(record["content"])}]
         if record.get("content")
         else []
     )
@@ -670,7 +668,7 @@ def _read_vercel(span: Traced) -> Call | None:
     if attributes.get("ai.response.reasoning"):
         parts.append({"type": "reasoning", "content": attributes["ai.response.reasoning"]})
     if output_text := attributes.get("ai.response.text") or attributes.get("ai.response.object"):
-        parts.append({"type": "text", "content": attribute_text(output_text)})
+        parts.append({"type": "text", "content": text_or_json(output_text)})
     uses = load_or_text(attributes.get("ai.response.toolCalls")) or ()
     parts += [_read_vercel_tool_call(each) for each in uses if isinstance(each, Mapping)]
     listed = attributes.get("ai.prompt.tools") or []
@@ -754,7 +752,7 @@ def _build_neutral_call(
             for each in first
             for part in neutral.parts_of(each)
         ]
-        conversation.system = conversation.system or "\n\n".join(map(attribute_text, texts))
+        conversation.system = conversation.system or "\n\n".join(map(text_or_json, texts))
         conversation.input_messages = [
             each for each in conversation.input_messages if each.get("role") != "system"
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.importers.attributes import attribute_text
+from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers.rows import decode_field
 
 Message = dict[str, Any]
@@ -47,11 +47,9 @@ def messages_of(value: Any) -> list[Message]:
 
 def declarations(messages: Any) -> list[Any]:
     """The tools that LangChain's handler of Langfuse puts among the messages."""
-    return (
-        [each["content"] for each in messages if is_declaration(each)]
-        if isinstance(messages, list)
-        else []
-    )
+    if not isinstance(messages, list):
+        return []
+    return [each["content"] for each in messages if is_declaration(each)]
 
 
 def is_declaration(message: Any) -> bool:
@@ -69,7 +67,7 @@ def is_part(value: Any) -> bool:
 
 
 def text_part(content: Any) -> dict[str, Any]:
-    return {"type": "text", "content": attribute_text(content)}
+    return {"type": "text", "content": text_or_json(content)}
 
 
 def parse_message(record: Mapping[str, Any]) -> Message:
@@ -136,11 +134,10 @@ def _read_parts(record: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]
         yield text_part(content)
     more = record.get("additional_kwargs")
     kwargs: Mapping[str, Any] = more if isinstance(more, Mapping) else {}
-    seen = (
-        {part_of(each)["id"] for each in content if _is_call(each)}
-        if isinstance(content, list)
-        else set()
-    )
+    if isinstance(content, list):
+        seen = {part_of(each)["id"] for each in content if _is_call(each)}
+    else:
+        seen = set()
     for each in (
         decode_field(record.get("tool_calls")) or decode_field(kwargs.get("tool_calls")) or ()
     ):
@@ -199,7 +196,7 @@ def part_of(value: Any) -> dict[str, Any]:
         content = value.get("thinking", value.get("reasoning", content))
         return {
             "type": "reasoning",
-            "content": attribute_text(content or value.get("summary") or ""),
+            "content": text_or_json(content or value.get("summary") or ""),
         }
     if (kind in _PLAIN_TEXT or not kind) and isinstance(content, str):
         return {"type": "text", "content": content}

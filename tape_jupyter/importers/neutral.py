@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers import rebuild
 
 Message = Mapping[str, Any]
@@ -89,15 +90,9 @@ def _to_text(part: Mapping[str, Any]) -> str:
     content = part.get("content", part.get("text"))
     if isinstance(content, str):
         return content
-    return (
-        json.dumps(dict(part), ensure_ascii=False)
-        if content is None
-        else json.dumps(content, ensure_ascii=False)
-    )
-
-
-def _to_json_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if content is None:
+        return json.dumps(dict(part), ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _parse_arguments(part: Mapping[str, Any]) -> Any:
@@ -158,7 +153,7 @@ def _build_chat_messages(message: Message) -> Iterator[dict[str, Any]]:
             yield {
                 "role": "tool",
                 "tool_call_id": part.get("id") or "",
-                "content": _to_json_text(_find_result(part)),
+                "content": text_or_json(_find_result(part)),
             }
         elif kind == "tool_call":
             calls.append(_build_chat_call(part))
@@ -211,11 +206,9 @@ def _build_chat_reply(conversation: Conversation) -> dict[str, Any]:
         "model": conversation.model,
         "choices": choices,
     }
-    return (
-        {**completion, "usage": {**usage, "total_tokens": sum(usage.values())}}
-        if conversation.usage
-        else completion
-    )
+    if not conversation.usage:
+        return completion
+    return {**completion, "usage": {**usage, "total_tokens": sum(usage.values())}}
 
 
 # ---------------------------------------------------------------- OpenAI Responses
@@ -230,11 +223,10 @@ def _build_responses_body(conversation: Conversation) -> dict[str, Any]:
     if "max_tokens" in settings:
         settings["max_output_tokens"] = settings.pop("max_tokens")
     one = items[0] if len(items) == 1 else {}
-    input_items = (
-        one["content"]
-        if one.get("role") == "user" and isinstance(one.get("content"), str)
-        else items
-    )
+    if one.get("role") == "user" and isinstance(one.get("content"), str):
+        input_items = one["content"]
+    else:
+        input_items = items
     body: dict[str, Any] = {"input": input_items, "model": conversation.model, **settings}
     if conversation.system:
         body["instructions"] = conversation.system
@@ -256,7 +248,7 @@ def _build_responses_items(message: Message) -> Iterator[dict[str, Any]]:
             yield {
                 "type": "function_call_output",
                 "call_id": part.get("id") or "",
-                "output": _to_json_text(_find_result(part)),
+                "output": text_or_json(_find_result(part)),
             }
         elif kind != "reasoning":
             texts.append(_to_text(part))
@@ -335,7 +327,7 @@ def _build_anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
             yield {
                 "type": "tool_result",
                 "tool_use_id": part.get("id") or "",
-                "content": _to_json_text(_find_result(part)),
+                "content": text_or_json(_find_result(part)),
             }
         elif kind != "reasoning":
             yield {"type": "text", "text": _to_text(part)}
@@ -396,7 +388,7 @@ def _build_bedrock_message(message: Message) -> dict[str, Any]:
         elif kind == "tool_call_response":
             result = _find_result(part)
             result_block = (
-                {"json": result} if isinstance(result, dict) else {"text": _to_json_text(result)}
+                {"json": result} if isinstance(result, dict) else {"text": text_or_json(result)}
             )
             content.append(
                 {"toolResult": {"toolUseId": part.get("id") or "", "content": [result_block]}}
@@ -490,11 +482,9 @@ def _build_gemini_reply(conversation: Conversation) -> dict[str, Any]:
         "candidatesTokenCount": conversation.usage.get("output", 0),
     }
     response = {"candidates": candidates, "modelVersion": conversation.model}
-    return (
-        {**response, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
-        if conversation.usage
-        else response
-    )
+    if not conversation.usage:
+        return response
+    return {**response, "usageMetadata": {**usage, "totalTokenCount": sum(usage.values())}}
 
 
 _BODIES = {

@@ -19,6 +19,7 @@ from tape_jupyter.encoding.http.aws_event_stream import encode_frame
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.importers.source import load_or_text
 from tape_jupyter.providers import editing
+from tape_jupyter.providers.json_access import as_list
 
 OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
 GEMINI, BEDROCK, EMBEDDINGS = "gemini", "bedrock", "openai_embeddings"
@@ -124,16 +125,12 @@ def _has_blocks(messages: Any) -> bool:
         block
         for each in messages or ()
         if isinstance(each, Mapping)
-        for block in _to_list(each.get("content"))
+        for block in as_list(each.get("content"))
     )
     return any(
         isinstance(block, Mapping) and block.get("type") in ("tool_use", "tool_result")
         for block in blocks
     )
-
-
-def _to_list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
 
 
 def url_of(
@@ -255,7 +252,7 @@ def converse_chunks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = [
         {"messageStart": {"role": reply_message.get("role", "assistant")}}
     ]
-    for place, block in enumerate(_to_list(reply_message.get("content"))):
+    for place, block in enumerate(as_list(reply_message.get("content"))):
         events += _build_block_events(place, block)
     events.append({"messageStop": {"stopReason": message.get("stopReason", "end_turn")}})
     tail = {name: message[name] for name in ("usage", "metrics", "trace") if name in message}

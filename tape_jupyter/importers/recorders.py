@@ -28,11 +28,10 @@ def named_arguments(arguments: Any) -> Any:
     if not isinstance(arguments, Mapping) or not {"args", "kwargs"} & arguments.keys():
         return arguments
     places = arguments.get("args")
-    positional = (
-        {str(place): value for place, value in enumerate(places)}
-        if isinstance(places, list)
-        else {}
-    )
+    if isinstance(places, list):
+        positional = {str(place): value for place, value in enumerate(places)}
+    else:
+        positional = {}
     more = arguments.get("kwargs")
     return {**positional, **(more if isinstance(more, Mapping) else {})}
 

@@ -115,11 +115,10 @@ class Source:
         """
         file: io.BufferedReader
         try:
-            file = (
-                self.path.open("rb")
-                if self.data is None
-                else io.BufferedReader(io.BytesIO(self.data))
-            )
+            if self.data is None:
+                file = self.path.open("rb")
+            else:
+                file = io.BufferedReader(io.BytesIO(self.data))
             start = file.peek(4)[:4]
         except OSError as error:
             raise self.failed(f"cannot be read: {error.strerror or error}") from error
@@ -345,11 +344,9 @@ class Source:
         parsed = _decode_first_value(text[1:].lstrip() if text[:1] == "[" else text)
         lines = text.split("\n", _LINES)[1:_LINES] if self.one_a_line else []
         others = (_decode_first_value(line.strip()) for line in lines)
-        return (
-            parsed
-            if isinstance(parsed, dict)
-            else next((each for each in others if isinstance(each, dict)), parsed)
-        )
+        if isinstance(parsed, dict):
+            return parsed
+        return next((each for each in others if isinstance(each, dict)), parsed)
 
     @cached_property
     def one_a_line(self) -> bool:

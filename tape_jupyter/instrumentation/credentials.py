@@ -165,11 +165,9 @@ def _build_aws_credentials() -> Any:
 
 def _patch_google(module: ModuleType) -> Undo:
     default: Any = module.default
-    return (
-        swap_code(default, _wrap_google_default)
-        if isinstance(default, FunctionType)
-        else lambda: None
-    )
+    if isinstance(default, FunctionType):
+        return swap_code(default, _wrap_google_default)
+    return lambda: None
 
 
 def _wrap_google_default(body: Callable[..., Any]) -> Callable[..., Any]:

@@ -123,11 +123,9 @@ def listen_on_control(shell: Any, manager: Any, target: str) -> Beside | None:
     kinds of messages.
     """
     kernel = getattr(shell, "kernel", None)
-    return (
-        Beside(kernel, manager, target)
-        if isinstance(getattr(kernel, "control_handlers", None), dict)
-        else None
-    )
+    if not isinstance(getattr(kernel, "control_handlers", None), dict):
+        return None
+    return Beside(kernel, manager, target)
 
 
 TARGET = "tape-jupyter"
@@ -354,7 +352,7 @@ class Lab:
         )
         for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
             ladder.set_notebook(folder / path)
-            if ladder.told is not None:
+            if ladder.hint is not None:
                 return
 
     # ------------------------------------------------------------ views

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 20.0
 """Seconds that it gets to put its own kernel away when it is interrupted."""
-Told = dict[str, Any]
+State = dict[str, Any]
 
 
 class LongCommand:
@@ -54,7 +54,7 @@ class LongCommand:
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
 
-    def run(self, on_progress: Tell) -> Told:
+    def run(self, on_progress: Tell) -> State:
         """What it says of what it made (`--json`).
 
         Raises TapeUsageError where it said nothing but what is in the way.
@@ -99,7 +99,7 @@ class LongCommand:
             )
         return self._process
 
-    def _parse_result(self, output: str, wrong: Sequence[str], code: int) -> Told:
+    def _parse_result(self, output: str, wrong: Sequence[str], code: int) -> State:
         try:
             result = json.loads(output)
         except ValueError:
@@ -147,11 +147,11 @@ class LongTask:
     viewer: Viewer
     command: LongCommand
     idle: Mapping[str, Any]
-    last: Told = field(default_factory=dict)
+    last: State = field(default_factory=dict)
 
     def begin(
-        self, done: Callable[[Told], Told], failed: Callable[[TapeError], Mapping[str, Any]]
-    ) -> Told:
+        self, done: Callable[[State], State], failed: Callable[[TapeError], Mapping[str, Any]]
+    ) -> State:
         """Start it, and say how it stands. `done` and `failed` say its end to a view.
 
         Raises TapeUsageError while one runs.
@@ -170,7 +170,7 @@ class LongTask:
         return self.last
 
     def _run_command(
-        self, done: Callable[[Told], Told], failed: Callable[[TapeError], Mapping[str, Any]]
+        self, done: Callable[[State], State], failed: Callable[[TapeError], Mapping[str, Any]]
     ) -> None:
         """To its end; never raises."""
         try:
@@ -197,7 +197,7 @@ class LongTask:
 _asked: WeakKeyDictionary[CellRunner, dict[str, LongTask]] = WeakKeyDictionary()
 
 
-def last_of(viewer: Viewer, about: str, idle: Told) -> Told:
+def last_of(viewer: Viewer, about: str, idle: State) -> State:
     """How the last one stands that was asked for."""
     known = _asked.get(viewer.cells, {}).get(about)
     return known.last if known is not None and known.last else idle

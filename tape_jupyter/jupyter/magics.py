@@ -383,11 +383,9 @@ def complete(cells: CellRunner, line: str) -> list[str]:
     magic, *arguments = line.split(" ")
     if len(arguments) <= 1:
         return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    return (
-        cassette_names_here(cells)
-        if len(arguments) == 2
-        else [option.flag for option in LINE_OPTIONS]
-    )
+    if len(arguments) == 2:
+        return cassette_names_here(cells)
+    return [option.flag for option in LINE_OPTIONS]
 
 
 def load_magics(shell: InteractiveShell, standby: Standby | None = None) -> CellRunner:

@@ -223,7 +223,7 @@ class Standby:
 
     def _wake_for_cassette(self, raw: str) -> bool:
         """Whether the notebook, of which `raw` is a cell, has a cassette: then all is loaded."""
-        notebook = self.ladder.told or self._find_notebook(raw)
+        notebook = self.ladder.hint or self._find_notebook(raw)
         # each cell asks
         if notebook is None or not os.path.isdir(paths.folder(notebook)):  # noqa: PTH112
             return False

@@ -8,7 +8,7 @@ from typing import Any
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter import long_command
 from tape_jupyter.jupyter.long_command import LongCommand, LongTask
-from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
+from tape_jupyter.jupyter.viewer.server import Viewer, answers, text_field
 
 _IDLE = {"state": "idle", "step": "", "done": 0, "total": 0, "text": "", "path": "", "tree": [],
          "words": [], "layers": []}  # fmt: skip
@@ -23,7 +23,8 @@ def start_why(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     if message.get("look"):
         return long_command.last_of(viewer, "why", _IDLE)
     cassette, good, bad, check = (
-        _read_text(message, name) for name in ("cassette", "good", "bad", "check")
+        text_field(message, name, "", _LONGEST).strip()
+        for name in ("cassette", "good", "bad", "check")
     )
     if not check:
         raise TapeUsageError(
@@ -50,10 +51,3 @@ def _build_findings(result: Mapping[str, Any]) -> dict[str, Any]:
         "tree": result["tree"],
         "layers": [list(pair) for pair in result["layers"].items()],
     }
-
-
-def _read_text(message: dict[str, Any], name: str) -> str:
-    value = message.get(name, "")
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        raise Forged(name)
-    return value.strip()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter import labextension
 from tape_jupyter.jupyter.viewer.server import Viewer
@@ -121,7 +122,7 @@ def summary(viewer: Viewer) -> str:
     session = viewer.session()
     totals = session["totals"]
     take = f", take {session['take']}" if session["take"] else ""
-    calls = f"{totals['calls']:,} call{'' if totals['calls'] == 1 else 's'}"
+    calls = format_count(totals["calls"], "call")
     failed = f", {totals['errors']:,} failed" if totals["errors"] else ""
     name = session["cassette"] or "no cassette yet"
     return f"tape view of {name}{take}: {calls}{failed}. Run the cell again to open it."

@@ -231,16 +231,12 @@ _IMAGE_CAP = 1_400_000  # characters of base64: a picture of a megabyte is shown
 def conversation_turns(request: Request, reply: Reply | None) -> list[Turn]:
     """What was asked and what was answered; [] for a call that is no conversation."""
     turns = request_turns(http.loads(http.decoded_body(request.headers, request.body) or b""))
-    data = (
-        http.decoded_body(reply.headers, reply.readable)
-        if reply is not None and reply.chunks
-        else None
-    )
-    return (
-        turns + reply_body_turns(reply.headers, data)
-        if turns and reply is not None and data
-        else turns
-    )
+    data = None
+    if reply is not None and reply.chunks:
+        data = http.decoded_body(reply.headers, reply.readable)
+    if turns and reply is not None and data:
+        return turns + reply_body_turns(reply.headers, data)
+    return turns
 
 
 def request_turns(body: Any) -> list[Turn]:
@@ -517,11 +513,9 @@ def _find_tool_result(block: Mapping[str, Any], kind: str) -> Part | None:
         )
     tool_result = as_mapping(block.get("toolResult"))
     call_id, failed = as_text(tool_result.get("toolUseId")), tool_result.get("status") == "error"
-    return (
-        _build_tool_result(call_id, tool_result.get("content"), error=failed)
-        if tool_result
-        else None
-    )
+    if not tool_result:
+        return None
+    return _build_tool_result(call_id, tool_result.get("content"), error=failed)
 
 
 def _build_tool_result(call_id: str, content: Any, *, error: bool) -> Part:

@@ -210,11 +210,10 @@ def with_value_at(message: Any, path: Sequence[str | int], value: Any) -> Any:
     if not path:
         return value
     step, *rest = path
-    there = (
-        isinstance(message, dict)
-        if isinstance(step, str)
-        else isinstance(message, list) and step < len(message)
-    )
+    if isinstance(step, str):
+        there = isinstance(message, dict)
+    else:
+        there = isinstance(message, list) and step < len(message)
     if not there:
         raise TapeUsageError(f"the message has no {step!r} there")
     changed = message.copy()
@@ -228,12 +227,10 @@ def updated(message: Mapping[str, Any], partial: Mapping[str, Any]) -> Message:
     """The message with the keys of `partial` in their place: mappings key by key, everything else
     as a whole.
     """
-    return {
-        **message,
-        **{
-            key: updated(message[key], value)
-            if isinstance(value, dict) and isinstance(message.get(key), dict)
-            else value
-            for key, value in partial.items()
-        },
-    }
+    changed = dict(message)
+    for key, value in partial.items():
+        if isinstance(value, dict) and isinstance(message.get(key), dict):
+            changed[key] = updated(message[key], value)
+        else:
+            changed[key] = value
+    return changed

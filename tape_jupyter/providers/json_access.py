@@ -46,6 +46,10 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def maps(value: Any) -> Iterator[Mapping[str, Any]]:
     """The mappings in a list, whatever else is in it; nothing when it is no list."""
     return (

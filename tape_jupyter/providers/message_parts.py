@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tape_jupyter.providers.json_access import as_text
+from tape_jupyter.providers.json_access import as_list, as_text
 from tape_jupyter.providers.streams.events import same_json
-
-
-def as_list(value: Any) -> list[Any]:
-    """The list itself; an empty one for anything else."""
-    return value if isinstance(value, list) else []
 
 
 def of_type(parts: Any, kind: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

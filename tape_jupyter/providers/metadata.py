@@ -73,11 +73,10 @@ def particulars(
     """`parsed` is the request's JSON and `reply_json` the reply's (registry.said_json), where the caller
     has them already.
     """
-    body = (
-        parsed
-        if parsed is not None
-        else http.loads(http.decoded_body(request.headers, request.body) or b"")
-    )
+    if parsed is not None:
+        body = parsed
+    else:
+        body = http.loads(http.decoded_body(request.headers, request.body) or b"")
     requested = Particulars(
         tier=_find_first(body, ("service_tier",)),
         routed=bool(dig(body, "provider.order") or dig(body, "provider.only")),
@@ -87,6 +86,7 @@ def particulars(
         return requested
     parts = [reply_json] if isinstance(reply_json, Mapping) else list(_read_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
+    ray = headers.get("cf-ray", "")  # Cloudflare: 8f2a0c3d4e5f6a7b-FRA
     return Particulars(
         tier=_find_in_any(parts, _TIERS) or requested.tier,
         fingerprint=_find_in_any(parts, ("system_fingerprint",)),
@@ -94,9 +94,7 @@ def particulars(
         routed=requested.routed,
         region=next((headers[name] for name in _REGIONS if name in headers), "")
         or _find_in_any(parts, _GEO),
-        edge=headers.get("cf-ray", "").rpartition("-")[2]
-        if "-" in headers.get("cf-ray", "")
-        else "",
+        edge=ray.rpartition("-")[2] if "-" in ray else "",
         attempt=requested.attempt,
         retry_after=headers.get("retry-after", ""),
     )
@@ -108,11 +106,9 @@ _GEO = ("usage.inference_geo", "message.usage.inference_geo")
 def _read_attempt(request: Request) -> int:
     """SDKs built by Stainless (OpenAI, Anthropic) count retries in a header."""
     retry_count = request.header("x-stainless-retry-count")
-    return (
-        int(retry_count) + 1
-        if retry_count.isascii() and retry_count.isdigit() and len(retry_count) < 4
-        else 1
-    )
+    if retry_count.isascii() and retry_count.isdigit() and len(retry_count) < 4:
+        return int(retry_count) + 1
+    return 1
 
 
 def _read_reply_values(reply: Reply) -> Iterable[Mapping[str, Any]]:

@@ -112,14 +112,25 @@ class Provider:
     view: View
     paths: Sequence[tuple[str, str]] = ()
     """Ends of URL paths as regular expressions, each with its operation. The groups `api` and
-    `model`, where an expression has them, win.
+    `model`, where an expression has them, win. Without any, those of others count on its hosts.
     """
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Ends of host names, each with who serves there. The longest end that fits counts."""
+    """Ends of host names, each with who serves there. The longest end that fits counts. What goes
+    to them is of the class `model`: names that serve other things, too, do not belong here.
+    """
+    host_patterns: Mapping[str, str] = field(default_factory=dict)
+    """The same for names that differ before their end, as regular expressions."""
     owner: str = ""
     """Who is assumed to serve the format on a host that is not known (default: `wire`)."""
     counts_on: Literal["any host", "own and unknown hosts", "own hosts"] = "any host"
     """Where the paths count. Formats that others speak too count on any host."""
+    port: int | None = None
+    """A port at which nobody else serves."""
+    model_addresses: str = ""
+    """Addresses whose calls are of the class `model` whoever serves them: a regular expression,
+    searched in `host:port/path` (this machine's names as `localhost`). Wider than `paths` where an
+    API has operations that the view does not read, narrower where its paths are common words.
+    """
     messages: MessageFormat | None = None
     """None: its replies are edited as text or JSON."""
     error_body: Callable[[ProviderError], Any] = openai_error

@@ -65,7 +65,7 @@ def realtime_facts(request: Request, reply: Reply, provider: str) -> Facts:
     """What can be told of a dialogue, or of a later part of one. Never raises. `provider` is what
     the host tells.
     """
-    dialogue = _Said()
+    dialogue = _Dialogue()
     for frame in _read_frames(reply.body):
         value = _parse_json(frame)
         if isinstance(value, dict):
@@ -108,7 +108,7 @@ def _parse_json(frame: WebSocketFrame) -> Any:
         return None
 
 
-class _Said:
+class _Dialogue:
     """What the messages of a dialogue say, together."""
 
     def __init__(self) -> None:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from tape_jupyter.core import plugins
 from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.providers import hosts, realtime
 from tape_jupyter.providers import http as wire
-from tape_jupyter.providers import realtime
 from tape_jupyter.providers.anthropic import provider as anthropic
 from tape_jupyter.providers.bedrock import provider as bedrock
 from tape_jupyter.providers.cohere import provider as cohere
@@ -72,7 +72,32 @@ BUILT_IN: tuple[Provider, ...] = (
 GROUP = "tape_jupyter.providers"
 """Entry points by which other packages add a `Provider`; theirs are asked first."""
 
-_OLLAMA_PORT = 11434
+OTHER_HOSTS = {
+    "api.jina.ai": "jina",
+    "api.replicate.com": "replicate",
+    "integrate.api.nvidia.com": "nvidia",
+    "ai.api.nvidia.com": "nvidia",
+    "api.sambanova.ai": "sambanova",
+    "api.ai21.com": "ai21",
+    "api.moonshot.ai": "moonshot",
+    "api.moonshot.cn": "moonshot",
+    "dashscope.aliyuncs.com": "alibaba",
+    "dashscope-intl.aliyuncs.com": "alibaba",
+    "inference.heroku.com": "heroku",
+    "models.github.ai": "github",
+    "models.inference.ai.azure.com": "github",
+    "oai.helicone.ai": "helicone",
+    "ai-gateway.helicone.ai": "helicone",
+    "anthropic.helicone.ai": "helicone",
+    "ai-gateway.vercel.sh": "vercel",
+    "gateway.ai.cloudflare.com": "cloudflare",
+    "api.elevenlabs.io": "elevenlabs",
+    "api.deepgram.com": "deepgram",
+    "api.assemblyai.com": "assemblyai",
+}
+"""Hosts of models that no `Provider` names: gateways, which pass on what others answer, and APIs
+that nothing of ours reads. Whose model it is and which wire, only the path tells there.
+"""
 
 
 @lru_cache(maxsize=1)
@@ -94,10 +119,25 @@ def _compile_paths() -> Sequence[tuple[re.Pattern[str], Provider, str]]:
 @lru_cache(maxsize=1)
 def _collect_hosts() -> Mapping[str, str]:
     """Ends of host names, and who serves there."""
-    hosts: dict[str, str] = {}
+    known: dict[str, str] = {}
     for provider in reversed([*providers().values()]):
-        hosts.update(provider.hosts)
-    return hosts
+        known.update(provider.hosts)
+    return known
+
+
+@lru_cache(maxsize=1)
+def _compile_host_patterns() -> Sequence[tuple[re.Pattern[str], str]]:
+    return [
+        (re.compile(pattern), name)
+        for provider in providers().values()
+        for pattern, name in provider.host_patterns.items()
+    ]
+
+
+@lru_cache(maxsize=1)
+def _compile_model_addresses() -> re.Pattern[str]:
+    addresses = [each.model_addresses for each in providers().values() if each.model_addresses]
+    return re.compile("|".join(f"(?:{each})" for each in addresses))
 
 
 REQUEST_IDS = (
@@ -122,9 +162,10 @@ def identify(request: Request) -> Wire:
 def _identify_address(address: str, method: str) -> Wire:
     try:
         url = urlsplit(address)
-        provider = "ollama" if url.port == _OLLAMA_PORT else _find_provider(url.hostname or "")
+        provider = _find_by_port(url.port) or _find_provider(url.hostname or "")
     except ValueError:  # no such port, an unclosed [
         return Wire()
+    # other methods list, read and delete: none of the views reads their bodies
     for pattern, known, api in _compile_paths() if method == "POST" else ():
         match = pattern.search(url.path)
         if match and _is_path_counted(known, provider):
@@ -134,13 +175,27 @@ def _identify_address(address: str, method: str) -> Wire:
 
 def _is_path_counted(known: Provider, provider: str) -> bool:
     """Whether a provider's paths count on a host of `provider` ("": nobody's that is known)."""
-    if known.counts_on == "any host" or provider in known.hosts.values():
+    if known.counts_on == "any host" or provider in _list_served(known):
         return True
     return known.counts_on == "own and unknown hosts" and not provider
 
 
+def _list_served(known: Provider) -> Sequence[str]:
+    """Who serves at the hosts that a provider names."""
+    return [*known.hosts.values(), *known.host_patterns.values()]
+
+
+@lru_cache(maxsize=64)
+def _find_pathless_wire(provider: str) -> str:
+    """The wire of whom serves the paths of another one on hosts of its own (Mistral), or ""."""
+    for known in providers().values():
+        if not known.paths and provider in _list_served(known):
+            return known.wire
+    return ""
+
+
 def _build_wire(provider: str, name: str, groups: Mapping[str, str | None], api: str) -> Wire:
-    name = "mistral" if provider == "mistral" else name
+    name = _find_pathless_wire(provider) or name
     api = groups.get("api") or api
     return Wire(
         provider or _find_owner(name),
@@ -156,16 +211,33 @@ def _find_owner(wire: str) -> str:
     return providers()[wire].owner or wire
 
 
+def _find_by_port(port: int | None) -> str:
+    known = (each for each in providers().values() if port is not None and each.port == port)
+    return next((each.owner or each.wire for each in known), "")
+
+
 def _find_provider(host: str) -> str:
-    labels = host.lower().rstrip(".").split(".")
-    ends = (".".join(labels[start:]) for start in range(len(labels)))
-    hosts = _collect_hosts()
-    named = next((hosts[end] for end in ends if end in hosts), "")
-    # Vertex has a host a region: us-central1-aiplatform.googleapis.com. Amazon has hosts for
-    # everything.
-    if not named and host.endswith("-aiplatform.googleapis.com"):
-        return "vertex"
-    return "" if named == "bedrock" and "bedrock" not in labels[0] else named
+    """Who serves at a host, by what the providers say of themselves."""
+    host = host.lower().rstrip(".")
+    known = _collect_hosts()
+    for end in hosts.list_suffixes(host):
+        if end in known:
+            return known[end]
+    return next((name for shape, name in _compile_host_patterns() if shape.search(host)), "")
+
+
+def find_host_provider(host: str) -> str:
+    """Whose models are reached at a host; "" at loopback, a proxy, and a host that is not known."""
+    ends = hosts.list_suffixes(host)
+    return _find_provider(host) or next((OTHER_HOSTS[e] for e in ends if e in OTHER_HOSTS), "")
+
+
+def is_model_address(url: SplitResult) -> bool:
+    """Whether calls at this address are a model's, whoever serves it."""
+    host = hosts.read_host(url)
+    name = "localhost" if hosts.loopback(host) else host
+    address = f"{name}:{hosts.read_port(url) or ''}{url.path}"
+    return _compile_model_addresses().search(address) is not None
 
 
 def said_json(reply: Reply) -> Any:
@@ -189,11 +261,10 @@ def call_facts(
         )
     if not known.wire and not _may_be_model(request):
         return Facts(provider=known.provider, **_read_headers(reply))
-    body = (
-        parsed
-        if parsed is not None
-        else wire.loads(wire.decoded_body(request.headers, request.body) or b"")
-    )
+    if parsed is not None:
+        body = parsed
+    else:
+        body = wire.loads(wire.decoded_body(request.headers, request.body) or b"")
     data = None
     if type(reply_json) is not dict and reply is not None and reply.chunks:
         data = wire.decoded_body(reply.headers, reply.readable)

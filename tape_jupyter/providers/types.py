@@ -106,11 +106,10 @@ class Facts:
 
         The rest stands in the request and the reply already, and is read from there (`call_facts`).
         """
-        usage = (
-            {name: count for name, count in self.usage._asdict().items() if count}
-            if self.usage
-            else {}
-        )
+        if self.usage:
+            usage = {name: count for name, count in self.usage._asdict().items() if count}
+        else:
+            usage = {}
         kept = {
             "provider": self.provider,
             "model": self.model,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from tape_jupyter.core.plain_text import format_json
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.providers import http
 from tape_jupyter.providers.editing import format_of, require_format, value_at, with_value_at
@@ -72,7 +73,7 @@ def editable_fields(
 
 def _build_field(path: Path, label: str, kind: str, value: Any) -> Field:
     if kind == "json":
-        value = _format_json(value)
+        value = _format_arguments(value)
     return {
         "path": spelled_path(path),
         "label": label,
@@ -81,14 +82,14 @@ def _build_field(path: Path, label: str, kind: str, value: Any) -> Field:
     }
 
 
-def _format_json(value: Any) -> str:
+def _format_arguments(value: Any) -> str:
     """Arguments travel as JSON or as JSON in a text; both are shown as JSON that people can read."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return as_text(value)
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return format_json(value)
 
 
 def spelled_path(path: Path) -> str:

@@ -187,7 +187,7 @@ class CellItem(pytest.Item):
             return
         if self.number in self.parent.known:
             pytest.xfail(f"{run.status}, as the bundle says itself")
-        raise NotRight("\n".join([f"{run.status}: {_AS[run.status]}", *run.said]))
+        raise NotRight("\n".join([f"{run.status}: {_AS[run.status]}", *run.messages]))
 
     def _skip_unrun(self) -> None:
         """Behind a cell that failed it is skipped; where that one raised as it was saved to, this

@@ -72,9 +72,12 @@ class Taped:
         test itself.
         """
         cell, book = self._require_cell(), self.cassette
-        run_calls = [entry for entry in book.calls if entry.run == cell.run] if cell.run else []
-        entries = list(dict.fromkeys([*cell.served, *run_calls]))
-        run = cell.run or (entries[0].run if entries else "")
+        if cell.recording.run:
+            run_calls = [entry for entry in book.calls if entry.run == cell.recording.run]
+        else:
+            run_calls = []
+        entries = list(dict.fromkeys([*cell.execution.played, *run_calls]))
+        run = cell.recording.run or (entries[0].run if entries else "")
         return testing.spans_of(book, run, entries) if entries else ()
 
     @property

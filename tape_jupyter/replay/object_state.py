@@ -265,11 +265,10 @@ class _Walk:
         attributes = {} if kind in _BOXES else _collect_attributes(value)
         if kind in _BOXES:
             return _Part(_compute_digest(base.__name__, content.digest), content.preview)
-        fields = (
-            self._digest_fields(attributes, at, depth)
-            if attributes
-            else _build_part("no fields", "")
-        )
+        if attributes:
+            fields = self._digest_fields(attributes, at, depth)
+        else:
+            fields = _build_part("no fields", "")
         return _Part(
             _compute_digest(object_type_name(value), content.digest, fields.digest), content.preview
         )
@@ -473,11 +472,9 @@ class _Walk:
         if owner is None or isinstance(owner, types.ModuleType):
             return _build_part("builtin", name)
         inner = self.digest_value(owner, at, depth + 1)
-        body = (
-            _digest_code(_find_code(value.__func__))
-            if hasattr(value, "__func__") and hasattr(value.__func__, "__code__")
-            else ""
-        )
+        body = ""
+        if hasattr(value, "__func__") and hasattr(value.__func__, "__code__"):
+            body = _digest_code(_find_code(value.__func__))
         digest = _compute_digest("method", name, body, inner.digest)
         return _Part(digest, {"<code>": name, "of": inner.preview})
 
@@ -492,11 +489,9 @@ class _Walk:
         )
 
     def waiting(self, value: Any, at: str, depth: int) -> _Part:
-        return (
-            self.digest_value(list(value.queue), at, depth)
-            if hasattr(value, "queue")
-            else self.handle(value, at)
-        )
+        if hasattr(value, "queue"):
+            return self.digest_value(list(value.queue), at, depth)
+        return self.handle(value, at)
 
     def fields_of(self, value: Any, at: str, depth: int) -> _Part:
         return self.items(vars(value).items(), at, depth)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from tape_jupyter.cassette.cassette import Entry
+from tape_jupyter.cassette.match_key import IgnorePath
 from tape_jupyter.cassette.runs import CellIdentity, Current, RecordedRun, run_of
 from tape_jupyter.replay.selection import CallOrigin, Known, Selection
 
@@ -95,13 +97,20 @@ Matching = Callable[[str], Sequence[Recorded]]
 
 @dataclass
 class CellPlayback:
-    """One execution of one taped cell, as the player tracks it. Opaque to everybody else."""
+    """One execution of one taped cell: what was decided of it, and what was played so far."""
 
     cell: CellIdentity
     mode: Mode
     nth: int
     matching: Matching
+    ignore: tuple[IgnorePath, ...] = ()
+    """What is left out of the match."""
+    unrecorded: bool = False
+    """Whether a session replays it, and the cassette has no recording of it."""
+    played: list[Entry] = field(default_factory=list)
+    """What was played, in its order."""
     served: set[tuple[str, str]] = field(default_factory=set)
+    """Run and id of what was found for a call, played or not: no call is found twice."""
     shelves: dict[str, list[_Candidates]] = field(default_factory=dict)
     own: tuple[int, dict[str, int]] = (-1, {})
     groups: dict[str, dict[str, list[Recorded]]] = field(default_factory=dict)
@@ -116,6 +125,13 @@ class CellPlayback:
     """The recording to repeat, where somebody said which."""
     decided: Mapping[str, Policy] = field(default_factory=dict)
     """What a person decided of single divergences, by match key."""
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was
+        played to it since.
+        """
+        return self.unrecorded and not self.played
 
 
 class _Candidates:
@@ -296,18 +312,16 @@ class Player:
                 return self._decide_selected(
                     execution, key, lineage, site, discriminator, has_body=has_body
                 )
-            recorded = (
-                self._find_next_match(execution, key, lineage, discriminator, has_body=has_body)
-                if execution.mode != "record"
-                else None
-            )
+            recorded = None
+            if execution.mode != "record":
+                recorded = self._find_next_match(
+                    execution, key, lineage, discriminator, has_body=has_body
+                )
             if recorded is not None:
                 return recorded
-            return (
-                self._decide_divergence(execution, key, discriminator)
-                if execution.mode == "replay"
-                else GoLive()
-            )
+            if execution.mode == "replay":
+                return self._decide_divergence(execution, key, discriminator)
+            return GoLive()
 
     def _decide_divergence(
         self, execution: CellPlayback, key: str, discriminator: str | None
@@ -333,6 +347,8 @@ class Player:
         mode = execution.mode
         recorded = self._find_next_match(execution, key, lineage, discriminator, has_body=has_body)
         how = execution.selection.how(site, recorded)
+        # in replay a live or stubbed answer overrides the recorded call, in a take; while recording
+        # there is no call yet whose place it could take
         if how == "live":
             return GoLive(recorded if mode == "replay" else None)
         if how == "stub" and (mode in ("record", "replay") or recorded is None):
@@ -399,22 +415,19 @@ class Player:
         shelf_name = key if discriminator is None else f"{key} {discriminator}"
         shelves = execution.shelves.get(shelf_name)
         if shelves is None:
-            calls = (
-                execution.matching(key)
-                if discriminator is None
-                else self.groups(execution, key).get(discriminator, ())
-            )
+            if discriminator is None:
+                calls = execution.matching(key)
+            else:
+                calls = self.groups(execution, key).get(discriminator, ())
             if has_body:
                 calls = [call for call in calls if not self._is_added_elsewhere(execution, call)]
             if len(calls) == 1:  # nearly always: then there is nothing to tell apart
                 execution.shelves[shelf_name] = _TAKEN
-                return (
-                    calls[0]
-                    if self._may_serve(execution, calls[0]) and self.claim(execution, calls[0])
-                    else None
-                )
+                if self._may_serve(execution, calls[0]) and self.claim(execution, calls[0]):
+                    return calls[0]
+                return None
             shelves = execution.shelves[shelf_name] = self._build_shelves(execution, calls)
-        for shelf in shelves:
+        for shelf in shelves:  # the nearest runs first
             call = shelf.take_call(lineage, execution.served)
             if call is not None:
                 self.claim(execution, call)

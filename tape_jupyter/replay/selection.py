@@ -172,11 +172,10 @@ class Selection:
         frozen = max(
             (_RANK[each.kind] for each in self.freeze if each.selects(site, recorded)), default=-1
         )
-        stubbed = (
-            _RANK["tool"]
-            if self.stubs and any(name in self.stubs for name in _list_tool_names(site))
-            else -1
-        )
+        if self.stubs and any(name in self.stubs for name in _list_tool_names(site)):
+            stubbed = _RANK["tool"]
+        else:
+            stubbed = -1
         if live > max(frozen, stubbed):
             return "live"
         if stubbed > frozen:

@@ -179,11 +179,9 @@ class Script:
                 (i for i in range(self._at, len(self.frames)) if self.frames[i].by == "got"), -1
             )
             left = [place for place in self._unsaid if place < after]
-            return (
-                Missing(self.frames[left[0]], self._count_ordinal(left[0]), len(left))
-                if left
-                else Missing(None)
-            )
+            if left:
+                return Missing(self.frames[left[0]], self._count_ordinal(left[0]), len(left))
+            return Missing(None)
 
 
 def message_kind(frame: WebSocketFrame) -> str:

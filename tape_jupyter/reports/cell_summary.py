@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.reports import waterfall
 from tape_jupyter.session import saved_output
@@ -57,11 +58,10 @@ def show_summary(
     saved = hasattr(get_ipython(), "kernel")
     timed = not saved or report.mode not in _PLAYED
     taped = _read_tape(report)
-    falls = (
-        waterfall.waterfall_lines(_build_bars(taped.spans), len(report.calls))
-        if taped is not None
-        else []
-    )
+    if taped is not None:
+        falls = waterfall.waterfall_lines(_build_bars(taped.spans), len(report.calls))
+    else:
+        falls = []
     data: dict[str, Any] = {
         "text/plain": summary_text(report, shown_error, () if saved else falls, timed=timed),
         "text/html": summary_html(report, shown_error, falls, timed=timed),
@@ -231,11 +231,6 @@ def _list_remarks(report: CellReport, shown_error: BaseException | None) -> list
     ]
 
 
-def count_phrase(number: int, thing: str) -> str:
-    """`1 call`, `2,000 calls`"""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
 def _format_miss(miss: BaseException, *, full: bool) -> str:
     text = f"{type(miss).__name__}: {miss}"
     return text if full else text.partition("\n")[0]
@@ -255,7 +250,7 @@ def _format_counts(report: CellReport) -> list[str]:
     retried = count_retries(made.entries) if made is not None else 0
     failed -= retried
     return [
-        count_phrase(len(calls), "call"),
+        format_count(len(calls), "call"),
         f"{listed}{more}",
         *([f"{retried} retried"] if retried else []),
         *([f"{failed} failed"] if failed else []),

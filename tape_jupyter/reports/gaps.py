@@ -22,9 +22,9 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tape_jupyter.reports.cell_summary import count_phrase
 from tape_jupyter.reports.listing import list_cassettes
 
 BY_RUN = (5, 6, 8, 9)
@@ -103,11 +103,9 @@ class Report:
     def _fold_over_runs(self, number: int) -> AuditFinding:
         findings = [run.budget[number - 1] for run in self.runs]
         if number in BY_RUN:
-            return (
-                findings[0]
-                if len(findings) == 1
-                else fold_findings(findings[0].name, number, findings, "", "runs")
-            )
+            if len(findings) == 1:
+                return findings[0]
+            return fold_findings(findings[0].name, number, findings, "", "runs")
         of_calls = [
             each
             for run in self.runs
@@ -151,11 +149,9 @@ class Report:
 
 
 def _fold_findings(findings: Sequence[AuditFinding]) -> AuditFinding:
-    return (
-        findings[0]
-        if len(findings) == 1
-        else fold_findings(findings[0].name, findings[0].number, findings, "", "runs")
-    )
+    if len(findings) == 1:
+        return findings[0]
+    return fold_findings(findings[0].name, findings[0].number, findings, "", "runs")
 
 
 def report(cassettes: Iterable[Cassette]) -> Report:
@@ -284,8 +280,8 @@ def gaps_headline(gap_report: Report) -> str:
     calls = sum(len(run.calls) for run in gap_report.runs)
     files = f" in {len(gap_report.cassettes)} cassettes" if len(gap_report.cassettes) > 1 else ""
     return (
-        f"{count_phrase(len(gap_report.runs), 'run')}, {count_phrase(calls, 'call')}{files}: "
-        f"{count_phrase(len(gap_report.cold), 'cold case')}"
+        f"{format_count(len(gap_report.runs), 'run')}, {format_count(calls, 'call')}{files}: "
+        f"{format_count(len(gap_report.cold), 'cold case')}"
     )
 
 

@@ -110,11 +110,9 @@ def call_records(cassette: Cassette) -> list[dict[str, Any]]:
 
 
 def calls_text(cassette: Cassette) -> str:
-    return (
-        plain_table(row_of_entry(entry) for entry in cassette.calls)
-        if cassette.calls
-        else "no calls yet"
-    )
+    if not cassette.calls:
+        return "no calls yet"
+    return plain_table(row_of_entry(entry) for entry in cassette.calls)
 
 
 def find_call_record(cassettes: list[Cassette], call: str) -> Entry:
@@ -178,11 +176,9 @@ def _describe_body(of: Request | Reply) -> Any:
         size = of.large.size if of.large is not None else 0
     else:
         data, size = of.readable, of.size
-    return (
-        f"({size:,} bytes beside the cassette)"
-        if size and not data
-        else readable_body(data, of.headers)
-    )
+    if size and not data:
+        return f"({size:,} bytes beside the cassette)"
+    return readable_body(data, of.headers)
 
 
 def readable_body(data: bytes, headers: Headers) -> Any:

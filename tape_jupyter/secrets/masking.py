@@ -167,11 +167,9 @@ class Masking(Secrets):
 
     def escape_output(self, key: Any, value: Any) -> Any:
         """A masked part of an output: in HTML a mark in angle brackets would be a tag."""
-        return (
-            _escape_markers_in_html(value)
-            if key in ("text/html", "image/svg+xml", "text/markdown")
-            else value
-        )
+        if key not in ("text/html", "image/svg+xml", "text/markdown"):
+            return value
+        return _escape_markers_in_html(value)
 
     def _mask_stream_entries(self, entries: list[Any]) -> tuple[list[Any], bool]:
         """Entries of a stream without the values that are cut over several of them."""

@@ -324,9 +324,10 @@ def _unescape_character(match: re.Match[str]) -> str:
         return _PLAIN.get(groups["plain"], groups["plain"])
     if groups["named"]:
         return html.unescape(match[0])
-    number = (
-        int(groups["decimal"])
-        if groups["decimal"]
-        else int(groups["octet"] or groups["unit"] or groups["byte"] or groups["hexadecimal"], 16)
-    )
+    if groups["decimal"]:
+        number = int(groups["decimal"])
+    else:
+        number = int(
+            groups["octet"] or groups["unit"] or groups["byte"] or groups["hexadecimal"], 16
+        )
     return chr(number) if number < 0x110000 else "?"

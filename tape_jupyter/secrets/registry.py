@@ -700,11 +700,9 @@ def _is_masked_field(name: str, value: str) -> bool:
 
 
 def _mask_field(match: re.Match[str]) -> str:
-    return (
-        match["head"] + marker(match["name"])
-        if _is_masked_field(match["name"], unquote(match["value"]))
-        else match[0]
-    )
+    if _is_masked_field(match["name"], unquote(match["value"])):
+        return match["head"] + marker(match["name"])
+    return match[0]
 
 
 def _is_secret_query(key: str, value: str) -> bool:
@@ -742,8 +740,6 @@ def _parse_text_fields(text: str) -> Iterable[tuple[str, str]]:
         loaded = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return (
-        [(k, v) for k, v in loaded.items() if isinstance(v, str)]
-        if isinstance(loaded, dict)
-        else []
-    )
+    if not isinstance(loaded, dict):
+        return []
+    return [(k, v) for k, v in loaded.items() if isinstance(v, str)]

@@ -55,11 +55,9 @@ class Finder:
     def replace(self, text: str) -> str:
         """The text with each value, in whatever spelling, replaced."""
         marks = tuple(self.values.values())
-        return (
-            self._compiled_pattern.sub(lambda match: marks[(match.lastindex or 1) - 1], text)
-            if marks
-            else text
-        )
+        if not marks:
+            return text
+        return self._compiled_pattern.sub(lambda match: marks[(match.lastindex or 1) - 1], text)
 
     def find_spans(self, text: str) -> Iterator[tuple[int, int, int]]:
         """Where each value stands in the text: start, end, and which of `values` it is."""

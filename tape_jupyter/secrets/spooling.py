@@ -48,11 +48,9 @@ def unnamed(folder: Path | None) -> int:
 def _find_temporary_folder() -> Path:
     """On the disk: /tmp lies in memory on some machines."""
     lasting = Path("/var/tmp")  # noqa: S108 - files there have no name
-    return (
-        lasting
-        if "TMPDIR" not in os.environ and os.access(lasting, os.W_OK)
-        else Path(tempfile.gettempdir())
-    )
+    if "TMPDIR" not in os.environ and os.access(lasting, os.W_OK):
+        return lasting
+    return Path(tempfile.gettempdir())
 
 
 class Spool:

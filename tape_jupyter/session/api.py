@@ -130,11 +130,10 @@ class Block:
             raise TapeUsageError(
                 f"{self._format_api_name()} goes on a function, not on {kind}. {now}, or use it in a `with`"
             )
-        code = (
-            function
-            if inspect.isroutine(function) or isinstance(function, functools.partial)
-            else _find_call_method(function)
-        )
+        if inspect.isroutine(function) or isinstance(function, functools.partial):
+            code = function
+        else:
+            code = _find_call_method(function)
         if inspect.isasyncgenfunction(code):
             return cast("F", self._wrap_async_generator_function(function))
         if inspect.isgeneratorfunction(code):

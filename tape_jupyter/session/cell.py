@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
-from tape_jupyter.cassette.match_key import IgnorePath
 from tape_jupyter.core.call import (
     Capture,
     FunctionCall,
@@ -190,10 +189,10 @@ class Divergence:
             if self.nearest is not None
             else ""
         )
-        told = [f"{self.title} is not on the tape{near}"]
+        lines = [f"{self.title} is not on the tape{near}"]
         for path, before, after in self.fields[:3]:
-            told += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
-        return told
+            lines += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
+        return lines
 
 
 @dataclass
@@ -274,17 +273,18 @@ class Running(Protocol):
 
 @dataclass
 class RunRecording:
-    """What goes to the tape of a cell's run beside its calls.
+    """What goes to the tape of a cell's run. `run` is "" until its first call is recorded.
 
     `kit` and `pins` stand in its run record, `states` gives what its kit record says of the pins,
     `ends` goes to its end mark, and `drawn` says whether a pin gave anything
     (session/pins/__init__.py). `ran` names its calls, live or from the tape, in their order;
-    `names` counts the ids given. `plain` are the recorded calls by what they are found by and by
-    what they asked that is not on the tape. `going` are calls that are not on the tape yet,
-    `committed` those that are, as of the cassette's `readings`. `first_commit` is called when the
-    first call is about to be written.
+    `names` counts the ids given. `variants` are the recorded calls by match key and by what they
+    asked that is not on the tape. `running` are live calls that have not ended, `going` calls that
+    are not on the tape yet, `committed` those that are, as of the cassette's `readings`.
+    `first_commit` is called when the first call is about to be written.
     """
 
+    run: str = ""
     kit: dict[str, Any] = field(default_factory=dict)
     pins: dict[str, Any] = field(default_factory=dict)
     states: Callable[[], Mapping[str, str]] = dict
@@ -292,11 +292,86 @@ class RunRecording:
     ends: dict[str, Any] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
-    plain: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
+    variants: dict[str, dict[tuple[tuple[str, Any], ...], list[str]]] = field(default_factory=dict)
+    running: dict[Running, None] = field(default_factory=dict)
     going: dict[Any, None] = field(default_factory=dict)
     first_commit: Callable[[], None] = lambda: None
     committed: list[str] = field(default_factory=list)
     readings: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def next_name(self, match: str) -> str:
+        """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin
+        alike.
+        """
+        name = match[:8]
+        with self.lock:
+            self.names[name] += 1
+            count = self.names[name]
+        return name if count == 1 else f"{name}-{count}"
+
+    def remember_variant(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
+        """Remember a recorded call by what is not on the tape of what it asked, by name; that is
+        never written.
+        """
+        with self.lock:
+            self.variants.setdefault(match, {}).setdefault(plain, []).append(call)
+
+    def group_alike(self) -> list[tuple[str, list[str]]]:
+        """Calls that only their order tells apart on the tape: the names of what they differ in,
+        and their ids.
+        """
+        groups = []
+        for same in self.variants.values():
+            names = _list_differing_names(same) if len(same) > 1 else []
+            if names:
+                calls = [call for calls in same.values() for call in calls]
+                groups.append((", ".join(names), calls))
+        return groups
+
+    def drop_uncommitted(self, cassette: Cassette) -> int:
+        """How many committed calls the cassette has no more, since it was last read; they are
+        committed no longer.
+        """
+        if cassette.readings == self.readings:
+            return 0
+        with self.lock:
+            self.readings = cassette.readings
+            there = [call for call in self.committed if (self.run, call) in cassette.by_name]
+            removed, self.committed = len(self.committed) - len(there), there
+        return removed
+
+
+@dataclass
+class CellPins:
+    """What holds a cell's run to its recorded values, while it runs (session/pins/__init__.py)."""
+
+    chance: Chance | None = None
+    clock: TapeClock | None = None
+    pacing: Pacing | None = None
+
+
+@dataclass
+class CellTools:
+    """The tools of a cell: `asked` is what models asked for in this kernel, `scanned` what was
+    found and taped of their names, `bodies` are the tools that run.
+    """
+
+    asked: Tools = field(default_factory=Tools)
+    scanned: ScannedTools = field(default_factory=ScannedTools)
+    bodies: Bodies = field(default_factory=Bodies)
+
+
+@dataclass(frozen=True)
+class StartTime:
+    """When a cell began, by the calendar and by a counter that nobody sets."""
+
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    counter: float = field(default_factory=perf_counter)
+
+    def measure_elapsed(self) -> float:
+        """Seconds since then."""
+        return perf_counter() - self.counter
 
 
 @dataclass
@@ -307,6 +382,8 @@ class CellFindings:
     says what makes the run one that cannot be replayed fully, `lost` what should be on the tape
     and could not be written. `unheld` says what recorded tools did that this replay did not do
     again, `doubts` what was played though it was recorded from something else than is there now.
+    `changed` is called when there is something new to see (jupyter/viewer/live.py), and only takes
+    note.
     """
 
     rows: list[ReportRow] = field(default_factory=list)
@@ -320,18 +397,18 @@ class CellFindings:
     unheld: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    changed: Callable[[], None] = lambda: None
 
 
-@dataclass
+@dataclass(eq=False)
 class TapedCell:
-    """One execution of one taped cell, while it runs and after. `run` is "" until its first call is
-    recorded.
+    """One execution of one taped cell, while it runs and after: what was asked for, the state of
+    its replay, what is recorded, what will be reported.
 
-    `running` are its live calls that have not ended, `task` is the asyncio task it runs in, `tools`
-    what models asked for in this kernel. `changed` is called when there is something new to see
-    (jupyter/viewer/live.py), and only takes note. `bodies` are the tools that run. `outer` is the
-    strand of the cell around it, a session's in which a block runs. `unrecorded`: a session replays
-    it, and the cassette has no recording of it.
+    `pins`, `tools` and `tags` are what its calls meet: the values that it is held to, the functions
+    that models may ask for, whom the calls serve.
+    `path` is the cassette's, there or not. `task` is the asyncio task it runs in; None once it has
+    ended. `lock` guards recording and findings.
     """
 
     request: CellRequest
@@ -339,33 +416,23 @@ class TapedCell:
     player: Player
     cassette: Cassette | None
     path: Path | None
-    ignore: tuple[IgnorePath, ...] = ()
-    run: str = ""
-    closed: bool = False
     recording: RunRecording = field(default_factory=RunRecording)
     findings: CellFindings = field(default_factory=CellFindings)
-    chance: Chance | None = None
-    clock: TapeClock | None = None
-    pacing: Pacing | None = None
-    stepping: Stepping | None = None
-    served: list[Entry] = field(default_factory=list)
-    running: dict[Running, None] = field(default_factory=dict)
-    changed: Callable[[], None] = lambda: None
-    task: asyncio.Task[Any] | None = None
-    undo: list[Callable[[], None]] = field(default_factory=list)
-    tools: Tools = field(default_factory=Tools)
+    pins: CellPins = field(default_factory=CellPins)
+    tools: CellTools = field(default_factory=CellTools)
     tags: CellTags = field(default_factory=CellTags)
-    seen_tools: ScannedTools = field(default_factory=ScannedTools)
-    bodies: Bodies = field(default_factory=Bodies)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    started: float = field(default_factory=perf_counter)
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    outer: Origin | None = None
-    unrecorded: bool = False
+    stepping: Stepping | None = None
+    task: asyncio.Task[Any] | None = None
+    closed: bool = False
+    start: StartTime = field(default_factory=StartTime)
     origin: Origin = field(init=False)
 
     def __post_init__(self) -> None:
         self.origin = Origin(self)
+
+    @property
+    def lock(self) -> threading.RLock:
+        return self.recording.lock
 
     @property
     def mode(self) -> Mode:
@@ -379,31 +446,15 @@ class TapedCell:
         return self.request.start or Path.cwd()
 
     @property
-    def sought_tools(self) -> Mapping[str, int]:
-        """The names of tools that were sought here: tool_tracking.FOUND, or 0 where there was no such
-        function.
-        """
-        return self.seen_tools.sought
-
-    @property
     def replaying(self) -> bool:
         """Whether nothing may leave: fail closed."""
         return self.mode == "replay"
 
     def large_bodies(self) -> Path | None:
         """The folder that large bodies are recorded to; None where nothing is recorded."""
-        return (
-            None
-            if self.replaying or self.cassette is None or self.mode == "live"
-            else self.cassette.assets
-        )
-
-    @property
-    def runs_tools(self) -> bool:
-        """Whether functions run as they stand: the cell ran untaped, and nothing of the tape was
-        played to it since.
-        """
-        return self.unrecorded and not self.served
+        if self.replaying or self.cassette is None or self.mode == "live":
+            return None
+        return self.cassette.assets
 
     @property
     def rerun(self) -> bool:
@@ -412,45 +463,12 @@ class TapedCell:
         """
         return bool(self.request.options.get("rerun") or os.environ.get(AWAY))
 
-    def next_name(self, match: str) -> str:
-        """The id of a call that begins now: 8 hex of its match key, -2, -3 for those that begin
-        alike.
-        """
-        name = match[:8]
-        with self.lock:
-            self.recording.names[name] += 1
-            count = self.recording.names[name]
-        return name if count == 1 else f"{name}-{count}"
-
-    def remember_variant(self, call: str, match: str, plain: tuple[tuple[str, Any], ...]) -> None:
-        """Remember a recorded call by what is not on the tape of what it asked, by name; that is
-        never written.
-        """
-        with self.lock:
-            self.recording.plain.setdefault(match, {}).setdefault(plain, []).append(call)
-
-    def went_through(self, *, interrupted: bool) -> dict[str, list[str]]:
+    def ran_record(self, *, interrupted: bool) -> dict[str, list[str]]:
         """For the end mark of a run that asked otherwise than its recording: what it went through,
         nothing where it was stopped on its way.
         """
         complete = self.replaying and not interrupted and not self.findings.refusals
         return {"ran": self.recording.ran} if complete else {}
-
-    def alike(self) -> list[str]:
-        """Ids of the calls that others of this cell equal but for what is not on the tape."""
-        return [call for _, calls in self.told_by_order() for call in calls]
-
-    def told_by_order(self) -> list[tuple[str, list[str]]]:
-        """Calls that the tape cannot tell apart: the names of what they differ in, and their ids."""
-        several = [same for same in self.recording.plain.values() if len(same) > 1]
-        named = [
-            (
-                ", ".join(_list_differing_names(same)),
-                [call for calls in same.values() for call in calls],
-            )
-            for same in several
-        ]
-        return [(names, calls) for names, calls in named if names]
 
     def warn(self, text: str, *, cold: bool = False) -> None:
         """Say a thing once; `cold` marks the run as one that cannot be replayed fully."""
@@ -480,23 +498,13 @@ class TapedCell:
 
     def warn_of_removed_calls(self) -> None:
         """Say which calls are on the tape no more, since somebody removed or changed the file."""
-        cassette = self.cassette
-        if cassette is None or cassette.readings == self.recording.readings:
+        if self.cassette is None or not (removed := self.recording.drop_uncommitted(self.cassette)):
             return
-        with self.lock:
-            self.recording.readings = cassette.readings
-            there = [
-                call for call in self.recording.committed if (self.run, call) in cassette.by_name
-            ]
-            removed, self.recording.committed = len(self.recording.committed) - len(there), there
-        if removed:
-            calls = (
-                "a call of this run is" if removed == 1 else f"{removed:,} calls of this run are"
-            )
-            self.lose(
-                f"{calls} NO LONGER on the tape: {cassette.path} was removed, replaced or edited"
-                " while it was recorded to"
-            )
+        calls = "a call of this run is" if removed == 1 else f"{removed:,} calls of this run are"
+        self.lose(
+            f"{calls} NO LONGER on the tape: {self.cassette.path} was removed, replaced or edited"
+            " while it was recorded to"
+        )
 
     def warn_late(self, text: str) -> None:
         """Say a thing once that happens after the cell was reported; a kernel shows it below the

@@ -52,7 +52,7 @@ class ChangedFiles:
         if not changed:
             return
         try:
-            if not cell.run:
+            if not cell.recording.run:
                 start_run(cell)
             records = [
                 _build_file_record(cell, path, first, secrets) for path, first in changed[:MOST]

@@ -110,13 +110,14 @@ class RecorderBase:
         self._of_one_read: int | None = None
         self._turn: bool | None = None
         """What the turn was that is kept for the next place."""
-        self._order = (
-            cell.clock.order if cell.clock is not None and not is_body(where.lineage) else None
-        )
+        if cell.pins.clock is not None and not is_body(where.lineage):
+            self._order = cell.pins.clock.order
+        else:
+            self._order = None
         if isinstance(self._matched, MatchedRequest):
             self._name_call()
         cell.recording.going[self] = None
-        cell.changed()
+        cell.findings.changed()
 
     def takes_place_of(self, recorded: Entry | None) -> None:
         """Its answer overrides that recorded call in a take; None: it is a call of its own."""
@@ -141,15 +142,14 @@ class RecorderBase:
         with self.cell.lock:
             if self._named is None:
                 try:
-                    matched = (
-                        self._matched
-                        if isinstance(self._matched, MatchedRequest)
-                        else self._matched()
-                    )
+                    if isinstance(self._matched, MatchedRequest):
+                        matched = self._matched
+                    else:
+                        matched = self._matched()
                 except Exception as error:
                     self.cell.lose(f"a call is NOT on the tape ({type(error).__name__}: {error})")
                     matched = MatchedRequest("")
-                self._named = matched, self.cell.next_name(matched.match)
+                self._named = matched, self.cell.recording.next_name(matched.match)
             return self._named
 
     def _measure_elapsed(self) -> float:
@@ -170,6 +170,7 @@ class RecorderBase:
             self._of_one_read += 1
         elif self._order is not None and not self.cell.closed:
             may_block = may_block and not self._awaits_turn  # an event loop is never blocked
+            # no rest was reached in time, or another strand was at work: their order is not known
             together = (may_block and not self._order.turn()) or self.out_of_turn
             self._order.note(self, self.where.lineage, together=together)
             self.out_of_turn = False
@@ -238,22 +239,22 @@ class RecorderBase:
         """
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
-        if self.cell.cassette is not None and self.cell.run and self.match:
+        if self.cell.cassette is not None and self.cell.recording.run and self.match:
             self._append_call(self.cell.cassette, call, reply, kit, row)
             plain = self.matched_request.plain
             if isinstance(call, Request):
                 plain = (*plain, *read_identity_headers(call))
-            if plain:
-                self.cell.remember_variant(
+            if plain:  # what tells it apart is not on the tape: order alone will, in replay
+                self.cell.recording.remember_variant(
                     self.id, self.match + self.matched_request.discriminator, plain
                 )
         with self.cell.lock:
             self.cell.findings.rows.append(row)
             self.cell.recording.ran.append(
-                span_of(self.over.run if self.over else self.cell.run, self.id)
+                span_of(self.over.run if self.over else self.cell.recording.run, self.id)
             )
             self.cell.recording.going.pop(self, None)
-        self.cell.changed()
+        self.cell.findings.changed()
 
     def _append_call(
         self,
@@ -265,7 +266,8 @@ class RecorderBase:
     ) -> None:
         name = "" if kit.get("model") else row.name
         head = Head(
-            self.id, self.cell.run, self.match, self.kind, self.where, moment_text(self.at), self._measure_elapsed(),
+            self.id, self.cell.recording.run, self.match, self.kind,
+            self.where, moment_text(self.at), self._measure_elapsed(),
             kit, name, row.error,
             self.matched_request.exact, self.matched_request.clean, self.frozen, self.diverged,
             self.matched_request.json, self._json, self.matched_request.discriminator,
@@ -319,17 +321,22 @@ class HttpCapture(RecorderBase, NullRecorder):
         self._pending: tuple[End, BaseException | None] | None = None
         self._done = self._torn = False
         self._watch: TerminalWatch | None = None
-        self.moment = cell.tools.moment()
-        cell.running[self] = None
+        self.moment = cell.tools.asked.moment()
+        cell.recording.running[self] = None
 
     def sent(self) -> None:
         """The network answers meanwhile: what is known by now is made ready in time that nobody
         waits for.
         """
-        if self.cell.cassette is not None and self.cell.run and self.over is None and self.match:
+        if (
+            self.cell.cassette is not None
+            and self.cell.recording.run
+            and self.over is None
+            and self.match
+        ):
             with suppress(Exception):  # the commit makes it again, and tells what is wrong
                 self._beginning = self.cell.cassette.begin_call(
-                    self.cell.run, self.request, self.matched_request, self.secrets
+                    self.cell.recording.run, self.request, self.matched_request, self.secrets
                 )
 
     def head(
@@ -414,7 +421,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         if self._commit_rest(end, error):
             self._report_if_late()
         if not self._torn:
-            self.cell.running.pop(self, None)
+            self.cell.recording.running.pop(self, None)
 
     def _commit_rest(self, end: End, error: BaseException | None = None) -> bool:
         """Commit what is not on the tape yet; an end that says less than what is known changes
@@ -441,7 +448,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         if self.cell.cassette is None or self.entry is not None:
             return
         try:
-            self.entry = self.cell.cassette.recovered(self.cell.run, self.id, self.over)
+            self.entry = self.cell.cassette.recovered(self.cell.recording.run, self.id, self.over)
         except CassetteError as error:
             self.cell.lose(f"call {self.id} is perhaps NOT on the tape: {error}")
         else:
@@ -464,7 +471,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         )
         self._warn_of_untaped_tools(facts)
         self.tags = self.cell.tags.with_user(self.tags, facts.user)
-        self.cell.tools.note_requests(facts, self.moment)
+        self.cell.tools.asked.note_requests(facts, self.moment)
         url = self.secrets.scrub_url(
             self.request.url
         )  # before it is cut: half a secret is known by nobody
@@ -479,7 +486,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         self._commit_call(self.request, reply, facts.record(), row)
 
     def _warn_of_untaped_tools(self, facts: registry.Facts) -> None:
-        for name in self.cell.tools.untaped(facts, self.cell.request.namespace):
+        for name in self.cell.tools.asked.untaped(facts, self.cell.request.namespace):
             self.cell.warn(
                 f"the result of tool {name} was not taped: no function of the notebook goes by that name, so in replay "
                 "it would run again. Now: put @tape.tool on the function that answers it",

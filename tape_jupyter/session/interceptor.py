@@ -36,7 +36,7 @@ from tape_jupyter.core.large_body import large_bodies
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.isolation import network_guard
-from tape_jupyter.providers import hosts, registry
+from tape_jupyter.providers import call_class, registry
 from tape_jupyter.providers.tools import declared_tools
 from tape_jupyter.replay.player import Diverged, Frozen, GoLive, Recorded, Refuse, Stub
 from tape_jupyter.replay.selection import call_origin
@@ -171,22 +171,18 @@ class Interceptor(Tape):
         """A placeholder for a credential that is nowhere to be found (core/call.py)."""
         cell = self._find_current_cell()
         replaying = isinstance(cell, TapedCell) and cell.replaying and not cell.closed
-        return (
-            self.desk.secrets.create_placeholder(name, label)
-            if replaying or self.desk.lending.lends
-            else None
-        )
+        if replaying or self.desk.lending.lends:
+            return self.desk.secrets.create_placeholder(name, label)
+        return None
 
     def setting(self, name: str) -> str | None:
         """What the recorded calls tell of a setting (instrumentation.setting)."""
         cell = self._find_current_cell()
         if self.replays() and cell.cassette is not None:
             return recorded_settings([cell.cassette]).get(name)
-        return (
-            recorded_settings(self.desk.lending.cassettes).get(name)
-            if self.desk.lending.lends
-            else None
-        )
+        if not self.desk.lending.lends:
+            return None
+        return recorded_settings(self.desk.lending.cassettes).get(name)
 
     def untyped(self, call: FunctionCall) -> str | None:
         """What stands in for a secret that was asked for between taped cells and not typed
@@ -223,17 +219,17 @@ class Interceptor(Tape):
             return self._answer_outside_cell(call)
         if os.getpid() != self._pid:
             return self._answer_forked_call(cell, call)
-        if cell.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
+        if cell.execution.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
-        if self._copied is not None:
+        if (
+            self._copied is not None
+        ):  # run in a copy of the folder: recorded with the folder's paths
             call = self._copied.as_recorded(call)
         try:
-            return (
-                self._begin_http_call(cell, origin, call)
-                if isinstance(call, Request)
-                else self._begin_function_call(cell, origin, call)
-            )
+            if isinstance(call, Request):
+                return self._begin_http_call(cell, origin, call)
+            return self._begin_function_call(cell, origin, call)
         except Exception as error:
             return _handle_own_failure(cell, call, error)
 
@@ -260,7 +256,7 @@ class Interceptor(Tape):
         lacking = self.desk.lending.lacks(call)
         if not self.desk.sealed and not lacking:
             return None
-        if hosts.class_of(call) == "telemetry":
+        if call_class.class_of(call) == "telemetry":
             return self.telemetry.unsent(call)
         if not self.desk.sealed:
             if oauth.is_grant(call):
@@ -272,7 +268,7 @@ class Interceptor(Tape):
 
     def _answer_forked_call(self, cell: TapedCell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
-        if isinstance(call, Request) and hosts.class_of(call) == "telemetry":
+        if isinstance(call, Request) and call_class.class_of(call) == "telemetry":
             return self.telemetry.unsent(call, cell) if cell.replaying else NullRecorder()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
@@ -286,7 +282,7 @@ class Interceptor(Tape):
     def _begin_http_call(
         self, cell: TapedCell, origin: Origin | None, request: Request
     ) -> Play | Capture | PendingCall:
-        kind = hosts.class_of(request)
+        kind = call_class.class_of(request)
         if kind == "telemetry":
             telemetry = self.telemetry
             if cell.replaying or self.desk.lending.lacks(request):
@@ -294,6 +290,7 @@ class Interceptor(Tape):
             return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
         if self._is_certainly_live(cell, request):
+            # its match key is computed when somebody asks for it: the program does not wait for it
             self._require_key(cell, request)
             self._open_run(cell, request)
             matching, where = (
@@ -337,7 +334,9 @@ class Interceptor(Tape):
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
                 reply, Reply
             ):
-                cell.tools.note_requests(registry.call_facts(request, reply), cell.tools.moment())
+                cell.tools.asked.note_requests(
+                    registry.call_facts(request, reply), cell.tools.asked.moment()
+                )
             return Play(
                 reply,
                 self._build_gate(cell, entry, reply),
@@ -369,19 +368,20 @@ class Interceptor(Tape):
     def _match_request(self, cell: TapedCell, request: Request) -> MatchedRequest:
         growing = self._history.build_growing_body(request.body)
         exact = exact_digest(request, growing)
-        known = (
-            cell.cassette.match_of(exact) if cell.cassette is not None and not cell.ignore else ""
-        )
+        # the very bytes of a recorded call have its match key: nothing is parsed or masked for it
+        known = ""
+        if cell.cassette is not None and not cell.execution.ignore:
+            known = cell.cassette.match_of(exact)
         if known and (
             "?" not in request.url or self.desk.secrets.scrub_url(request.url) == request.url
         ):
             return MatchedRequest(known, exact)
-        return match_request(request, self.desk.secrets, cell.ignore, exact, growing)
+        return match_request(request, self.desk.secrets, cell.execution.ignore, exact, growing)
 
     def _begin_function_call(
         self, cell: TapedCell, origin: Origin | None, call: FunctionCall
     ) -> Play | Capture | PendingCall:
-        cell.tools.note_call(call.name)
+        cell.tools.asked.note_call(call.name)
         arguments = call.arguments
         call, matched = freeze_call(call, self.desk.secrets)
         if (
@@ -453,15 +453,14 @@ class Interceptor(Tape):
         UnmatchedCall.
         """
         lineage = origin.lineage if origin is not None else ""
-        near = (
-            near_matches.chosen(cell, call, matched, self._changed)
-            if matched.hidden and _is_decided_per_call(cell)
-            else None
-        )
+        near = None
+        if matched.hidden and _is_decided_per_call(cell):
+            near = near_matches.chosen(cell, call, matched, self._changed)
         if near is not None and near.changed and cell.request.options.get("rerun"):
             # everything that came out as it did is as it was: this is another call now
             near = NearMatch(matched.discriminator, why=near.message)
         decided = self._decide_call(cell, lineage, matched, call, kind, near)
+        # a stepped cell: what follows from the decision happens when a person has let the call go
         if cell.stepping is None:
             return answered(self._accept_decision(cell, matched, lineage, call, decided, near))
 
@@ -542,6 +541,7 @@ class Interceptor(Tape):
     ) -> Recorded | GoLive | Frozen | Stub:
         """What was decided, taken note of. Raises UnmatchedCall for a refusal."""
         if isinstance(decided, Refuse):
+            # a call after the cell's end, or of a frozen boundary, is no question to a person
             if cell.replaying and not decided.ended and not decided.frozen:
                 divergence = find_divergence(
                     cell, call, matched.match, lineage, self.desk.secrets, matched.discriminator
@@ -553,9 +553,9 @@ class Interceptor(Tape):
                 self._report_match_by_order(cell, call, decided, matched)
             elif near is not None:
                 self._report_match_by_less(cell, call, decided, near)
-            cell.served.append(decided)
+            cell.execution.played.append(decided)
             cell.recording.ran.append(span_of(decided.run, decided.id))
-            cell.changed()
+            cell.findings.changed()
         return decided
 
     def _report_match_by_order(
@@ -663,7 +663,7 @@ class Interceptor(Tape):
                 external_texts.require_sound(body)
 
     def _build_gate(self, cell: TapedCell, entry: Entry, reply: Reply | Value) -> Gate | None:
-        return cell.pacing.gate(entry, reply) if cell.pacing is not None else None
+        return cell.pins.pacing.gate(entry, reply) if cell.pins.pacing is not None else None
 
     def _build_interrupted_reply(
         self, cell: TapedCell, entry: Entry, reply: Reply, request: Request
@@ -690,16 +690,19 @@ class Interceptor(Tape):
 
     def _locate_call(self, cell: TapedCell, origin: Origin | None) -> Where:
         return Where(
-            cell.run, origin.lineage if origin is not None else "", SPAN.get(), PARENT.get()
+            cell.recording.run,
+            origin.lineage if origin is not None else "",
+            SPAN.get(),
+            PARENT.get(),
         )
 
     def _open_run(self, cell: TapedCell, call: Request | FunctionCall) -> None:
         """The run's record is committed before the first call is paid for."""
-        if cell.run or cell.mode == "live":
+        if cell.recording.run or cell.mode == "live":
             return
         try:
             with cell.lock:
-                if not cell.run:
+                if not cell.recording.run:
                     self.desk.start_run(cell)
         except (CassetteError, OSError) as error:
             text = f"{title(call)} was not sent, since it could not be recorded: {error}"

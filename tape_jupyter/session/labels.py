@@ -37,7 +37,7 @@ class Tags:
     """
 
     def __init__(self) -> None:
-        self.told: dict[str, Any] = {}
+        self.given: dict[str, Any] = {}
         self.redacted: list[str] = []
 
     def set(self, key: str, value: str, secrets: Secrets) -> None:
@@ -49,7 +49,7 @@ class Tags:
             secrets.pattern(value, name)
             self.redacted = list(dict.fromkeys((*self.redacted, name)))
         elif key.isidentifier():
-            self.told[key] = flags_of(value) if key == "flags" else value
+            self.given[key] = flags_of(value) if key == "flags" else value
         else:
             raise TapeUsageError(
                 f"{key!r} cannot be set; write %tape set user_id=ada or redact=REGEX"
@@ -57,7 +57,7 @@ class Tags:
 
     def start(self) -> CellTags:
         """The tags of a cell that begins now."""
-        return CellTags(self.told, self.redacted)
+        return CellTags(self.given, self.redacted)
 
 
 class CellTags:

@@ -26,7 +26,7 @@ from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation import environment
 from tape_jupyter.isolation.network_guard import is_user_code
-from tape_jupyter.providers import hosts
+from tape_jupyter.providers import hosts, registry
 from tape_jupyter.secrets.registry import Secrets, names_a_secret, placeholder
 from tape_jupyter.session import placeholders
 
@@ -214,12 +214,14 @@ def provides(code: CodeType) -> bool:
     if _PROVIDES.intersection(code.co_names):
         return True
     steps = list(dis.get_instructions(code))
-    sets = any(
-        step.opname == "STORE_SUBSCR"
-        and any(before.argval == "environ" for before in steps[max(0, at - _NEAR) : at])
-        for at, step in enumerate(steps)
-    )
-    return sets and any("JUMP" in step.opname for step in steps)
+    if not any("JUMP" in step.opname for step in steps):
+        return False
+    for at, step in enumerate(steps):
+        # os.environ["A"] = value: environ is loaded shortly before
+        nearby = steps[max(0, at - _NEAR) : at]
+        if step.opname == "STORE_SUBSCR" and any(each.argval == "environ" for each in nearby):
+            return True
+    return False
 
 
 # ---- what is here
@@ -234,12 +236,9 @@ def _has_alternative(name: str) -> bool:
 
 def _has_anthropic_profile() -> bool:
     """Whether Anthropic's SDK, from version 2, would find credentials of its own here."""
-    module, names = sys.modules.get("anthropic.lib.credentials._constants"), _ANTHROPIC_ASKS
-    return any(
-        bool(check())
-        for check in (getattr(module, name, None) for name in names)
-        if callable(check)
-    )
+    module = sys.modules.get("anthropic.lib.credentials._constants")
+    checks = [getattr(module, name, None) for name in _ANTHROPIC_ASKS]
+    return any(check() for check in checks if callable(check))
 
 
 def _has_adc() -> bool:
@@ -254,9 +253,9 @@ def _is_safe_address(name: str, address: str) -> bool:
     (ANTHROPIC_BASE_URL=https://api.anthropic.com).
     """
     host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
-    provider = hosts.host_provider(host)
+    provider = registry.find_host_provider(host)
     return hosts.loopback(host) or (
-        bool(provider) and name.lower().startswith(provider.partition("_")[0])
+        bool(provider) and name.lower().startswith(provider.replace("-", ""))
     )
 
 

@@ -253,7 +253,10 @@ def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iter
     execution: those of the same task or thread first, of those the most alike, of these the
     earliest.
     """
-    runs, served = cell.player.repeated(cell.execution) - {cell.run}, cell.execution.served
+    runs, served = (
+        cell.player.repeated(cell.execution) - {cell.recording.run},
+        cell.execution.served,
+    )
     calls = cell.cassette.calls if cell.cassette is not None else []
     run_calls = [
         entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served

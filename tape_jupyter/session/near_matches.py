@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -85,11 +85,9 @@ def chosen(
         return _match_by_less(call, matched, groups[""])
     if isinstance(call, Request):
         return _match_near_request(call, matched, groups)
-    return (
-        _match_changed_object(call, matched, groups, loose)
-        if loose
-        else _match_near_function(call, matched, groups)
-    )
+    if loose:
+        return _match_changed_object(call, matched, groups, loose)
+    return _match_near_function(call, matched, groups)
 
 
 def _find_loose_arguments(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
@@ -111,14 +109,12 @@ def by_order(less: str, calls: Sequence[str]) -> str:
 def told_by_order_with(entry: Entry) -> str:
     """The ids of the recorded calls that only their order tells from this one, and its own."""
     alike = entry.book.ended.get(entry.run, {}).get("alike", ())
-    same = [each for each in entry.book.by_match.get(entry.match, ()) if each.run == entry.run]
-    return ", ".join(
-        [
-            each.id
-            for each in same
-            if each.id in alike and each.discriminator == entry.discriminator
-        ][:6]
-    )
+    ids = []
+    for each in entry.book.by_match.get(entry.match, ()):
+        same = each.run == entry.run and each.discriminator == entry.discriminator
+        if same and each.id in alike:
+            ids.append(each.id)
+    return ", ".join(ids[:6])
 
 
 def _match_by_less(
@@ -161,22 +157,14 @@ def _match_near_function(
     theirs = {
         group: _read_recorded_leaves(calls[0]) for group, calls in list(groups.items())[:_MOST]
     }
-    distinct_paths = {
-        path
-        for path in _list_paths(theirs.values())
-        if len({repr(each.get(path)) for each in theirs.values()}) > 1
-    }
-    fits = [
-        group
-        for group, each in theirs.items()
-        if all(_is_same_field(ours, each, path) for path in distinct_paths)
-    ]
-    if len(fits) != 1:
-        fits = [
-            group
-            for group, each in theirs.items()
-            if all(_may_be_same_field(ours, each, path) for path in distinct_paths)
-        ]
+    distinct_paths = set()
+    for path in _list_paths(theirs.values()):
+        if len({repr(each.get(path)) for each in theirs.values()}) > 1:
+            distinct_paths.add(path)
+
+    fits = _find_fitting(ours, theirs, distinct_paths, _is_same_field)
+    if len(fits) != 1:  # a moment, a random id or an address speaks against none
+        fits = _find_fitting(ours, theirs, distinct_paths, _may_be_same_field)
     if len(fits) != 1 or len(groups) > _MOST:
         paths_text = ", ".join(sorted(distinct_paths)[:4]) or "what is masked"
         return NearMatch(
@@ -192,6 +180,18 @@ def _match_near_function(
         less,
         f"{title(call)} was matched without {less}, unlike in {_format_place(groups[fits[0]])}",
     )
+
+
+def _find_fitting(
+    ours: Leaves,
+    theirs: Mapping[str, Leaves],
+    paths: Iterable[str],
+    is_same: Callable[[Leaves, Leaves, str], bool],
+) -> list[str]:
+    """The groups of recorded calls that are the same as ours in all these fields."""
+    return [
+        group for group, each in theirs.items() if all(is_same(ours, each, path) for path in paths)
+    ]
 
 
 def _match_changed_object(
@@ -354,11 +354,10 @@ def _parse_moment(value: Any) -> float | None:
         seconds = next(
             (value / unit for unit in (1, 10**3, 10**6, 10**9) if 1e9 < value / unit < 4e9), None
         )
-    text = (
-        value.get("value")
-        if isinstance(value, dict) and value.get("<type>") in ("datetime", "Timestamp")
-        else value
-    )
+    if isinstance(value, dict) and value.get("<type>") in ("datetime", "Timestamp"):
+        text = value.get("value")
+    else:
+        text = value
     if isinstance(text, str) and len(text) > 9:
         try:
             moment = datetime.fromisoformat(text)

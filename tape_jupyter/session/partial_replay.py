@@ -114,11 +114,13 @@ def watched(cell: TapedCell) -> Callable[[], None]:
     """To be called at the cell's end: says which tools that must not run were never seen by the
     tape.
     """
-    since = cell.tools.moment() if cell.execution.selection.held_tools else 0
+    since = cell.tools.asked.moment() if cell.execution.selection.held_tools else 0
 
     def report_unseen_tools() -> None:
         for name in cell.execution.selection.held_tools:
-            if cell.sought_tools.get(name, 0) >= 0 and not cell.tools.has_run(name, since):
+            if cell.tools.scanned.sought.get(name, 0) >= 0 and not cell.tools.asked.has_run(
+                name, since
+            ):
                 cell.warn(
                     f"tool:{name} was not held: no function of that name was found here. If the cell called one, it "
                     "ran. Now: put @tape.tool on it",
@@ -278,7 +280,7 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
         notes.append(
             f"from the first change on it is in the take {name}; {tape.root.name} holds what happened before"
         )
-    elif cell.run and cell.replaying:
+    elif cell.recording.run and cell.replaying:
         what = (
             "what ran live is"
             if len(cell.findings.rows) > len(cell.findings.stale)
@@ -331,11 +333,9 @@ class OfflineAnswer(RecorderBase):
         self.frozen = source
         self.takes_place_of(over)
         if isinstance(call, FunctionCall):
-            error = (
-                str(reply.error.get("class", ""))
-                if isinstance(reply, Value) and reply.error
-                else ""
-            )
+            error = ""
+            if isinstance(reply, Value) and reply.error:
+                error = str(reply.error.get("class", ""))
             self._commit_call(
                 call, reply, {}, ReportRow(self.id, self.kind, call.name, error=error)
             )

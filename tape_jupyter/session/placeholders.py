@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from tape_jupyter.audit import environment as kit
 from tape_jupyter.dataflow.tracing.ambient import LENT
 from tape_jupyter.instrumentation import environment
-from tape_jupyter.providers import hosts
+from tape_jupyter.providers import hosts, registry
 from tape_jupyter.secrets.registry import Secrets, names_a_secret, placeholder
 
 USUAL = (
@@ -103,7 +103,7 @@ def _is_trusted_value(value: str) -> bool:
     if not is_endpoint_setting(value):
         return True  # a region, a version
     host = urlsplit(value if "://" in value else f"//{value}").hostname or ""
-    return hosts.loopback(host) or bool(hosts.host_provider(host))
+    return hosts.loopback(host) or bool(registry.find_host_provider(host))
 
 
 def is_endpoint_setting(value: str) -> bool:

@@ -99,12 +99,12 @@ def set_settings(settings: Mapping[str, Any]) -> None:
 
 def _read_settings(names: AbstractSet[str]) -> dict[str, Any]:
     """Those that are looked at, as they are now."""
-    return {
-        name: setting.capture()
-        for name, setting in _SETTINGS.items()
-        if (setting.names is None or not setting.names.isdisjoint(names))
-        and setting.needs in sys.modules
-    }
+    captured = {}
+    for name, setting in _SETTINGS.items():
+        is_named = setting.names is None or not setting.names.isdisjoint(names)
+        if is_named and setting.needs in sys.modules:
+            captured[name] = setting.capture()
+    return captured
 
 
 # ---- of plain numbers
@@ -199,12 +199,12 @@ def _list_module_aliases() -> dict[str, int]:
     """Modules under other names than their own, and those that were made by hand; in their packages
     libraries make some themselves.
     """
-    modules = list(sys.modules.items())
-    return {
-        name: id(module)
-        for name, module in modules
-        if "." not in name and getattr(getattr(module, "__spec__", None), "name", None) != name
-    }
+    aliases = {}
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if "." not in name and getattr(spec, "name", None) != name:
+            aliases[name] = id(module)
+    return aliases
 
 
 def _read_line_editor() -> list[Any]:

@@ -53,8 +53,9 @@ def on_tape(over: TapedCell) -> OnTape | None:
     book = over.cassette
     if book is None or not book.path.exists():
         return None
-    run_calls = [entry for entry in book.calls if entry.run == over.run] if over.run else []
-    entries = list(dict.fromkeys([*over.served, *run_calls]))
+    run = over.recording.run
+    run_calls = [entry for entry in book.calls if entry.run == run] if run else []
+    entries = list(dict.fromkeys([*over.execution.played, *run_calls]))
     if not entries:
         return None
     return OnTape(entries, spans_of_run(book, entries[0].run, entries[:MOST_CALLS]))

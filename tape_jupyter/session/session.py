@@ -13,7 +13,7 @@ import secrets as entropy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +29,6 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import REMARKS, Remark
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.core.context import ORIGIN, Origin
-from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.dataflow.isolated.process import AWAY
 from tape_jupyter.dataflow.tracing.tracker import Tracker
@@ -38,7 +37,14 @@ from tape_jupyter.isolation.network_guard import Guard, Policy, Sighting
 from tape_jupyter.replay.player import MODES, Matching, Mode, Player
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session import late_secrets, partial_replay, pins, placeholders, unplayed_tools
-from tape_jupyter.session.cell import CellReport, CellRequest, ReportRow, TapedCell, current_task
+from tape_jupyter.session.cell import (
+    CellReport,
+    CellRequest,
+    CellTools,
+    ReportRow,
+    TapedCell,
+    current_task,
+)
 from tape_jupyter.session.changed_files import ChangedFiles
 from tape_jupyter.session.interceptor import Interceptor
 from tape_jupyter.session.labels import Tags
@@ -71,6 +77,16 @@ def get() -> TapeSession:
     return _decks[0]
 
 
+@dataclass
+class _Opened:
+    """What the end of a running cell takes back. `outer` is the strand of the cell around it, a
+    session's in which a block runs.
+    """
+
+    outer: Origin | None = None
+    undo: list[Callable[[], None]] = field(default_factory=list)
+
+
 class TapeSession:
     """Cassette, mode, pins, taps and cells of one kernel."""
 
@@ -93,7 +109,7 @@ class TapeSession:
         self._known_tools: dict[
             str, None
         ] = {}  # of this session's requests: taped from each cell's start
-        self._cells: list[TapedCell] = []
+        self._cells: dict[TapedCell, _Opened] = {}
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
         self._executions: dict[
             Path, Counter[tuple[str, str]]
@@ -114,7 +130,8 @@ class TapeSession:
     @property
     def active(self) -> TapedCell | None:
         """The taped cell that runs now; the innermost where blocks are nested."""
-        return self._cells[-1] if self._cells else None
+        cells = list(self._cells)  # other threads begin and end blocks
+        return cells[-1] if cells else None
 
     @property
     def sealed(self) -> bool:
@@ -205,11 +222,9 @@ class TapeSession:
         """A session that was told to replay from outside (TAPE_MODE, `tape replay`) overrides every
         word within.
         """
-        return (
-            partial_replay.sessions_own(request, self.session_options, sealed=self.sealed)
-            if self.forced
-            else request
-        )
+        if not self.forced:
+            return request
+        return partial_replay.sessions_own(request, self.session_options, sealed=self.sealed)
 
     def _resolve_cassette(self, request: CellRequest) -> tuple[Cassette | None, Path | None]:
         if request.mode not in MODES:
@@ -281,11 +296,10 @@ class TapeSession:
         ):
             raise TapeUsageError(adoption.offer(request.notebook, neighbour))
         if request.mode == "replay" and request.explicit:
-            names = (
-                paths.cassette_names(request.notebook, request.start)
-                if request.path is None
-                else []
-            )
+            if request.path is None:
+                names = paths.cassette_names(request.notebook, request.start)
+            else:
+                names = []
             have = f"There are: {', '.join(names)}" if names else "There is none yet"
             raise TapeUsageError(
                 f"there is no cassette {path}. {have}; record one with %%tape record. Nothing was run"
@@ -326,11 +340,10 @@ class TapeSession:
         request = self._apply_forced_replay(request)
         cassette, path = self._resolve_cassette(request)
         there = cassette is not None and path
-        player = (
-            self._shelf[path.absolute()][1]
-            if there and path
-            else Player(lambda _key: (), lambda: ())
-        )
+        if there and path:
+            player = self._shelf[path.absolute()][1]
+        else:
+            player = Player(lambda _key: (), lambda: ())
         session = entropy.token_hex(4) if request.typed else self.session
         identity = CellIdentity(
             request.cell_id or "", source_hash(request.source) if request.source else "", session
@@ -350,6 +363,7 @@ class TapeSession:
             identity, mode, matching, selection, str(request.options.get("repeats") or "")
         )
         execution.on_divergence = partial_replay.policy_of(request.options, request.mode)
+        execution.ignore = ignore
         execution.decided = request.options.get("decided") or {}
         cell = TapedCell(
             request,
@@ -357,14 +371,13 @@ class TapeSession:
             player,
             cassette,
             path,
-            ignore,
-            tools=self.tools,
+            tools=CellTools(self.tools),
             task=current_task(),
         )
         if cell.replaying:
             self._note_cell_recording(player.repeats(execution))
             cell.findings.notes += _describe_older_recording(*player.recording_of(execution))
-            cell.unrecorded = not request.explicit and pins.recorded_run(cell) is None
+            cell.execution.unrecorded = not request.explicit and pins.recorded_run(cell) is None
         self._start_cell(cell)
         return cell
 
@@ -387,20 +400,19 @@ class TapeSession:
     def _start_cell(self, cell: TapedCell) -> None:
         self.secrets.learn_environment(os.environ)
         self._install_instrumentation()
-        self._cells.append(cell)
+        opened = self._cells[cell] = _Opened(_find_running_origin(ORIGIN.get()))
         if cell.replaying and not cell.request.options.get(
             "untaped"
         ):  # that ran without, and does now
-            cell.undo.append(
+            opened.undo.append(
                 placeholders.supply(self.secrets, cell.cassette.runs if cell.cassette else ())
             )
         cell.recording.kit, cell.tags = environment.collect_fast(), self.tags.start()
-        cell.changed = self.changed
+        cell.findings.changed = self.changed
         self._set_guard()
-        cell.outer = _find_running_origin(ORIGIN.get())
         ORIGIN.set(cell.origin)
         self.tape_known_tools(cell)
-        cell.undo += [pins.put_on_pins(cell), partial_replay.watched(cell)]
+        opened.undo += [pins.put_on_pins(cell), partial_replay.watched(cell)]
         if self.tracker is not None:
             self.tracker.taped()
         self.changed()
@@ -411,24 +423,22 @@ class TapeSession:
             self._report_sighting(seen)
         if error is None:
             unplayed_tools.refuse_untaped(cell)
-        cell.closed = True
-        outer, cell.outer = _find_running_origin(cell.outer), None
+        cell.closed = True  # calls of its threads come late from here on
+        opened = self._cells.pop(cell, _Opened())
         if ORIGIN.get() is cell.origin:
-            ORIGIN.set(outer)
-        self._cells[:] = [other for other in self._cells if other is not cell]
-        self._set_guard()
+            ORIGIN.set(_find_running_origin(opened.outer))
+        self._set_guard()  # for the cells that are left: the one around a block, if any
         for name in cell.request.options.get("tools", ()):
-            if cell.sought_tools.get(name) != FOUND:
+            if cell.tools.scanned.sought.get(name) != FOUND:
                 cell.warn(
                     f"--tools {name}: there is no function of that name here; nothing was taped for it",
                     cold=True,
                 )
-        for undo in reversed(cell.undo):
+        for undo in reversed(opened.undo):  # pins, placeholders, taped tools: last on, first off
             undo()
-        cell.undo.clear()
         cancelled = type(error).__name__ == "CancelledError" and not cell.request.block
         interrupted = cancelled or isinstance(error, KeyboardInterrupt)
-        for call in list(cell.running):
+        for call in list(cell.recording.running):
             call.cell_ended(interrupted=interrupted)
         cell.task = None
         self._end_run(cell, error, interrupted)
@@ -455,26 +465,26 @@ class TapeSession:
             self._files.extend_end_mark(cell, self.tracker.firsts, self.secrets, self.start_run)
         self._boundary.telemetry.extend_end_mark(cell, self.secrets, self.start_run)
         pins.commit_drawn(cell, self.start_run, failed=error is not None)
-        if not cell.run or cell.cassette is None:
+        if not cell.recording.run or cell.cassette is None:
             return
         record: dict[str, Any] = {
             "outcome": _name_outcome(error, interrupted=interrupted),
-            "seconds": round(perf_counter() - cell.started, 3),
+            "seconds": round(cell.start.measure_elapsed(), 3),
             "calls": len(cell.findings.rows),
-            **cell.went_through(interrupted=interrupted),
+            **cell.ran_record(interrupted=interrupted),
         }
         if error is not None:
             record["error"] = self.secrets.scrub(f"{type(error).__name__}: {error}")[0][:500]
         if cell.findings.cold:
             record["cold"] = cell.findings.cold
-        if alike := cell.alike():
-            record["alike"] = alike
-            record["alike in"] = list(dict.fromkeys(less for less, _ in cell.told_by_order()))
-            for less, calls in cell.told_by_order():
-                cell.warn(by_order(less, calls))
+        if groups := cell.recording.group_alike():
+            record["alike"] = [call for _, calls in groups for call in calls]
+            record["alike in"] = list(dict.fromkeys(names for names, _ in groups))
+            for names, calls in groups:
+                cell.warn(by_order(names, calls))
         record.update(cell.recording.ends)
         try:
-            cell.cassette.end_run(cell.run, record, self.secrets)
+            cell.cassette.end_run(cell.recording.run, record, self.secrets)
             cell.warn_of_removed_calls()
             if self.secrets.learned != self._learned:
                 self._learned = self.secrets.learned
@@ -495,13 +505,13 @@ class TapeSession:
             "cassette": cell.request.name,
             "made by": f"tape-jupyter {__version__}",
         }
-        cell.run = cell.cassette.start_run(
+        cell.recording.run = cell.cassette.start_run(
             record, {k: v for k, v in header.items() if v}, self.secrets
         )
-        self._recorded_runs.add(cell.run)
+        self._recorded_runs.add(cell.recording.run)
         cell.recording.first_commit = lambda: self._collect_kit(cell)
         if not cell.replaying:
-            self._note_cell_recording(cell.run)
+            self._note_cell_recording(cell.recording.run)
 
     def turn_aside(self, cell: TapedCell, name: str) -> Cassette:
         """What a recording cell does from now on goes to a new take of its cassette; what it
@@ -509,13 +519,13 @@ class TapeSession:
 
         Raises CassetteError, OSError.
         """
-        base, recorded = cell.cassette, cell.run
+        base, recorded = cell.cassette, cell.recording.run
         assert base is not None
         take = self._open_take(base, name)
         if recorded:
             self._end_run(cell, None, interrupted=False)
         with cell.lock:
-            cell.path, cell.run = take.path, ""
+            cell.path, cell.recording.run = take.path, ""
             cell.cassette, _ = self.cassette(take.path, take)
             cell.request = replace(
                 cell.request, options={**cell.request.options, "adds_to": recorded}
@@ -547,7 +557,8 @@ class TapeSession:
         contextvars.Context().run(
             gathering.start
         )  # a thread of ours takes no number among the program's
-        cell.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
+        if (opened := self._cells.get(cell)) is not None:
+            opened.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
 
     def _add_kit(self, cell: TapedCell) -> None:
         folder = cell.request.notebook.parent if cell.request.notebook else None
@@ -557,7 +568,7 @@ class TapeSession:
                     **environment.collect(cell.request.namespace, cell.tags.run(), folder=folder),
                     **cell.recording.states(),
                 }
-                cell.cassette.add_kit(cell.run, kit, self.secrets)
+                cell.cassette.add_kit(cell.recording.run, kit, self.secrets)
         except Exception as error:
             cell.warn(f"the kit of this run is not on the tape: {type(error).__name__}: {error}")
 
@@ -570,7 +581,7 @@ class TapeSession:
             "session": identity.session,
             "count": cell.request.count,
             "title": title_of(self.secrets.scrub(cell.request.source)[0]),  # before it is cut
-            "at": moment_text(cell.at),
+            "at": moment_text(cell.start.at),
             "ignore": list(cell.request.options.get("ignore", ())),
             "parent": self._find_parent_run(cell),
             "pins": cell.recording.pins,
@@ -604,9 +615,13 @@ class TapeSession:
         self._known_tools.update(requested)
         if not requested or cell.closed:  # what is taped after its end would never be untaped
             return
-        taped = cell.seen_tools.tape(tuple(requested), cell.request.namespace)
+        taped = cell.tools.scanned.tape(tuple(requested), cell.request.namespace)
         if taped is not None:
-            cell.undo.append(taped)
+            opened = self._cells.get(cell)
+            if opened is None:  # it has ended meanwhile, in another thread
+                taped()
+                return
+            opened.undo.append(taped)
             for name, why in taped.skipped.items():
                 cell.warn(f"tool {name} runs live and is not on the tape: {why}", cold=True)
 
@@ -617,7 +632,7 @@ class TapeSession:
         In a cell that ran untaped none was taped: there they run, unless a recorded reply asks for
         them.
         """
-        if cell.runs_tools:
+        if cell.execution.runs_tools:
             return
         self.tape_tools(cell, (*self._known_tools, *(cell.cassette.tools if cell.cassette else ())))
 
@@ -625,11 +640,12 @@ class TapeSession:
 
     def _set_guard(self) -> None:
         mode: Literal["replay", "record", "off"] = "off"
-        if self.sealed or any(cell.replaying for cell in self._cells):
+        cells = list(self._cells)
+        if self.sealed or any(cell.replaying for cell in cells):
             mode = "replay"
-        elif any(cell.mode != "live" for cell in self._cells):
+        elif any(cell.mode != "live" for cell in cells):
             mode = "record"
-        allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in self._cells))
+        allow = frozenset[str]().union(*(cell.execution.selection.hosts for cell in cells))
         self._guard.arm(
             Policy(
                 mode,

@@ -20,7 +20,7 @@ from tape_jupyter.audit.run_view import AuditedRun, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import run_of
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.core.real_clock import perf_counter
+from tape_jupyter.providers.json_access import as_mapping
 from tape_jupyter.providers.registry import recalled
 from tape_jupyter.session import labels, partial_replay, saved_output
 from tape_jupyter.session.cell import CellReport, DeferredList, ReportRow, TapedCell
@@ -34,14 +34,13 @@ CALLS = 30
 def first_live_line(cell: TapedCell) -> list[str]:
     """The line, or nothing: the cell was not run live, or never before, or nothing else answered."""
     tape = cell.cassette
-    if tape is None or not cell.run or cell.mode not in ("record", "replay"):
+    if tape is None or not cell.recording.run or cell.mode not in ("record", "replay"):
         return []
     try:
-        differences = (
-            _compare_with_recording(tape, cell)
-            if cell.replaying
-            else _compare_with_earlier(tape, cell)
-        )
+        if cell.replaying:
+            differences = _compare_with_recording(tape, cell)
+        else:
+            differences = _compare_with_earlier(tape, cell)
     except Exception as error:
         return [
             f"what drifted since the last recording cannot be told: {type(error).__name__}: {error}"
@@ -54,7 +53,7 @@ def _compare_with_earlier(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
     earlier = _find_earlier_run(tape, cell)
     if not earlier:
         return []
-    return drift.drift(_read_run(tape, earlier), _read_run(tape, cell.run))
+    return drift.drift(_read_run(tape, earlier), _read_run(tape, cell.recording.run))
 
 
 _SEEN: weakref.WeakKeyDictionary[Cassette, dict[str, AuditedRun]] = weakref.WeakKeyDictionary()
@@ -83,19 +82,19 @@ def _find_earlier_run(tape: Cassette, cell: TapedCell) -> str:
     cell_identity = cell.execution.cell
     for record in reversed(tape.runs):
         run = run_of(record)
-        if run.id != cell.run and not run.parent and run.cell.same_cell(cell_identity):
+        if run.id != cell.recording.run and not run.parent and run.cell.same_cell(cell_identity):
             return run.id
     return ""
 
 
 def _compare_with_recording(tape: Cassette, cell: TapedCell) -> list[drift.Drift]:
     """What ran live in a replay, against what it took the place of."""
-    overrides = [each for each in tape.overrides if each.by == cell.run][:CALLS]
+    overrides = [each for each in tape.overrides if each.by == cell.recording.run][:CALLS]
     pairs = [(call_seen(each.recorded), call_seen(each)) for each in overrides]
     parent = cell.player.repeats(cell.execution)
     if not overrides or not parent:
         return drift.of_pairs(pairs)
-    base, live = (_read_run_without_calls(tape, run) for run in (parent, cell.run))
+    base, live = (_read_run_without_calls(tape, run) for run in (parent, cell.recording.run))
     return [*drift.of_pairs(pairs), *drift.of_runs(base, live)]
 
 
@@ -120,7 +119,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
         notes.append(
             f"{len(cell.findings.stale)} stale: answered as another request was when recorded ({named})"
         )
-    seconds = perf_counter() - cell.started
+    seconds = cell.start.measure_elapsed()
     take, path, whereto = partial_replay.summarise_take(cell)
     all_notes = DeferredList([*notes, *whereto], lambda: first_live_line(cell))
     findings = cell.findings
@@ -145,7 +144,11 @@ class Rows(DeferredList[ReportRow]):
     """A report's rows: a block that replays 10,000 calls shows none of them."""
 
     def __init__(self, cell: TapedCell) -> None:
-        live, served, tags_of_run = list(cell.findings.rows), list(cell.served), cell.tags.run
+        live, served, tags_of_run = (
+            list(cell.findings.rows),
+            list(cell.execution.played),
+            cell.tags.run,
+        )
         self._count = len(live) + len(served)
 
         def build_rows() -> Iterator[ReportRow]:
@@ -164,7 +167,7 @@ def row_of_entry(entry: Entry) -> ReportRow:
     unread.
     """
     head, run = entry.head(), entry.book.by_run.get(entry.run, {})
-    call_kit, run_kit = _to_mapping(head.get("kit")), _to_mapping(run.get("kit"))
+    call_kit, run_kit = as_mapping(head.get("kit")), as_mapping(run.get("kit"))
     return replace(_build_row(entry, head, call_kit), tags=labels.recorded_tags(run_kit, call_kit))
 
 
@@ -190,7 +193,3 @@ def _build_row(entry: Entry, head: Mapping[str, Any], call_kit: Mapping[str, Any
         name=str(head.get("name", "")),
         error=str(head.get("failed", "")),
     )
-
-
-def _to_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -47,13 +47,13 @@ def endpoint(request: Request) -> str:
 
 
 class _Book:
-    """What one cassette knows: answers that were heard and are not told yet, and those that it
-    holds.
+    """What one cassette knows: answers that came, those of them that are on the tape, and
+    those that it holds.
     """
 
     def __init__(self) -> None:
-        self.heard: dict[str, dict[str, Any]] = {}
-        self.told: set[str] = set()
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.recorded: set[str] = set()
         self.held: dict[str, Reply] = {}
         self.read = 0
 
@@ -67,11 +67,9 @@ class Telemetry:
 
     def passing(self, request: Request, cell: TapedCell) -> NullRecorder:
         """Lets the call go out, and hears its answer."""
-        return (
-            NullRecorder()
-            if cell.path is None
-            else _AnswerObserver(self._find_book(cell.path).heard, endpoint(request))
-        )
+        if cell.path is None:
+            return NullRecorder()
+        return _AnswerObserver(self._find_book(cell.path).answers, endpoint(request))
 
     def _find_book(self, path: Path) -> _Book:
         with self._lock:
@@ -84,11 +82,13 @@ class Telemetry:
         if cell.replaying or cell.mode == "live" or cell.cassette is None or cell.path is None:
             return
         book = self._find_book(cell.path)
-        new = {name: answer for name, answer in list(book.heard.items()) if name not in book.told}
+        new = {
+            name: answer for name, answer in list(book.answers.items()) if name not in book.recorded
+        }
         if not new:
             return
         try:
-            if not cell.run:
+            if not cell.recording.run:
                 start_run(cell)
         except (CassetteError, OSError) as problem:
             cell.warn(f"what telemetry was answered is not on the tape: {problem}")
@@ -96,7 +96,7 @@ class Telemetry:
         cell.recording.ends[KEY] = [
             _build_record(name, answer, secrets) for name, answer in sorted(new.items())
         ]
-        book.told |= new.keys()
+        book.recorded |= new.keys()
 
     def unsent(self, request: Request, cell: TapedCell | None = None) -> Play:
         """What answers it in replay: the library that meant to send it goes on as it did."""
@@ -121,7 +121,7 @@ class Telemetry:
 
 
 class _AnswerObserver(NullRecorder):
-    """A live call of which the answer is heard."""
+    """A live call of which the answer is kept."""
 
     def __init__(self, answers: dict[str, dict[str, Any]], name: str) -> None:
         self._replies, self._name = answers, name
@@ -144,11 +144,9 @@ class _AnswerObserver(NullRecorder):
         if self._head is None:
             return
         status, headers = self._head
-        plain = (
-            http_body.decode(self._body, header_value(headers, "content-encoding"))
-            if len(self._body) <= MOST
-            else b""
-        )
+        plain = None
+        if len(self._body) <= MOST:
+            plain = http_body.decode(self._body, header_value(headers, "content-encoding"))
         kept = tuple(each for each in headers if each[0].lower() not in _FRAMING)
         self._replies.setdefault(
             self._name, {"status": status, "headers": kept, "body": plain or b""}
@@ -169,11 +167,10 @@ def _build_record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dic
 def _parse_reply(record: Mapping[str, Any]) -> Reply | None:
     """What stands on an end mark; None for what a hand has broken."""
     try:
-        body = (
-            base64.b64decode(record["base64"])
-            if "base64" in record
-            else str(record.get("body", "")).encode()
-        )
+        if "base64" in record:
+            body = base64.b64decode(record["base64"])
+        else:
+            body = str(record.get("body", "")).encode()
         return _build_reply(
             int(record["status"]), records.section_headers(record.get("headers", {})), body
         )

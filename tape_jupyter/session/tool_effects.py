@@ -72,12 +72,10 @@ class ObservedBody:
 
     def __init__(self, cell: TapedCell, call: FunctionCall, capture: _Capture) -> None:
         self._cell, self._call, self._capture = cell, call, capture
-        self._left_out = (
-            frozenset(cell.request.options.get("no_effects", ()))
-            if call.scope is not None
-            else set(KINDS)
-        )
-        self._running: Bodies = cell.bodies
+        self._left_out = set(KINDS)
+        if call.scope is not None:
+            self._left_out = set(cell.request.options.get("no_effects", ()))
+        self._running: Bodies = cell.tools.bodies
         self._around = BODY.get()
         self._outermost: ObservedBody = (
             self if self._around is None else self._around.observed._outermost  # noqa: SLF001
@@ -190,14 +188,14 @@ class ObservedBody:
         """Whether the task that this body runs in has awaited nothing since it began, and there are
         only tasks: a replay shows it when it is called, too.
         """
-        clock, order = self._cell.clock, self._clock_order
+        clock, order = self._cell.pins.clock, self._clock_order
         if clock is None or order is None or self._began[1] is None:
             return False
         return self._began == (order.count, order.round) and clock.is_only_thread()
 
     @property
     def _clock_order(self) -> Any | None:
-        return self._cell.clock.order if self._cell.clock is not None else None
+        return self._cell.pins.clock.order if self._cell.pins.clock is not None else None
 
     def _count_handovers(self) -> int:
         return 0 if self._clock_order is None else self._clock_order.count

@@ -250,11 +250,9 @@ def _find_appended_bytes(each: Mapping[str, Any]) -> bytes:
     secret is masked.
     """
     content = thaw_bytes(each["content"], None) if "appended" in each else b""
-    return (
-        content[-int(each["appended"]) :]
-        if content and file_digest(content) == each["now"]
-        else b""
-    )
+    if content and file_digest(content) == each["now"]:
+        return content[-int(each["appended"]) :]
+    return b""
 
 
 def _write_content(path: Path, content: bytes) -> None:

@@ -211,7 +211,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
         self._steps = steps
         self.observed.end()
         self._body.alone = False  # other code runs between its steps
-        self.cell.running[self] = None
+        self.cell.recording.running[self] = None
 
     def stepping(self) -> None:
         self.observed.begin()
@@ -237,12 +237,12 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def close(self) -> None:
         self.observed.end()
         self._body.moved()
-        self.cell.running.pop(self, None)
+        self.cell.recording.running.pop(self, None)
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, asyncio.CancelledError) and self._is_decided_at_cell_end(error):
             self._pending = error
-            self.cell.running[self] = None
+            self.cell.recording.running[self] = None
         elif not isinstance(error, KeyboardInterrupt):
             self._commit_error(error)
         elif self._steps is not None:
@@ -271,7 +271,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
             )
 
     def _end_steps(self, error: str = "") -> None:
-        self.cell.running.pop(self, None)
+        self.cell.recording.running.pop(self, None)
         self._commit_steps(error)
 
     def _commit_steps(self, error: str = "") -> None:

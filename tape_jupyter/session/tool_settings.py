@@ -131,11 +131,9 @@ _HERE = "<folder>/"
 
 def _to_portable_path(folder: str) -> str:
     """A path in the working directory, wherever that is in a replay."""
-    return (
-        _HERE + Path(folder).relative_to(Path.cwd()).as_posix()
-        if Path(folder).is_absolute()
-        else folder
-    )
+    if not Path(folder).is_absolute():
+        return folder
+    return _HERE + Path(folder).relative_to(Path.cwd()).as_posix()
 
 
 def _is_below(folder: str) -> bool:
@@ -237,12 +235,13 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
 def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
     """The loggers whose handlers are others now; one that the program has at hand is told already."""
     one, other = _index_by_name(before), _index_by_name(now)
-    return [
-        f"it changed the handlers of the logger {name!r}"
-        for name in sorted({*one, *other})
-        if one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
-        and not is_placed(logging.getLogger(name if name != "root" else None).handlers)
-    ]
+    lost = []
+    for name in sorted({*one, *other}):
+        handlers = logging.getLogger(name if name != "root" else None).handlers
+        is_other = one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
+        if is_other and not is_placed(handlers):
+            lost.append(f"it changed the handlers of the logger {name!r}")
+    return lost
 
 
 def _put_logging(change: Mapping[str, Any]) -> None:

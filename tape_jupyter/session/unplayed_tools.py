@@ -19,14 +19,14 @@ from tape_jupyter.session.cell import TapedCell
 
 def refuse_untaped(cell: TapedCell) -> None:
     """Refuse, late, what ran untaped for all that can be told; warn of what may have."""
-    left = _count_unmade_calls(cell) if cell.replaying and cell.served else {}
+    left = _count_unmade_calls(cell) if cell.replaying and cell.execution.played else {}
     if not left:
         return
     from tape_jupyter.instrumentation.tools.discovery import decorated_names, find_functions
 
     functions, current = (
         find_functions(left, cell.request.namespace),
-        cell.seen_tools.list_current_functions(),
+        cell.tools.scanned.list_current_functions(),
     )
     loose = {
         name
@@ -38,7 +38,7 @@ def refuse_untaped(cell: TapedCell) -> None:
         for name in left
         if not functions.get(name) and not decorated_names(name, cell.request.namespace)
     }
-    for name in _find_asked_tools(cell.served, loose | missing):
+    for name in _find_asked_tools(cell.execution.played, loose | missing):
         count = (
             "a recorded call of it was"
             if left[name] == 1
@@ -66,7 +66,7 @@ def _count_unmade_calls(cell: TapedCell) -> dict[str, int]:
     """
     if cell.cassette is None or not cell.cassette.tools:
         return {}
-    runs = cell.player.repeated(cell.execution) or {entry.run for entry in cell.served}
+    runs = cell.player.repeated(cell.execution) or {entry.run for entry in cell.execution.played}
     served = cell.execution.served
     counts = {
         name: sum(entry.run in runs and (entry.run, entry.id) not in served for entry in entries)

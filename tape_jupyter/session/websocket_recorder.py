@@ -88,7 +88,7 @@ class WebSocketCapture(HttpCapture):
         super()._append_late_reply(late)
         facts = registry.call_facts(self.request, late)
         self._warn_of_untaped_tools(facts)
-        self.cell.tools.note_requests(facts, self.moment)
+        self.cell.tools.asked.note_requests(facts, self.moment)
         with self.cell.lock:
             for place, row in enumerate(self.cell.findings.rows):
                 if row.id == self.id:
@@ -170,7 +170,7 @@ class PlayedDialogue(Script):
         super().__init__(
             list(frames_of(reply.body)),
             reply.waits,
-            lambda frame: message_key(frame, desk.secrets, cell.ignore),
+            lambda frame: message_key(frame, desk.secrets, cell.execution.ignore),
             self._refuse_message,
             lost=reply.end == "error",
         )
@@ -184,11 +184,9 @@ class PlayedDialogue(Script):
         """The cell that asks now: a connection may outlive the cell that opened it."""
         origin = ORIGIN.get()
         cell = origin.cell if origin is not None else self.desk.active
-        return (
-            cell
-            if isinstance(cell, TapedCell) and not cell.closed
-            else self.desk.active or self.opened
-        )
+        if isinstance(cell, TapedCell) and not cell.closed:
+            return cell
+        return self.desk.active or self.opened
 
     def _format_place(self) -> str:
         return f"call {self.entry.id}, {self.entry.book.path.name}:{self.entry.line}"
@@ -212,14 +210,13 @@ class PlayedDialogue(Script):
         return self._find_current_cell().refuse(UnmatchedCall("\n".join(lines)))
 
     def _extract_fields(self, frame: WebSocketFrame) -> Mapping[str, Any]:
-        value = counted_content(frame, self.desk.secrets, self.opened.ignore)
+        value = counted_content(frame, self.desk.secrets, self.opened.execution.ignore)
         if value is not None:
             return dict(scalar_leaves(value))
-        text = (
-            frame.data.decode("utf-8", "replace")
-            if frame.kind == "text"
-            else f"{len(frame.data)} bytes"
-        )
+        if frame.kind == "text":
+            text = frame.data.decode("utf-8", "replace")
+        else:
+            text = f"{len(frame.data)} bytes"
         return {"message": self.desk.secrets.scrub(text)[0]}
 
     def stuck(self) -> BaseException | None:

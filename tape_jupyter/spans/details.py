@@ -19,6 +19,7 @@ from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import conversation as providers_conversation
 from tape_jupyter.providers import editing, registry
+from tape_jupyter.providers.json_access import as_mapping
 from tape_jupyter.spans import formatting
 from tape_jupyter.spans.headers import (
     CELL,
@@ -168,7 +169,7 @@ def _describe_call(
         "error": None if error is None else formatting.sendable_text(error, 4_000),
         "kit": _list_kit(node, call),
         "tags": formatting.name_text_pairs(
-            tags_of(_to_mapping(node.record.get("kit")), _to_mapping(call.head.get("kit")))
+            tags_of(as_mapping(node.record.get("kit")), as_mapping(call.head.get("kit")))
         ),
         "overridden": _describe_override(header.entry, call.head),
         "source": spans.sources.find_source(node.record),
@@ -209,10 +210,6 @@ def _find_error(header: CallHeader, call: ReadCall) -> str | None:
             frozen.get("message") or frozen.get("type") or "an error was raised"
         )
     return header.failed or None
-
-
-def _to_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _describe_request(header: CallHeader, request: Request, reply: Reply) -> dict[str, Any]:
@@ -344,7 +341,7 @@ def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
     filled = {name: value for name, value in fields.items() if value not in ("", None, [], {})}
     run = {
         name: value
-        for name, value in _to_mapping(node.record.get("kit")).items()
+        for name, value in as_mapping(node.record.get("kit")).items()
         if name not in _LISTS
     }
     return formatting.name_text_pairs(filled) + formatting.name_text_pairs(run, before="run.")
@@ -392,16 +389,12 @@ def raw_of(call: ReadCall, side: str, start: int, size: int) -> dict[str, Any]:
 
 def _read_body(of: Request | Reply) -> bytes:
     if isinstance(of, Request):
-        return (
-            of.body
-            if of.large is None
-            else f"({of.large.size:,} bytes: too large to be shown)".encode()
-        )
-    return (
-        of.readable
-        if of.readable or not of.size
-        else f"({of.size:,} bytes: too large to be shown)".encode()
-    )
+        if of.large is None:
+            return of.body
+        return f"({of.large.size:,} bytes: too large to be shown)".encode()
+    if of.readable or not of.size:
+        return of.readable
+    return f"({of.size:,} bytes: too large to be shown)".encode()
 
 
 def _read_side(call: ReadCall, side: str) -> bytes:

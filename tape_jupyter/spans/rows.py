@@ -42,11 +42,9 @@ def price(facts: Facts, at: float) -> float | None:
         return None
     plain = usage.input - usage.cached - usage.written
     usual = plain >= 0 and usage.input <= _MANY
-    rates = (
-        _find_rates(facts.provider, facts.model, facts.answered, int(at // _HOUR))
-        if usual
-        else None
-    )
+    rates = None
+    if usual:
+        rates = _find_rates(facts.provider, facts.model, facts.answered, int(at // _HOUR))
     if rates is None:
         return _to_float(call_cost(facts, _to_datetime(at)))
     counts = (plain, usage.output, usage.cached, usage.written)

@@ -51,11 +51,10 @@ def describe_take(path: Path) -> dict[str, Any]:
     own_calls = [entry for entry in book.calls if entry.book is book]
     heads = list(read_call_headers(own_calls))
     base = book.base.path if book.base is not None else path
-    above = (
-        files.take_name(base)
-        if book.base is not None and book.base.base is not None
-        else paths.stem(base)
-    )
+    if book.base is not None and book.base.base is not None:
+        above = files.take_name(base)
+    else:
+        above = paths.stem(base)
     moments = [str(entry.head().get("at", "")) for entry in overrides] + [
         str(run.get("at", "")) for run in _list_own_runs(book)
     ]

@@ -184,11 +184,9 @@ def _find_error_kind(section: Mapping[str, Any]) -> str:
     body = section.get("body")
     if "body" not in section:
         reply = _read_reply(section)
-        body = (
-            http.loads(http.decoded_body(reply.headers, reply.readable) or b"")
-            if reply is not None
-            else None
-        )
+        body = None
+        if reply is not None:
+            body = http.loads(http.decoded_body(reply.headers, reply.readable) or b"")
     details = _get_error_details(body)
     kind = next(
         (

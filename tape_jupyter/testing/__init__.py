@@ -131,7 +131,7 @@ class Run:
 def told_of(run: CellRun) -> str:
     """A cell that is not as it was saved, for people."""
     return "\n".join(
-        [f"cell {run.number} ({run.title}): {run.status}", *(f"  {line}" for line in run.said)]
+        [f"cell {run.number} ({run.title}): {run.status}", *(f"  {line}" for line in run.messages)]
     )
 
 
@@ -214,11 +214,9 @@ def _add_exchange(span: Span, entry: Entry | None) -> Span:
     if isinstance(call.request, FunctionCall):
         answered = call.reply.value if isinstance(call.reply, Value) else None
         return replace(span, asked=dict(call.request.arguments), answered=answered)
-    request_body = (
-        listing.readable_body(call.request.body, call.request.headers)
-        if call.request.body
-        else None
-    )
+    request_body = None
+    if call.request.body:
+        request_body = listing.readable_body(call.request.body, call.request.headers)
     return _add_reply(replace(span, asked=request_body), call.reply)
 
 
@@ -226,15 +224,14 @@ def _add_reply(span: Span, reply: Reply | Value | None) -> Span:
     if not isinstance(reply, Reply) or reply.status is None:
         return span
     data = http.decoded_body(reply.headers, reply.body) or b""
-    parts = (
-        [
+    if span.kind == "model":
+        parts = [
             part
             for turn in conversation.reply_body_turns(reply.headers, data)
             for part in turn["parts"]
         ]
-        if span.kind == "model"
-        else []
-    )
+    else:
+        parts = []
     return replace(
         span,
         answered=listing.readable_body(reply.body, reply.headers) if reply.body else None,

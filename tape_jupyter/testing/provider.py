@@ -154,11 +154,10 @@ class FakeProvider:
 def _encode_answer(request: Asked, answer: Answer, number: int) -> tuple[str, list[bytes]]:
     """The content type and the chunks of an answer in the form of the path that was asked."""
     body = request.json
-    make = (
-        _build_completion
-        if request.path.partition("?")[0].endswith("/chat/completions")
-        else _build_message
-    )
+    if request.path.partition("?")[0].endswith("/chat/completions"):
+        make = _build_completion
+    else:
+        make = _build_message
     reply_body, events = make(body, answer, number)
     if not body.get("stream"):
         return "application/json", [json.dumps(reply_body).encode()]

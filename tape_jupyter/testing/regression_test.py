@@ -299,11 +299,9 @@ def quoted(text: str) -> str:
 
 
 def _format_character(each: str) -> str:
-    return (
-        each
-        if each.isprintable()
-        else {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(each, _escape_character(each))
-    )
+    if each.isprintable():
+        return each
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(each, _escape_character(each))
 
 
 def _escape_character(each: str) -> str:

@@ -12,7 +12,7 @@ from tests.browser.viewing import edit, output_of, sidebar_of
 from tests.provider import Provider, Scripted
 
 pytestmark = pytest.mark.spread(2)  # by day in one front end
-TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.told"
+TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.hint"
 MIME = "application/vnd.tape.spans+json"
 SETUP = """import anthropic
 client = anthropic.Anthropic(base_url={url!r}, api_key='sk-test')

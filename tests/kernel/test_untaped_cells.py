@@ -50,7 +50,7 @@ def recorded(tmp_path, monkeypatch):
 
 def replayed(path):
     """How each cell of the replay compares with what was saved, and what is said of it."""
-    return [(run.status, run.said) for run in headless_run.replaying(path)]
+    return [(run.status, run.messages) for run in headless_run.replaying(path)]
 
 
 def test_an_untaped_cell_runs_the_real_tool_and_draws_on_from_where_it_stood(recorded):

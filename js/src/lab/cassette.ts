@@ -180,7 +180,7 @@ export class Cassette {
   }
 
   #list(id: string, path: string): Value[] {
-    const list = this.#held(id, path);
+    const list = this.#find(id, path);
     if (!Array.isArray(list)) throw new TapeError(`a reference to ${path} of ${id}, which has no such list`);
     return list;
   }
@@ -191,10 +191,10 @@ export class Cassette {
     for (;;) {
       const ref = this.#ref(from, value);
       from = ref.call;
-      const held = this.#held(ref.call, ref.path);
-      if (typeof held === "string") return held;
-      if (!isFields(held) || !(FROM in held)) throw new TapeError(`a reference to ${ref.path} of ${ref.call}, which has no such text`);
-      value = held[FROM];
+      const found = this.#find(ref.call, ref.path);
+      if (typeof found === "string") return found;
+      if (!isFields(found) || !(FROM in found)) throw new TapeError(`a reference to ${ref.path} of ${ref.call}, which has no such text`);
+      value = found[FROM];
     }
   }
 
@@ -207,11 +207,11 @@ export class Cassette {
   }
 
   /** What stands at a path of a call's body, as the file has it. */
-  #held(id: string, path: string): Value | undefined {
+  #find(id: string, path: string): Value | undefined {
     let request = this.#requests.get(id);
     if (!request) {
       const span = this.#calls.get(id);
-      if (!span && this.#base) return this.#base.#held(id, path);
+      if (!span && this.#base) return this.#base.#find(id, path);
       if (!span) throw new TapeError(`a reference to the call ${id}, which is not in the cassette`);
       const record = this.#parsed(span);
       request = isFields(record.request) ? record.request : fields();

@@ -11,9 +11,9 @@ const ROLES = new Set(["system", "user", "assistant", "tool"]);
 /** What was said to the model. */
 export function asked(body: Value | undefined): Turn[] {
   if (!isFields(body)) return [];
-  const first = said("system", body.system ?? body.instructions);
+  const first = turns("system", body.system ?? body.instructions);
   const given = body.messages ?? body.input;
-  const rest = Array.isArray(given) ? given.flatMap(turn) : said("user", given);
+  const rest = Array.isArray(given) ? given.flatMap(turn) : turns("user", given);
   return [...first, ...rest];
 }
 
@@ -27,7 +27,7 @@ export function answered(response: Fields): Turn[] {
   return isFields(message) ? turn({ role: "assistant", ...message }) : [];
 }
 
-function said(role: Turn["role"], content: Value | undefined): Turn[] {
+function turns(role: Turn["role"], content: Value | undefined): Turn[] {
   const parts = partsOf(content);
   return parts.length ? [{ role, parts }] : [];
 }

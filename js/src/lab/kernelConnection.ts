@@ -138,7 +138,7 @@ export class Link {
     if (!kernel || !tell.commId.startsWith(TELL)) return;
     this.#drop();
     this.#tell = tell;
-    tell.onMsg = ({ content }) => this.#heard(content.data);
+    tell.onMsg = ({ content }) => this.#receive(content.data);
     tell.onClose = () => this.#drop();
     // Kernel messages wait for this handler: the answer must not.
     void this.#answer(kernel, tell).catch((error: unknown) => console.warn("tape-jupyter: cannot reach the kernel:", error));
@@ -153,7 +153,7 @@ export class Link {
     this.#changed();
   }
 
-  #heard(data: unknown): void {
+  #receive(data: unknown): void {
     if (!isRecord(data) || data.client !== this.#client) return;
     if (typeof data.view === "string" && isRecord(data.message)) this.#toView(data.view, data.message);
     else if (data.type === "run" && typeof data.id === "string" && typeof data.cell === "string") this.#run(data.id, data.cell);

@@ -14,7 +14,7 @@ export interface Ask extends Record<string, unknown> {
 export class Door implements Model {
   readonly #state: Partial<State>;
   readonly #behind: Behind;
-  readonly #heard = new Map<string, Set<Handler>>();
+  readonly #handlers = new Map<string, Set<Handler>>();
 
   constructor(state: Partial<State>, behind: Behind) {
     this.#state = { ...state };
@@ -31,11 +31,11 @@ export class Door implements Model {
   }
 
   on(event: string, handler: Handler): void {
-    this.#heard.set(event, (this.#heard.get(event) ?? new Set()).add(handler));
+    this.#handlers.set(event, (this.#handlers.get(event) ?? new Set()).add(handler));
   }
 
   off(event: string, handler: Handler): void {
-    this.#heard.get(event)?.delete(handler);
+    this.#handlers.get(event)?.delete(handler);
   }
 
   send(message: unknown): void {
@@ -60,7 +60,7 @@ export class Door implements Model {
   }
 
   #emit(event: string, ...args: unknown[]): void {
-    for (const handler of [...(this.#heard.get(event) ?? [])]) handler(...(args as never[]));
+    for (const handler of [...(this.#handlers.get(event) ?? [])]) handler(...(args as never[]));
   }
 }
 

@@ -104,8 +104,8 @@ export class Output {
   }
 
   #open(link: Link): Wire {
-    const wire = link.open((told) => {
-      if (told.type !== "tell" || told.about !== "changed") this.door.hear(this.#ours(told)); // our rows are those that were saved
+    const wire = link.open((message) => {
+      if (message.type !== "tell" || message.about !== "changed") this.door.hear(this.#ours(message)); // our rows are those that were saved
     });
     const { cassette, take } = this.#saved;
     wire.send({ type: "ask", id: "output-open", about: "open", cassette, take });
@@ -113,13 +113,13 @@ export class Output {
   }
 
   /** The kernel's session is of the whole cassette, and its rows count from its own start: here it is one cell's run, which is over. */
-  #ours(told: Record<string, unknown>): Record<string, unknown> {
+  #ours(message: Record<string, unknown>): Record<string, unknown> {
     const { totals } = sessionOf(this.#saved);
     const session = (value: Record<string, unknown>) => ("totals" in value ? { ...value, totals, running: null } : value);
-    if (!isRecord(told.answer)) return told;
-    const answer = session(told.answer);
-    if (Array.isArray(answer.depth)) return { ...told, answer: { ...answer, revision: this.#revision } };
-    return { ...told, answer: isRecord(answer.session) ? { ...answer, session: session(answer.session) } : answer };
+    if (!isRecord(message.answer)) return message;
+    const answer = session(message.answer);
+    if (Array.isArray(answer.depth)) return { ...message, answer: { ...answer, revision: this.#revision } };
+    return { ...message, answer: isRecord(answer.session) ? { ...answer, session: session(answer.session) } : answer };
   }
 
   /** What can be told without a kernel. */

@@ -20,23 +20,23 @@ const waiting = new Map<Element, Shown>();
 const unfolded = new WeakSet<Element>();
 
 /** The output as plain text: what happened, and below it what is to be said of it. */
-export interface Line { head: string; said: string[] }
+export interface Line { head: string; remarks: string[] }
 
 /** Of `text/plain`: its first line, and the lines below it that draw no waterfall. */
 export function lineOf(plain: unknown): Line {
   const text = Array.isArray(plain) ? plain.join("") : typeof plain === "string" ? plain : "";
   const [head = "", ...rest] = text.split("\n");
   while (rest[0]?.startsWith("▕")) rest.shift();
-  return { head: head.trim() || "● taped", said: rest.join("\n").split(/\n(?= {2}[✗!·] )/).map((each) => each.trim()).filter(Boolean) };
+  return { head: head.trim() || "● taped", remarks: rest.join("\n").split(/\n(?= {2}[✗!·] )/).map((each) => each.trim()).filter(Boolean) };
 }
 
 /** What moving an element in the page takes from it. */
-interface Held { focus: HTMLElement | null; scrolled: [HTMLElement, number][] }
+interface Position { focus: HTMLElement | null; scrolled: [HTMLElement, number][] }
 
 export class Shown {
   readonly #root = document.createElement("div");
   readonly #button = document.createElement("button");
-  readonly #said = document.createElement("div");
+  readonly #remarks = document.createElement("div");
   readonly #place = document.createElement("div");
   #output: Output | null = null;
   #resolver: Resolver | null;
@@ -47,7 +47,7 @@ export class Shown {
   #working = false;
   #height = 0;
   #home: Element | null = null;
-  #held: Held = { focus: null, scrolled: [] };
+  #position: Position = { focus: null, scrolled: [] };
   #beside: HTMLElement | null = null;
 
   /** Draws what was saved in an output that is attached: in the view that waits beside it, where one does. */
@@ -68,8 +68,8 @@ export class Shown {
     this.#button.className = "tape-line";
     this.#button.type = "button";
     this.#button.addEventListener("click", () => this.#turned());
-    this.#said.className = "tape-said";
-    this.#root.append(this.#button, this.#said, this.#place);
+    this.#remarks.className = "tape-said";
+    this.#root.append(this.#button, this.#remarks, this.#place);
     this.#says(line);
     host.replaceChildren(this.#root);
     const home = homeOf(host);
@@ -90,11 +90,11 @@ export class Shown {
     this.#output?.turn(saved, resolver);
   }
 
-  #says({ head, said }: Line): void {
+  #says({ head, remarks }: Line): void {
     this.#button.textContent = head;
     this.#button.title = head;
     this.#button.setAttribute("aria-expanded", String(!this.#place.hidden));
-    this.#said.replaceChildren(...said.map((each) => {
+    this.#remarks.replaceChildren(...remarks.map((each) => {
       const remark = Object.assign(document.createElement("div"), { textContent: each });
       remark.dataset.mark = each.slice(0, 1);
       return remark;
@@ -136,14 +136,14 @@ export class Shown {
     const root = this.#place.shadowRoot;
     const all = [...(root?.querySelectorAll<HTMLElement>("*") ?? [])];
     const focus = root?.activeElement instanceof HTMLElement ? root.activeElement : null;
-    this.#held = { focus, scrolled: all.filter(({ scrollTop }) => scrollTop > 0).map((node) => [node, node.scrollTop]) };
+    this.#position = { focus, scrolled: all.filter(({ scrollTop }) => scrollTop > 0).map((node) => [node, node.scrollTop]) };
   }
 
   back(): void {
-    const { focus, scrolled } = this.#held;
+    const { focus, scrolled } = this.#position;
     for (const [node, top] of scrolled) node.scrollTop = top;
     focus?.focus({ preventScroll: true });
-    this.#held = { focus: null, scrolled: [] };
+    this.#position = { focus: null, scrolled: [] };
   }
 
   /** The output is gone. */

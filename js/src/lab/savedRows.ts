@@ -61,8 +61,8 @@ function nameOf({ head, request, response }: Recorded, kind: string): string {
   if (text(head.failed)) return text(head.failed);
   const parts = (kind === "model" && response ? answered(response) : []).flatMap((turn) => turn.parts);
   const used = parts.flatMap((part) => (part.type === "tool_use" ? [part.name] : []));
-  const said = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(" ").trim();
-  return used.length ? `→ ${used.join(", ")}` : said ? `"${said}"` : title(request);
+  const answer = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(" ").trim();
+  return used.length ? `→ ${used.join(", ")}` : answer ? `"${answer}"` : title(request);
 }
 
 function short(value: Value): string {

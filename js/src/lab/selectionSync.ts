@@ -23,8 +23,8 @@ export function follow({ panel, kernel }: Link, ask: (hear: (message: Record<str
 }
 
 async function from(panel: NotebookPanel, kernel: Kernel, shown: StepShown): Promise<void> {
-  const heard: IOPubMessage[] = [];
-  let take = (message: IOPubMessage): void => void heard.push(message);
+  const early: IOPubMessage[] = [];
+  let take = (message: IOPubMessage): void => void early.push(message);
   const hear = (_: unknown, message: IOPubMessage): void => {
     if (message.parent_header.msg_id === shown.asked) take(message);
   };
@@ -52,7 +52,7 @@ async function from(panel: NotebookPanel, kernel: Kernel, shown: StepShown): Pro
   take = (message) => {
     if (!own.hear(message)) leave();
   };
-  heard.forEach((message) => take(message));
+  early.forEach((message) => take(message));
 }
 
 /** One cell whose outputs are put in by us. */
@@ -82,12 +82,12 @@ class Followed {
   /** Whether it is followed further. */
   hear({ header: { msg_type: kind }, content }: IOPubMessage): boolean {
     if (askedBy(this.#cell)) return false; // it was run again, from this page
-    const { transient, ...told } = content;
+    const { transient, ...rest } = content;
     const name = transient?.display_id;
-    if (SHOWN.has(kind)) this.#add({ ...told, output_type: kind }, name);
-    else if (kind === "clear_output") this.#clear(told.wait === true);
-    else if (kind === "update_display_data") this.#update({ ...told, output_type: "display_data" }, name);
-    return !(kind === "status" && told.execution_state === "idle");
+    if (SHOWN.has(kind)) this.#add({ ...rest, output_type: kind }, name);
+    else if (kind === "clear_output") this.#clear(rest.wait === true);
+    else if (kind === "update_display_data") this.#update({ ...rest, output_type: "display_data" }, name);
+    return !(kind === "status" && rest.execution_state === "idle");
   }
 
   end(): void {

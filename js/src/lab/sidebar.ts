@@ -16,9 +16,9 @@ export const ROWS = '[role="tree"] [tabindex="0"]';
 /** For how many frames a view is waited for. */
 const MOST_FRAMES = 300;
 
-type Told = [about: string, body: Record<string, unknown>];
+type Notice = [about: string, body: Record<string, unknown>];
 /** A notebook's place in the sidebar; its page is made when somebody first looks at it. */
-interface Slot { host: HTMLElement; link: Link; step: Step; page: SidebarPage | null; told: Told | null }
+interface Slot { host: HTMLElement; link: Link; step: Step; page: SidebarPage | null; notice: Notice | null }
 
 export class Sidebar extends Widget {
   readonly #slots = new Map<NotebookPanel, Slot>();
@@ -45,7 +45,7 @@ export class Sidebar extends Widget {
   add(panel: NotebookPanel, link: Link, step: Step): void {
     const host = document.createElement("div");
     host.className = "tape-sidebar-page";
-    this.#slots.set(panel, { host, link, step, page: null, told: null });
+    this.#slots.set(panel, { host, link, step, page: null, notice: null });
     this.node.append(host);
     if (this.isVisible) void this.#drawn(panel);
     panel.disposed.connect(() => {
@@ -78,10 +78,10 @@ export class Sidebar extends Widget {
     for (const [each, { host }] of this.#slots) host.hidden = each !== panel;
   }
 
-  tell(panel: NotebookPanel, ...told: Told): void {
+  tell(panel: NotebookPanel, ...notice: Notice): void {
     const slot = this.#slots.get(panel);
-    if (slot?.page) slot.page.tell(...told);
-    else if (slot) slot.told = told;
+    if (slot?.page) slot.page.tell(...notice);
+    else if (slot) slot.notice = notice;
   }
 
   async #drawn(panel: NotebookPanel): Promise<void> {
@@ -90,7 +90,7 @@ export class Sidebar extends Widget {
     if (!slot) return;
     slot.page ??= new SidebarPage(slot.host, panel, slot.link, slot.step, () => this.isVisible, { loadLate, mountLate });
     slot.page.draw();
-    if (slot.told) slot.page.tell(...slot.told);
-    slot.told = null;
+    if (slot.notice) slot.page.tell(...slot.notice);
+    slot.notice = null;
   }
 }

@@ -27,7 +27,7 @@ export class SidebarPage {
   #door: Door | null = null;
   #ready = false;
   /** What to tell the view as soon as it is there. */
-  #told: (() => void) | null = null;
+  #notify: (() => void) | null = null;
   #leave: () => void = () => undefined;
 
   constructor(host: HTMLElement, panel: NotebookPanel, link: Link, step: Step, shown: () => boolean, around: Around) {
@@ -45,7 +45,7 @@ export class SidebarPage {
   tell(about: string, body: Record<string, unknown>): void {
     const tell = () => this.#door?.tell(about, body);
     if (this.#ready) tell();
-    else this.#told = tell;
+    else this.#notify = tell;
   }
 
   dispose(): void {
@@ -72,14 +72,14 @@ export class SidebarPage {
     this.#door = door;
     const mounted = () => {
       this.#ready = true;
-      this.#told?.();
-      this.#told = null;
+      this.#notify?.();
+      this.#notify = null;
     };
     const unmount = this.#around.mountLate(place, door, { mounted });
     this.#leave = () => {
       this.#door = null;
       this.#ready = false;
-      this.#told = null;
+      this.#notify = null;
       this.#leave = () => undefined;
       unmount();
       wire.close();

@@ -33,7 +33,7 @@ export class Watch {
   #count = 0;
   #wanted: string | null = null;
   /** The mode of this notebook, which outlives its kernel. */
-  #kept: Session | null = null;
+  #lastSession: Session | null = null;
   #marks: Marks | null = null;
   /** What is done with an answer, by the id of its question. */
   readonly #answers = new Map<string, (message: Record<string, unknown>) => unknown>();
@@ -97,8 +97,8 @@ export class Watch {
 
   /** The notebook's mode, in its new kernel; one that a cell set comes with that cell. */
   #again(): void {
-    const { mode, typed } = this.#kept ?? { mode: "off", typed: false };
-    this.#kept = null;
+    const { mode, typed } = this.#lastSession ?? { mode: "off", typed: false };
+    this.#lastSession = null;
     if (mode === "off") return;
     if (!typed) {
       void this.#load(`\n%tape ${mode}`);
@@ -161,8 +161,8 @@ export class Watch {
     });
   }
 
-  #stepped(told: unknown, late = false): void {
-    const state = isRecord(told) && told.state !== "over" ? (told as unknown as StepState) : null;
+  #stepped(step: unknown, late = false): void {
+    const state = isRecord(step) && step.state !== "over" ? (step as unknown as StepState) : null;
     if (state === null && this.step === null) return;
     if (late && state) { // this page was opened while the cell runs
       if (state.state === "stopped") this.stopped();
@@ -189,7 +189,7 @@ export class Watch {
     this.#answers.get(String(message.id))?.(message);
     this.#answers.delete(String(message.id));
     if (typeof message.error === "string" && String(message.id).startsWith("bar-mode")) Notification.error(`Tape: ${message.error}`, { autoClose: 8000 });
-    if (isRecord(message.answer) && isRecord(message.answer.totals) && typeof message.answer.mode === "string") this.session = this.#kept = message.answer as unknown as Session;
+    if (isRecord(message.answer) && isRecord(message.answer.totals) && typeof message.answer.mode === "string") this.session = this.#lastSession = message.answer as unknown as Session;
     this.#changed();
   }
 

@@ -73,9 +73,9 @@ export function unfolded(block: readonly Folded[]): Map<string, Known> {
       return text.slice(0, begin) + middle + text.slice(text.length - end);
     });
     before.set(detail.kind, { turns, texts });
-    const [asked = "", said = "", sent = "", got = ""] = texts;
+    const [asked = "", answered = "", sent = "", got = ""] = texts;
     found.set(detail.id, {
-      detail: { ...detail, turns, request: { ...detail.request, text: asked }, reply: { ...detail.reply, text: said } },
+      detail: { ...detail, turns, request: { ...detail.request, text: asked }, reply: { ...detail.reply, text: answered } },
       raw: { request: { ...raw.request, text: sent }, reply: { ...raw.reply, text: got } },
     });
   }

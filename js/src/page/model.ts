@@ -126,9 +126,9 @@ export class PageDoor implements Model {
 
   async #diff(span: string, other: string): Promise<Diff> {
     if (other === "base") {
-      const told = (await this.#blocks.packed<Record<string, Diff>>("tape-base"))?.[span];
-      if (!told) throw new Error("This page does not hold how it was recorded. Open the notebook.");
-      return told;
+      const recorded = (await this.#blocks.packed<Record<string, Diff>>("tape-base"))?.[span];
+      if (!recorded) throw new Error("This page does not hold how it was recorded. Open the notebook.");
+      return recorded;
     }
     const [left, right] = [(await this.#span(other)).detail, (await this.#span(span)).detail];
     return { left: whole(left), right: whole(right), left_name: left.title, right_name: right.title };

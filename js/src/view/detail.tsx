@@ -121,8 +121,8 @@ function Wrong({ detail }: { detail: Details }) {
 
 function Panel({ desk, detail, name }: { desk: Desk; detail: Details; name: string }): ComponentChildren {
   const look = desk.look.session;
-  const held = desk.door !== "page" || Boolean(desk.able.recorded);
-  const based = held && (detail.overridden !== null || (desk.door !== "page" && Boolean(look?.take)));
+  const hasRecorded = desk.door !== "page" || Boolean(desk.able.recorded);
+  const based = hasRecorded && (detail.overridden !== null || (desk.door !== "page" && Boolean(look?.take)));
   return useMemo(() => {
     switch (name) {
       case "conversation": return <Conversation turns={detail.turns} changed={detail.overridden !== null} />;

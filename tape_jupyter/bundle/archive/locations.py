@@ -104,11 +104,9 @@ def write_to_place(place: str | Path) -> Iterator[BinaryIO]:
 
 def place_beside(place: str | Path, ending: str) -> str | Path:
     """The place of what goes with a bundle: its name with an ending."""
-    return (
-        f"{str(place).rstrip('/')}{ending}"
-        if is_url(place)
-        else Path(f"{_find_bundle(Path(place))}{ending}")
-    )
+    if is_url(place):
+        return f"{str(place).rstrip('/')}{ending}"
+    return Path(f"{_find_bundle(Path(place))}{ending}")
 
 
 def small(place: str | Path, most: int = _PIECE) -> bytes | None:

@@ -262,11 +262,10 @@ def maker(version: str, environ: Mapping[str, str] | None = None) -> Maker:
     environ = dict(os.environ if environ is None else environ)
     uv = locate_uv(environ)
     own_version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    python = (
-        sys.executable
-        if version in ("", own_version)
-        else next(_find_pythons(version, environ), "")
-    )
+    if version in ("", own_version):
+        python = sys.executable
+    else:
+        python = next(_find_pythons(version, environ), "")
     if not python and not uv:
         raise BundleError(
             f"this bundle was made with Python {version}, and there is none on this machine (this is {own_version}). "

@@ -102,11 +102,9 @@ def oddities(pylock: bytes) -> list[str]:
 
 
 def _format_names(names: list[str]) -> str:
-    return (
-        ", ".join(names)
-        if len(names) < 4
-        else f"{names[0]}, {names[1]} and {len(names) - 2} more packages"
-    )
+    if len(names) < 4:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more packages"
 
 
 def locked_packages(pylock: bytes) -> list[LockedPackage]:
@@ -226,11 +224,9 @@ def _find_odd_address(url: str, *, archive: bool) -> list[str]:
         return [f"installed from {_format_shown(url)}"]
     if archive:
         return [f"installed from an archive of {_format_shown(host)}"]
-    return (
-        []
-        if is_public(url)
-        else [f"files on another host, {_format_shown(host)}: only the digest counts"]
-    )
+    if is_public(url):
+        return []
+    return [f"files on another host, {_format_shown(host)}: only the digest counts"]
 
 
 def _format_shown(what: object) -> str:
@@ -277,19 +273,16 @@ def lock_needs(
     Raises BundleError where tape-jupyter itself is not installed.
     """
     indexes = configured() if ask_index else []
-    answers = (
-        query_index(collected.distributions, indexes, on_progress)
-        if indexes
-        else _build_unasked(collected, ask_index=ask_index)
-    )
+    if indexes:
+        answers = query_index(collected.distributions, indexes, on_progress)
+    else:
+        answers = _build_unasked(collected, ask_index=ask_index)
     carried, unhashed = list(collected.local), dict[str, str]()
     for name, answer in answers.items():
         if not answer.files:
-            package = (
-                _find_carried(collected.infos.get(name, ""))
-                if answer.answered and indexes
-                else None
-            )
+            package = None
+            if answer.answered and indexes:
+                package = _find_carried(collected.infos.get(name, ""))
             if package is None:
                 unhashed[name] = answer.why
             else:
@@ -352,11 +345,9 @@ def _find_carried(info: str) -> Local | None:
         size = sum(Path(path).stat().st_size for path in installed.files.values())
     except OSError:
         return None
-    return (
-        installed
-        if size <= CARRIED and f"{installed.dist_info}/METADATA" in installed.files
-        else None
-    )
+    if size <= CARRIED and f"{installed.dist_info}/METADATA" in installed.files:
+        return installed
+    return None
 
 
 def _yield_sources(local: Local, tag: str) -> Iterator[tuple[str, bytes | Path]]:

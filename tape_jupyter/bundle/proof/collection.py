@@ -272,11 +272,10 @@ def _split_by_caps(files: Sequence[InputFile]) -> tuple[list[InputFile], list[Le
 
 def _build_left(file: InputFile) -> Left:
     home = str(Path.home())
-    shown_path = (
-        "~" + file.path.removeprefix(home)
-        if file.path.startswith(home + os.sep)
-        else "…/" + Path(file.path).name
-    )
+    if file.path.startswith(home + os.sep):
+        shown_path = "~" + file.path.removeprefix(home)
+    else:
+        shown_path = "…/" + Path(file.path).name
     why = "it lies outside of the notebook's folder and of its git work tree"
     return Left(shown_path.replace(os.sep, "/"), file.size, file.sha256, why)
 

@@ -19,6 +19,7 @@ from tape_jupyter.cassette.records import section_headers
 from tape_jupyter.cassette.takes import faults, overrides
 from tape_jupyter.cassette.takes.overrides import UNSET
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.plain_text import format_json
 from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.encoding.http.websocket import parse_frame
 from tape_jupyter.encoding.values.registry import CannotFreeze, thaw
@@ -272,11 +273,10 @@ def _build_raw_reply(entry: Entry, body: str, status: Any, headers: Any) -> Repl
     if status is not None and (type(status) is not int or not 100 <= status <= 999):
         raise TapeUsageError(f"a status is a number from 100 to 999, not {status!r:.80}")
     new_headers = recorded.headers if headers is None else _parse_headers(headers)
-    data = (
-        _decode_body(recorded)
-        if body == body_text(recorded)
-        else _encode_body(entry, recorded, body)
-    )
+    if body == body_text(recorded):
+        data = _decode_body(recorded)
+    else:
+        data = _encode_body(entry, recorded, body)
     if recorded.status == SWITCHED and status in (None, SWITCHED):
         return replace(recorded, **_build_frame_chunks(entry, recorded, data))
     cut, waits = rechunking.cut_in_proportion(recorded, data)
@@ -382,8 +382,7 @@ def editable_of(entry: Entry) -> Editable:
     recorded = entry.recorded.reply() if isinstance(entry, Overridden) else reply
     if isinstance(request, FunctionCall) or isinstance(reply, Value):
         before, now = (
-            _format_json(each.value) if isinstance(each, Value) else ""
-            for each in (recorded, reply)
+            format_json(each.value) if isinstance(each, Value) else "" for each in (recorded, reply)
         )
         return Editable("value", "", before, now, raw=dict(_NO_RAW), faults=listed)
     raw = _describe_raw(reply)
@@ -396,8 +395,8 @@ def editable_of(entry: Entry) -> Editable:
     return Editable(
         "message",
         current.wire,
-        _format_json(first.message if first else current.message),
-        _format_json(current.message),
+        format_json(first.message if first else current.message),
+        format_json(current.message),
         validation.editable_fields(
             current.wire,
             current.message,
@@ -413,10 +412,6 @@ def _describe_raw(reply: Reply) -> dict[str, Any]:
     headers = [[name, value] for name, value in reply.headers]
     is_json = "json" in kind and "ndjson" not in kind
     return {"status": reply.status, "headers": headers, "body": body_text(reply), "json": is_json}
-
-
-def _format_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def problems_of(entry: Entry, edit: Edit) -> list[dict[str, str]]:

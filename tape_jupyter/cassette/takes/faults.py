@@ -94,9 +94,9 @@ def parse_fault(fault: Any) -> tuple[str, dict[str, Any]]:
         return name, {key.strip(): value for key, _, value in pairs}
     if isinstance(fault, Mapping) and isinstance(fault.get("name"), str):
         inner = fault.get("options")
-        return fault["name"], dict(inner) if isinstance(inner, Mapping) else {
-            k: v for k, v in fault.items() if k != "name"
-        }
+        if isinstance(inner, Mapping):
+            return fault["name"], dict(inner)
+        return fault["name"], {key: value for key, value in fault.items() if key != "name"}
     raise TapeUsageError('fault= is a text like "reset:after=2" or {"name": "reset", "after": 2}')
 
 
@@ -122,11 +122,10 @@ def injected(
         return _build_raised_value(str(options["class"]), str(options["message"])), [], kept
     if not isinstance(recorded, Reply):
         raise TapeUsageError("this call has no recorded reply to make a fault of")
-    answer = (
-        _MADE[name](request, recorded, options)
-        if name in _MADE
-        else _break_reply(name, recorded, int(options["after"]))
-    )
+    if name in _MADE:
+        answer = _MADE[name](request, recorded, options)
+    else:
+        answer = _break_reply(name, recorded, int(options["after"]))
     again = name in TRIED_AGAIN and (answer.status is None or answer.status >= 400)
     more = [answer] * (int(options["times"]) - 1) if again else []
     return answer, [*more, recorded] if again else [], kept
@@ -140,11 +139,10 @@ def _fill_options(kind: Fault, settings: Options) -> dict[str, Any]:
             raise TapeUsageError(
                 f"fault {kind.name} has no option {str(name)[:80]!r}; it has {have}"
             )
-        options[name] = (
-            _parse_number(kind, name, value)
-            if isinstance(options[name], int | float)
-            else str(value)
-        )
+        if isinstance(options[name], int | float):
+            options[name] = _parse_number(kind, name, value)
+        else:
+            options[name] = str(value)
     return options
 
 

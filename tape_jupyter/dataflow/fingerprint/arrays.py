@@ -149,11 +149,9 @@ def _read_pandas(value: Any) -> ArrayTable | None:
         return _join_tables("index", [], _read_labels(value))
     if isinstance(value, pandas.api.extensions.ExtensionArray):
         return _join_tables("column", [_read_column(value)], ())
-    return (
-        ArrayTable(repr(value))
-        if type(value).__name__ in ("Timestamp", "Timedelta", "Interval", "NAType")
-        else None
-    )
+    if type(value).__name__ not in ("Timestamp", "Timedelta", "Interval", "NAType"):
+        return None
+    return ArrayTable(repr(value))
 
 
 def _read_labels(index: Any) -> tuple[Any, ...]:
@@ -191,16 +189,11 @@ def _read_column(values: Any) -> ArrayTable:
             table = _read_array(inner)
             mask = getattr(values, "_mask", None)
             more = _read_array(mask).buffers if isinstance(mask, numpy.ndarray) else ()
-            kinds = (
-                ((tuple(values.categories), bool(values.ordered)),)
-                if hasattr(values, "categories")
-                else ()
-            )
+            shown = table.values
+            if hasattr(values, "categories"):
+                shown += ((tuple(values.categories), bool(values.ordered)),)
             return ArrayTable(
-                f"{values.dtype} {table.head}",
-                table.buffers + more,
-                table.values + kinds,
-                table.ids,
+                f"{values.dtype} {table.head}", table.buffers + more, shown, table.ids
             )
     arrow = getattr(values, "_pa_array", None)
     if arrow is not None:

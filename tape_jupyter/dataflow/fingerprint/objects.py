@@ -293,12 +293,8 @@ def _visit_mapping_view(walk: Walk, value: Any, depth: int) -> None:
     walk.hash_text(type(value).__name__)
     if value is getattr(sys.modules.get("dataclasses"), "_EMPTY_METADATA", None):
         return  # which all fields of all dataclasses have in common
-    inner = (
-        value.mapping
-        if isinstance(value, type({}.keys()) | type({}.values()) | type({}.items()))
-        else value
-    )
-    walk.visit_value(dict(inner), depth, foreign=False)
+    is_view = isinstance(value, type({}.keys()) | type({}.values()) | type({}.items()))
+    walk.visit_value(dict(value.mapping if is_view else value), depth, foreign=False)
     visit_referents(walk, value, depth)
     walk.opaque = True
 

@@ -29,11 +29,9 @@ def code_of(function: types.FunctionType) -> types.CodeType:
 def attributes_of(function: types.FunctionType) -> dict[str, Any]:
     """The attributes that are not ours."""
     attributes = function.__dict__
-    return (
-        {name: each for name, each in attributes.items() if name != _SWAPPED}
-        if _SWAPPED in attributes
-        else attributes
-    )
+    if _SWAPPED not in attributes:
+        return attributes
+    return {name: each for name, each in attributes.items() if name != _SWAPPED}
 
 
 def put_attributes(function: types.FunctionType, attributes: dict[str, Any]) -> None:

@@ -294,11 +294,12 @@ def _can_use_layers() -> bool:
 def _find_roots(paths: Iterable[str]) -> list[str]:
     """The folders to layer over: none inside another, all there."""
     there = sorted({os.path.realpath(_find_existing_folder(path)) for path in paths})
-    return [
-        p
-        for p in there
-        if p != "/" and not any(p != q and (p + os.sep).startswith(q + os.sep) for q in there)
-    ]
+    roots: list[str] = []
+    for path in there:  # sorted: a folder comes before what is in it
+        is_inside = any(path.startswith(root + os.sep) for root in roots)
+        if path != "/" and not is_inside:
+            roots.append(path)
+    return roots
 
 
 def _find_existing_folder(path: str) -> str:

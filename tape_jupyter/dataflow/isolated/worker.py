@@ -27,6 +27,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from tape_jupyter.core.changed_paths import changed_paths
+from tape_jupyter.core.plain_text import end_line
 from tape_jupyter.dataflow.isolated import end_state
 
 _ALWAYS = ("/dev/", "/proc/self/")
@@ -109,14 +110,13 @@ def execute_in_shell(
     outputs = [each for each in collector.outputs if not _is_summary(each)]
     printed = "".join(each["text"] for each in outputs if each.get("name") == "stdout")
     bundles: list[dict[str, Any]] = [each["data"] for each in outputs if "data" in each]
+    images = []
+    for bundle in bundles:
+        kinds = sorted(kind for kind in bundle if kind.startswith("image/"))
+        images += [_digest_data(bundle[kind]) for kind in kinds]
     return {
         "text": output_text(printed, bundles, error),
-        "images": [
-            _digest_data(data)
-            for bundle in bundles
-            for kind, data in sorted(bundle.items())
-            if kind.startswith("image/")
-        ],
+        "images": images,
         "outputs": collector.outputs,
         "error": None if error is None else type(error).__name__,
         "stderr": "".join(each["text"] for each in outputs if each.get("name") == "stderr"),
@@ -245,16 +245,10 @@ def output_text(
     line each.
     """
     parts = [printed] if printed else []
-    parts += [
-        _format_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle
-    ]
+    parts += [end_line(str(bundle["text/plain"])) for bundle in bundles if "text/plain" in bundle]
     if error is not None:
         parts.append(f"{type(error).__name__}: {error}")
     return "".join(parts)
-
-
-def _format_line(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def _digest_data(data: Any) -> str:

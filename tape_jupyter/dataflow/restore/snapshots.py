@@ -435,12 +435,9 @@ class _Walk:
         if hasattr(what, "bit_generator") or type(what).__name__ == "RandomState":
             return self._remember_numpy_generator(what)
         if not hasattr(what, "flags") or not hasattr(what, "dtype") or what.shape == ():
-            return (
-                ()
-                if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"}
-                or hasattr(what, "item")
-                else self._note_opaque(what)
-            )
+            if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"} or hasattr(what, "item"):
+                return ()
+            return self._note_opaque(what)
         if not self._reserve_bytes(what.nbytes):
             return self._note_opaque(what)
         copied = what.copy()
@@ -472,11 +469,9 @@ class _Walk:
         import pandas as pd
 
         if not isinstance(what, pd.DataFrame | pd.Series):
-            return (
-                self._remember_instance(what, "pandas")
-                if "groupby" in type(what).__module__
-                else ()
-            )
+            if "groupby" not in type(what).__module__:
+                return ()
+            return self._remember_instance(what, "pandas")
         used: Any = what.memory_usage(deep=False)
         used = int(used.sum() if isinstance(what, pd.DataFrame) else used)
         if not self._reserve_bytes(used):
@@ -614,8 +609,6 @@ def _identify_pair(pair: tuple[Any, Any]) -> tuple[int, int]:
 
 def _format_type(what: Any) -> str:
     kind = type(what)
-    return (
-        kind.__qualname__
-        if kind.__module__ in {"builtins", "__main__"}
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    if kind.__module__ in {"builtins", "__main__"}:
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -234,11 +234,9 @@ def _explain_lost_memento(name: str, entry: Execution) -> str | None:
         return None
     if memento.ends and memento.is_complete:
         return f"`{name}` holds {_format_with_article(memento.ends[0])}, which goes when the notebook lets it go"
-    what = (
-        _format_with_article(memento.opaque[0])
-        if memento.opaque
-        else "something that is closed now"
-    )
+    what = "something that is closed now"
+    if memento.opaque:
+        what = _format_with_article(memento.opaque[0])
     return f"`{name}` holds {what}, which cannot be wound back"
 
 

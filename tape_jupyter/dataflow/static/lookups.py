@@ -31,15 +31,16 @@ def _find_asked_variables(
     place: str, code: types.CodeType, holder: str, differing: Collection[str], variables: Variables
 ) -> set[str]:
     used = code_names(code)
-    named = {
-        r: n
-        for n in used.reads | used.later_reads
-        if (r := variables.resource(place, n)) is not None
-    }
-    resources = {r for r, n in named.items() if r in differing and _is_name_read(code, n)}
-    helpers = [
-        r for r in named if r not in differing and (p := variables.prints.get(r)) and p.codes
-    ]
+    resources, helpers = set[str](), list[str]()
+    for name in used.reads | used.later_reads:
+        resource = variables.resource(place, name)
+        if resource is None:
+            continue
+        print_ = variables.prints.get(resource)
+        if resource not in differing and print_ and print_.codes:
+            helpers.append(resource)
+        elif resource in differing and _is_name_read(code, name):
+            resources.add(resource)
     resources |= variables.closure(helpers) & set(differing)
     if holder in differing and any(_is_name_read(code, n) for n in code.co_freevars):
         resources.add(holder)

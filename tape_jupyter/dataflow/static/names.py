@@ -315,21 +315,19 @@ def _find_bound_always(node: ast.stmt) -> Iterator[str]:
     elif isinstance(node, ast.Delete):
         yield from (name for target in node.targets for name in _find_target_names(target))
     elif isinstance(node, ast.With | ast.AsyncWith):
-        yield from (
-            name
-            for item in node.items
-            if item.optional_vars
-            for name in _find_target_names(item.optional_vars)
-        )
-        yield from (
-            _find_bound_in(node.body)
-            if all(_is_open_call(item.context_expr) for item in node.items)
-            else ()
-        )
+        yield from _find_bound_in_context(node)
     elif isinstance(node, ast.If):
         yield from set(_find_bound_in(node.body)) & set(_find_bound_in(node.orelse))
     elif isinstance(node, ast.Try):
         yield from _find_bound_in(node.finalbody)
+
+
+def _find_bound_in_context(node: ast.With | ast.AsyncWith) -> Iterator[str]:
+    for item in node.items:
+        if item.optional_vars:
+            yield from _find_target_names(item.optional_vars)
+    if all(_is_open_call(item.context_expr) for item in node.items):
+        yield from _find_bound_in(node.body)
 
 
 def _is_open_call(node: ast.expr) -> bool:
@@ -437,16 +435,16 @@ _REPEATING = (
 
 def _may_write_files(nodes: Iterable[ast.AST]) -> bool:
     for each in nodes:
-        if isinstance(each, ast.Call):
-            name = find_called_name(each.func)
-            modes = [
-                a
-                for a in [*each.args[:2], *(k.value for k in each.keywords if k.arg == "mode")]
-                if isinstance(a, ast.Constant)
-            ]
-            if name == "open" and any(
-                isinstance(m.value, str) and len(m.value) < 4 and set(m.value) & set("wax+")
-                for m in modes
-            ):
+        if isinstance(each, ast.Call) and find_called_name(each.func) == "open":
+            named = [keyword.value for keyword in each.keywords if keyword.arg == "mode"]
+            if any(map(_is_writing_mode, [*each.args[:2], *named])):
                 return True
     return False
+
+
+def _is_writing_mode(node: ast.expr) -> bool:
+    """Whether an argument of `open` is a mode that writes. `Path.open` has it first, `open` second:
+    a file's name of three letters is taken for one at worst.
+    """
+    mode = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(mode, str) and len(mode) < 4 and not set("wax+").isdisjoint(mode)

@@ -407,11 +407,10 @@ class _Visitor(ast.NodeVisitor):
             a.value if isinstance(a, ast.Constant) and isinstance(a.value, str) else None
             for a in node.args
         ]
-        name, line, body = (
-            ("", *texts, "", "")[1:4]
-            if func.attr in ("run_line_magic", "run_cell_magic")
-            else (func.attr, *texts, "", "")[:3]
-        )
+        if func.attr in ("run_line_magic", "run_cell_magic"):
+            name, line, body = ("", *texts, "", "")[1:4]
+        else:
+            name, line, body = (func.attr, *texts, "", "")[:3]
         self.magics.append(Magic(name or "", line or "", body or "", None not in texts))
         if name in _PYTHON_CELLS and body:
             self.python.append(body)
@@ -462,11 +461,9 @@ class _Visitor(ast.NodeVisitor):
 
 
 def _find_argument_root(node: ast.expr) -> str | None:
-    return (
-        root_name(node)
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Starred)
-        else None
-    )
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Starred):
+        return None
+    return root_name(node)
 
 
 def _is_call_of(node: ast.expr, name: str) -> bool:

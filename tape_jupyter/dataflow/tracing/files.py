@@ -23,30 +23,31 @@ from tape_jupyter.files.first_contents import Firsts, database
 KEPT_ALL = 128 << 20
 TREE = 2_000
 """Paths below a folder that is removed or moved as a whole; beyond that it cannot be put back."""
-_SYSTEM = (  # people work in /usr/src/app, in /share, and in folders that hold their environment
-    *("/proc/", "/sys/", "/dev/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/"),
-    *(
-        f"{root}{os.sep}{part}{os.sep}"
-        for root in ("/usr", "/usr/local", sys.prefix, sys.base_prefix)
-        for part in (
-            "bin",
-            "sbin",
-            "lib",
-            "lib32",
-            "lib64",
-            "libexec",
-            "share",
-            "include",
-            "etc",
-            "ssl",
-        )
-    ),
-    *(
-        f"{root}{os.sep}{part}{os.sep}"
-        for root in (sys.prefix, sys.base_prefix)
-        for part in ("Lib", "DLLs", "Scripts")
-    ),
+_UNIX_PARTS = (
+    *("bin", "sbin", "lib", "lib32", "lib64", "libexec"),
+    *("share", "include", "etc", "ssl"),
 )
+_WINDOWS_PARTS = ("Lib", "DLLs", "Scripts")
+
+
+def _list_system_folders() -> tuple[str, ...]:
+    """The parts of a system, and not all of /usr or of an environment: people work in /usr/src/app,
+    in /share, and in folders that hold their environment.
+    """
+    folders = ["/proc", "/sys", "/dev", "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64"]
+    for root in ("/usr", "/usr/local", sys.prefix, sys.base_prefix):
+        folders += [f"{root}{os.sep}{part}" for part in _UNIX_PARTS]
+    for root in (sys.prefix, sys.base_prefix):
+        folders += [f"{root}{os.sep}{part}" for part in _WINDOWS_PARTS]
+    return tuple(f"{folder}{os.sep}" for folder in folders)
+
+
+_SYSTEM = _list_system_folders()
+_OWN_FOLDERS = (
+    *("/.ipython/", "/.ipy/", "/.ipynb_checkpoints/"),
+    *("/.cache/", "/.git/", ".tapes/"),
+)
+"""Folders of tools: what lies in them is nobody's result."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ONE = {
     "os.remove": 1,
@@ -154,17 +155,7 @@ def is_watched(path: str) -> bool:
     if path.startswith((*_SYSTEM, *_find_ipython_folders())) or is_installed(path):
         return False
     folder = f"{path}/"  # it may be such a folder itself: recording makes one
-    return not any(
-        part in folder
-        for part in (
-            "/.ipython/",
-            "/.cache/",
-            "/.git/",
-            "/.ipynb_checkpoints/",
-            ".tapes/",
-            "/.ipy/",
-        )
-    )
+    return not any(part in folder for part in _OWN_FOLDERS)
 
 
 def _find_ipython_folders() -> tuple[str, ...]:
@@ -349,11 +340,10 @@ class FileWatch:
         write = (isinstance(mode, str) and any(c in mode for c in "wax+")) or (
             not isinstance(mode, str) and isinstance(flags, int) and bool(flags & _WRITES)
         )
-        read = (
-            any(c in mode for c in "ra+")
-            if isinstance(mode, str)
-            else not write or bool(flags & os.O_RDWR)
-        )
+        if isinstance(mode, str):
+            read = any(c in mode for c in "ra+")
+        else:
+            read = not write or bool(flags & os.O_RDWR)
         truncates = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
         self._note_path(path, read=read, write=write, truncates=truncates)
         if write:

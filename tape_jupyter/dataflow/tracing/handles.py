@@ -42,13 +42,12 @@ class OpenHandles:
         candidates = {*self.left, *(touched.opened & touched.written)}
         if not candidates:
             return
-        kept = sorted(_find_open_files(candidates))[:MANY]
-        self.left = {
-            path: self.left[path]
-            if path in self.left and path not in touched.written
-            else (_read_time_and_size(path), *content_of(path))
-            for path in kept
-        }
+        before_cell, self.left = self.left, {}
+        for path in sorted(_find_open_files(candidates))[:MANY]:
+            if path in before_cell and path not in touched.written:
+                self.left[path] = before_cell[path]
+            else:
+                self.left[path] = (_read_time_and_size(path), *content_of(path))
 
 
 def content_of(path: str) -> tuple[bytes | None, bool]:

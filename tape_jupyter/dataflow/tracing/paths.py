@@ -50,12 +50,8 @@ def first(path: str) -> str:
 
 def index(path: str) -> int | None:
     """3 of `Out[3]`."""
-    path_steps = steps(path)
-    return (
-        path_steps[0][1]
-        if path_steps and path_steps[0][0] == "item" and isinstance(path_steps[0][1], int)
-        else None
-    )
+    kind, key = next(iter(steps(path)), ("", None))
+    return key if kind == "item" and isinstance(key, int) else None
 
 
 def expanded(line: str) -> Iterator[str]:

@@ -92,18 +92,15 @@ def mentioned(statement: Statement, variables: Variables) -> set[str]:
         names |= find_identifiers(
             f"{magic.line} {'' if magic.name in ('writefile', 'bash', 'html') else magic.body}"
         )
-    resources = {r for n in names if (r := variables.resource("", n)) is not None}
+    resources = variables.resources("", names)
     for name in names:
         value = variables.value(name)
         if is_module_of_users(value):
             paths = {p for root, p in statement.uses.parts if root == name}
             if name in statement.uses.bare or not paths:
                 resources.update(variables.globals_of(value.__name__))
-            resources.update(
-                r
-                for p in paths
-                if (r := variables.resource(value.__name__, tracing_paths.first(p))) is not None
-            )
+            attributes = map(tracing_paths.first, paths)
+            resources.update(variables.resources(value.__name__, attributes))
     return resources
 
 
@@ -377,11 +374,10 @@ def _add_possible_changes(seen: ExecutionFacts, draft: Draft) -> None:
         value = seen.variables.value(name)
         if value is MISSING or isinstance(value, types.ModuleType):
             continue
-        touched = (
-            tracing_paths.value_at(touch.path, value)
-            if touch.how == "method" and touch.path
-            else value
-        )
+        if touch.how == "method" and touch.path:
+            touched = tracing_paths.value_at(touch.path, value)
+        else:
+            touched = value
         if may_change(
             touch, value if touched is MISSING else touched, _find_receiving_function(seen, touch)
         ) or (touched is MISSING and touch.what in MUTATORS):
@@ -389,24 +385,25 @@ def _add_possible_changes(seen: ExecutionFacts, draft: Draft) -> None:
                 draft.weak |= {name} | seen.variables.holding(exact)
             else:
                 hit.add(name)
-    prints = seen.variables.prints
     for place, code in _find_possible_codes(seen, draft):
         if code_changes(code):
-            used = {
-                r
-                for n in code_names(code).reads
-                if (r := seen.variables.resource(place, n)) is not None
-            }
-            hit |= {
-                r
-                for r in used
-                if (p := prints.get(r)) and p.ids and _is_data(seen.variables.value(r))
-            }
+            hit |= _find_data_of_code(seen, place, code)
+    prints = seen.variables.prints
     hit |= {n for n in draft.reach if (p := prints.get(n)) and p.opaque and not p.vast}
     draft.weak |= hit
     for name in hit:
         shared = seen.variables.sharing([name])
         draft.weak |= {n for n in shared if not _is_another_reply(seen, name, n)}
+
+
+def _find_data_of_code(seen: ExecutionFacts, place: str, code: types.CodeType) -> set[str]:
+    """The variables with changeable data that a piece of code reads."""
+    found = set()
+    for used in seen.variables.resources(place, code_names(code).reads):
+        print_ = seen.variables.prints.get(used)
+        if print_ and print_.ids and _is_data(seen.variables.value(used)):
+            found.add(used)
+    return found
 
 
 def _is_another_reply(seen: ExecutionFacts, name: str, other: str) -> bool:
@@ -488,13 +485,11 @@ def _narrow_writes(seen: ExecutionFacts, draft: Draft) -> None:
         if not paths:
             continue
         others = seen.variables.sharing([name]) & draft.reach - {name}
-        by_code = {
-            r
-            for p, c in draft.codes
-            for n in code_names(c).reads
-            if (r := seen.variables.resource(p, n))
-        }
-        if others or name in by_code:
+        is_read_by_code = any(
+            name in seen.variables.resources(place, code_names(code).reads)
+            for place, code in draft.codes
+        )
+        if others or is_read_by_code:
             continue
         draft.weak.discard(name)
         draft.weak |= paths
@@ -502,11 +497,9 @@ def _narrow_writes(seen: ExecutionFacts, draft: Draft) -> None:
             stored = {
                 t.path for t in draft.statement.touches if t.root == name and t.how != "method"
             }
-            draft.weak |= {
-                f"{p.rpartition('[')[0]}.__len__"
-                for p in paths
-                if p.endswith("]") and (p in stored or p in appended)
-            }
+            for path in paths:
+                if path.endswith("]") and (path in stored or path in appended):
+                    draft.weak.add(f"{path.rpartition('[')[0]}.__len__")
 
 
 def _find_appended_element(seen: ExecutionFacts, draft: Draft, name: str) -> set[str]:
@@ -571,11 +564,10 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
 def _number_appended_element(seen: ExecutionFacts, path: str, drafts: list[Draft]) -> None:
     """The one element that a cell adds to a list, where nobody else in it changes that."""
     some, root = f"{path}{ELEMENT}", part_root(path)
-    box = (
-        tracing_paths.value_at(path, seen.variables.value(root))
-        if path != root
-        else seen.variables.value(root)
-    )
+    if path != root:
+        box = tracing_paths.value_at(path, seen.variables.value(root))
+    else:
+        box = seen.variables.value(root)
     writers = [d for d in drafts if any(part_root(w) == root for w in d.weak | d.strong)]
     if type(box) is not list or not box or len(writers) != 1 or some not in writers[0].weak:
         return
@@ -634,11 +626,10 @@ def _find_holders(seen: ExecutionFacts, path: str, root: str) -> set[str]:
     way = path.removesuffix(ELEMENT)
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
-    target = (
-        tracing_paths.value_at(way, value)
-        if path != way
-        else tracing_paths.stored_object(way, value)
-    )
+    if path != way:
+        target = tracing_paths.value_at(way, value)
+    else:
+        target = tracing_paths.stored_object(way, value)
     if target is MISSING:
         return seen.variables.sharing([root]) | {root}
     holders = seen.variables.holding(target)

@@ -138,16 +138,12 @@ class Surroundings:
         """Whether tasks or threads that run on may show in it: it waits for them, or something
         changed by itself.
         """
-        known = (
-            set().union(*(set(self.seen.variables.sharing([n])) | {n} for n in draft.reach))
-            if draft.reach
-            else set()
-        )
-        changed = {
-            n
-            for n, was in self.seen.before.items()
-            if was and (now := self.seen.variables.prints.get(n)) and now.digest != was.digest
-        }
+        known = {*draft.reach, *self.seen.variables.sharing(draft.reach)}
+        changed = set()
+        for name, was in self.seen.before.items():
+            now = self.seen.variables.prints.get(name)
+            if was and now and now.digest != was.digest:
+                changed.add(name)
         return (
             draft.statement.uses.awaits
             or bool(self._find_identifiers(draft) & _WAITING)
@@ -197,11 +193,10 @@ class Surroundings:
             and (identifiers & _WRITERS or draft.statement.writes_files)
         ):
             draft.weak.add("file:*")
-        inspects_files = (
-            bool(self.seen.ran.builtins & _STATS)
-            if self._reached_whole
-            else bool(identifiers & _LOOKERS)
-        )
+        if self._reached_whole:
+            inspects_files = bool(self.seen.ran.builtins & _STATS)
+        else:
+            inspects_files = bool(identifiers & _LOOKERS)
         inspects_files = inspects_files and not self._is_lookup_by_tables(identifiers)
         if inspects_files and drafts_by and not self._is_printing_statement(draft):
             draft.reads.add("file:*")
@@ -314,13 +309,11 @@ class Surroundings:
         """Libraries whose code ran, or is of the types that the statement reached."""
         prints = self.seen.variables.prints
         names = draft.mention if self.seen.ran.complete else draft.reach
-        packages = {
-            k
-            for n in names
-            if (p := prints.get(n))
-            for k in p.kinds
-            if not isinstance(self._find_value(n), types.ModuleType)
-        }
+        packages: set[str] = set()
+        for name in names:
+            print_ = prints.get(name)
+            if print_ and not isinstance(self._find_value(name), types.ModuleType):
+                packages.update(print_.kinds)
         if self._may_act(draft):
             packages |= self.seen.ran.packages
         return {p.lstrip("_") for p in packages} - MACHINERY - {"builtins", "", "main__"}

@@ -357,11 +357,9 @@ class Tracker:
             if isinstance(value, types.ModuleType) and value.__name__ in sys.modules:
                 dicts[value.__name__] = dict(vars(value))
             elif value is not MISSING and not isinstance(value, str | int | float | bool):
-                module = (
-                    getattr(value, "__module__", None)
-                    if isinstance(value, type | types.FunctionType)
-                    else None
-                )
+                module = None
+                if isinstance(value, type | types.FunctionType):
+                    module = getattr(value, "__module__", None)
                 if isinstance(module, str) and module in sys.modules and module != "__main__":
                     dicts[module] = dict(vars(sys.modules[module]))
         return dicts
@@ -406,9 +404,8 @@ class Tracker:
             running, result, executed, touched, frozenset(changes), mention
         )
         seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
-        self.variables.ever.update(
-            k for k in patches["builtins"].after
-        ) if "builtins" in patches else None
+        if "builtins" in patches:
+            self.variables.ever.update(patches["builtins"].after)
         built = build(seen)
         self._add_older_writes(
             {n: was for n, was in seen.before.items() if n not in built.claimed}, entry.index
@@ -416,16 +413,14 @@ class Tracker:
         entry.ambient = changes | {
             f"{ambient.MODULE}{name}": change for name, change in patches.items()
         }
-        entry.ambient |= {
-            f"{ambient.MODE}{path}": Change(before, now)
-            for path, before in touched.modes.items()
-            if (now := permissions(path)) is not None and now != before
-        }
-        entry.ambient |= {
-            f"{ambient.TIMES}{path}": Change(was, times)
-            for path, was in touched.times.items()
-            if (times := file_times(path)) is not None and times[1] != was[1]
-        }
+        for path, mode in touched.modes.items():
+            now = permissions(path)
+            if now is not None and now != mode:
+                entry.ambient[f"{ambient.MODE}{path}"] = Change(mode, now)
+        for path, was in touched.times.items():
+            times = file_times(path)
+            if times is not None and times[1] != was[1]:  # not when it was read last
+                entry.ambient[f"{ambient.TIMES}{path}"] = Change(was, times)
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
         self._record_values(entry, seen)

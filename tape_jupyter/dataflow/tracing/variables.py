@@ -89,11 +89,9 @@ class Variables:
         if not module:
             if is_shells(name):
                 return None
-            return (
-                name
-                if name in self.namespace or name in self.ever or name not in builtins.__dict__
-                else None
-            )
+            if name in self.namespace or name in self.ever or name not in builtins.__dict__:
+                return name
+            return None
         loaded = sys.modules.get(module)
         if loaded is None or name not in loaded.__dict__:
             return None
@@ -102,11 +100,12 @@ class Variables:
     def used_by(self, module: str, code: types.CodeType) -> set[str]:
         """Variables that a piece of code names."""
         used = code_names(code)
-        return {
-            r
-            for n in used.reads | used.later_reads | used.stores
-            if (r := self.resource(module, n)) is not None
-        }
+        return self.resources(module, used.reads | used.later_reads | used.stores)
+
+    def resources(self, module: str, names: Iterable[str]) -> set[str]:
+        """The variables that these names are in a module's code."""
+        found = (self.resource(module, name) for name in names)
+        return {resource for resource in found if resource is not None}
 
     def globals_of(self, module: str) -> Iterator[str]:
         for name in list(sys.modules[module].__dict__):
@@ -127,11 +126,7 @@ class Variables:
             for module, code in print_.codes if print_ else ():
                 used = code_names(code)
                 names = used.reads | used.later_reads | used.stores | used.later_stores
-                todo.extend(
-                    r
-                    for n in names
-                    if (r := self.resource(module, n)) is not None and r not in reached
-                )
+                todo.extend(self.resources(module, names) - reached)
         return reached
 
     def _fingerprint_if_new(self, resource: str) -> None:
@@ -186,11 +181,9 @@ class Variables:
                 scan, (*removed, *(each for each, value in elsewhere.items() if value is MISSING))
             )
             self.ever.update(bound)
-            bound |= {
-                r: v
-                for r, v in elsewhere.items()
-                if v is not MISSING and self._ids.get(r) != identity(v)
-            }
+            for resource, value in elsewhere.items():
+                if value is not MISSING and self._ids.get(resource) != identity(value):
+                    bound[resource] = value
             bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
             for each in sorted(bound, key=self._find_last_seconds):
                 self._refingerprint_variable(scan, each, bound[each], until)

@@ -292,11 +292,10 @@ def payloads(entry: Entry, spelling: Dialect) -> list[str]:
         spelling = dialect(entry["json"])
     data, columns = entry["data"], list(_iterate_columns(entry))
     times = pieces_of(entry, columns)
-    texts = (
-        _fill_template(data, columns, spelling, times)
-        if columns
-        else repeated(spelling.encode(data), times)
-    )
+    if columns:
+        texts = _fill_template(data, columns, spelling, times)
+    else:
+        texts = repeated(spelling.encode(data), times)
     return _pad_texts(texts, entry["pad"]) if "pad" in entry else texts
 
 
@@ -440,11 +439,9 @@ def with_texts(column: Entry, texts: list[str]) -> Entry:
 
 
 def _split_texts(column: Entry) -> list[str]:
-    return (
-        _cut_beginnings(column["text"], column["upto"])
-        if "upto" in column
-        else recut_text(column["text"], column["cuts"])
-    )
+    if "upto" in column:
+        return _cut_beginnings(column["text"], column["upto"])
+    return recut_text(column["text"], column["cuts"])
 
 
 def recut_text(text: str, cuts: list[int]) -> list[str]:

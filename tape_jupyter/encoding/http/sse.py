@@ -285,11 +285,10 @@ def _unfold_lines(section: Mapping[str, Any]) -> bytes:
 
 
 def _format_lines(entry: Entry, end: str, spelling: Dialect) -> str:
-    texts = (
-        payloads(entry, spelling)
-        if "data" in entry
-        else repeated(_require_text(entry, "text"), pieces_of(entry))
-    )
+    if "data" in entry:
+        texts = payloads(entry, spelling)
+    else:
+        texts = repeated(_require_text(entry, "text"), pieces_of(entry))
     return end.join([*texts, ""])
 
 
@@ -368,11 +367,9 @@ def _close_chunk(text: str, inner: Dialect, spelling: Dialect) -> str:
 def _shorten_headers(headers: dict[str, str]) -> Entry:
     """The three headers that nearly every frame has are told by the first."""
     usual = (headers.get(STANDARD[0]), "application/json", "event")
-    return (
-        {"event": usual[0]}
-        if tuple(headers.items()) == tuple(zip(STANDARD, usual, strict=True))
-        else {"headers": headers}
-    )
+    if tuple(headers.items()) == tuple(zip(STANDARD, usual, strict=True)):
+        return {"event": usual[0]}
+    return {"headers": headers}
 
 
 def _unfold_frames(section: Mapping[str, Any]) -> bytes:
@@ -393,11 +390,10 @@ def _encode_frames(entry: Entry, spelling: Dialect) -> list[bytes]:
         headers = dict(
             zip(STANDARD, (_require_text(entry, "event"), "application/json", "event"), strict=True)
         )
-    texts = (
-        payloads(entry, spelling)
-        if "data" in entry
-        else repeated(_require_text(entry, "text"), pieces_of(entry))
-    )
+    if "data" in entry:
+        texts = payloads(entry, spelling)
+    else:
+        texts = repeated(_require_text(entry, "text"), pieces_of(entry))
     if "opened" in entry:
         texts = [_close_chunk(text, dialect(entry["opened"]), spelling) for text in texts]
     return [encode_frame(headers, text.encode("utf-8")) for text in texts]

@@ -282,11 +282,10 @@ def _thaw_chained(s: Any, walk: Thawer, at: At) -> BaseException:
 
 
 def _build_exception(kind: type[BaseException], parts: _Parts) -> BaseException:
-    error = (
-        _build_validation_error(kind, parts.details)
-        if is_validation_error(kind)
-        else _build_bare(kind, parts)
-    )
+    if is_validation_error(kind):
+        error = _build_validation_error(kind, parts.details)
+    else:
+        error = _build_bare(kind, parts)
     if parts.exceptions is None:
         _BASE["args"].__set__(error, parts.args)
     members = _find_members(type(error))

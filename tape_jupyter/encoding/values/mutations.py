@@ -95,11 +95,9 @@ def _make_like(live: Any, target: Any) -> Any:
 
 
 def _reuse_or_copy(live: Any, target: Any) -> Any:
-    return (
-        live
-        if type(live) is type(target) and _format_frozen(live) == _format_frozen(target)
-        else _make_like(live, target)
-    )
+    if type(live) is type(target) and _format_frozen(live) == _format_frozen(target):
+        return live
+    return _make_like(live, target)
 
 
 def _reuse_items(live: list[Any], target: list[Any]) -> list[Any]:

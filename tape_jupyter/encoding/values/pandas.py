@@ -166,11 +166,9 @@ def _freeze_index(index: Any, walk: Freezer, at: At) -> dict[str, Any]:
         names = walk.sequence(list(index.names), (at, "names"))
         codes = [[int(code) for code in codes] for codes in index.codes]
         return {"levels": levels, "codes": codes, "names": names}
-    freq = (
-        getattr(index, "freqstr", None)
-        if isinstance(index, (pd.DatetimeIndex, pd.TimedeltaIndex))
-        else None
-    )
+    freq = None
+    if isinstance(index, (pd.DatetimeIndex, pd.TimedeltaIndex)):
+        freq = getattr(index, "freqstr", None)
     column = _freeze_column(index.array, walk, (at, "values"))
     return {"values": column, **_freeze_name(index, walk, at), **({"freq": freq} if freq else {})}
 

@@ -120,11 +120,9 @@ def _build_mapping_codec(kind: type) -> Codec:
 
 def _freeze_defaultdict(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     factory = value.default_factory
-    name = (
-        None
-        if factory is None
-        else next((n for n, kind in _FACTORIES.items() if kind is factory), "")
-    )
+    name = None
+    if factory is not None:
+        name = next((n for n, kind in _FACTORIES.items() if kind is factory), "")
     if name == "":
         raise CannotFreeze(at, value, "its default factory is code, not data")
     return {"factory": name, **_freeze_mapping(value, walk, at)}
@@ -268,11 +266,9 @@ BY_NAME: dict[str, Codec] = {codec.name: codec for codec in (*BY_TYPE.values(), 
 def _thaw_dateutil(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     tz: Any = importlib.import_module("dateutil.tz")
 
-    return (
-        tz.tzoffset(s["name"], walk.thaw(s["offset"], (at, "offset")))
-        if "offset" in s
-        else tz.tzutc()
-    )
+    if "offset" in s:
+        return tz.tzoffset(s["name"], walk.thaw(s["offset"], (at, "offset")))
+    return tz.tzutc()
 
 
 def _freeze_dateutil(value: Any, walk: Freezer, at: At) -> dict[str, Any]:

@@ -151,11 +151,9 @@ class Freezer:
         def freeze_marked(value: Any, at: At) -> dict[str, Any]:
             return {TYPE: codec.name, **codec.freeze(value, self, at)}
 
-        return (
-            self._freeze_once(value, at, freeze_marked)
-            if codec.shared
-            else freeze_marked(value, at)
-        )
+        if codec.shared:
+            return self._freeze_once(value, at, freeze_marked)
+        return freeze_marked(value, at)
 
     def _freeze_dict(self, value: dict[Any, Any], at: At) -> dict[str, Any]:
         if all(type(key) is str and key[:1] != "<" for key in value):

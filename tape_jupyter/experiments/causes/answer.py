@@ -10,7 +10,7 @@ from tape_jupyter.experiments.causes.search import Place
 from tape_jupyter.experiments.ddmin import Outcome
 
 Layer = Literal["flips", "stays", "unresolved", "not swapped"]
-SAID: Mapping[str, str] = {
+LAYER_TEXTS: Mapping[str, str] = {
     "flips": "the check holds",
     "stays": "it still fails",
     "unresolved": "it cannot be said: that run asks what is on neither tape, or the check raises",
@@ -109,7 +109,9 @@ class Cause:
     def _format_table(self) -> list[str]:
         width = max([len(layer) for layer in self.layers] + [5])
         head = f"  {'layer':{width}}  with all of it from {self.sides[0]}"
-        rows = [f"  {layer:{width}}  {SAID[outcome]}" for layer, outcome in self.layers.items()]
+        rows = [
+            f"  {layer:{width}}  {LAYER_TEXTS[outcome]}" for layer, outcome in self.layers.items()
+        ]
         return [head, *rows]
 
     def _format_tree(self) -> list[str]:

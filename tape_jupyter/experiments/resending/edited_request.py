@@ -67,11 +67,10 @@ def _apply_setting(request: Request, body: dict[str, Any], setting: str) -> Requ
     in_url = registry.identify(request).model
     if path == "model" and "model" not in body and in_url:
         old, new = (quote(name, safe="") for name in (in_url, str(value)))
-        address = (
-            request.url.replace(f"/{in_url}", f"/{new}", 1)
-            if f"/{in_url}" in request.url
-            else request.url
-        )
+        if f"/{in_url}" in request.url:
+            address = request.url.replace(f"/{in_url}", f"/{new}", 1)
+        else:
+            address = request.url
         address = address.replace(f"/{old}", f"/{new}", 1)
         if unquote(address) == unquote(request.url) and in_url != value:
             raise TapeUsageError(

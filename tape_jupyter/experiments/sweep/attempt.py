@@ -304,11 +304,10 @@ def _write_answers(
         recorded.cold += sum(bool(book.ended.get(run, {}).get("cold")) for run in used)
         for rule in candidate.overrides:
             for entry in candidates.fitting(rule, calls):
-                answer = (
-                    edits.given_edit(entry, message=rule["message"])
-                    if "message" in rule
-                    else edits.apply_edit(entry, candidates.rule_edit(rule))
-                )
+                if "message" in rule:
+                    answer = edits.given_edit(entry, message=rule["message"])
+                else:
+                    answer = edits.apply_edit(entry, candidates.rule_edit(rule))
                 book.commit_reply(entry, answer, asking.TAKE)
                 recorded.fits += 1
                 answered = True

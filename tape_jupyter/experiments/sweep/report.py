@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 from tape_jupyter.bundle.archive import locations
 from tape_jupyter.bundle.report import JUNIT, MADE, STYLE, xml_text
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.experiments.sweep.candidate import AS_RECORDED
 from tape_jupyter.experiments.sweep.store import Row
 from tape_jupyter.experiments.sweep.sweep import Sweep
@@ -69,7 +70,7 @@ def sweep_html(sweep: Sweep, out: Path) -> Iterator[str]:
     yield f"{_HEAD.format(made=MADE)}{STYLE}{_MORE}</style></head><body><main>\n"
     good = "good" if summary.good else "bad"
     tried = len(summary.names) - 1
-    yield f'<h1 class="{good}">{_format_count(summary.runs, "run")}, {_format_count(tried, "candidate")}</h1>\n'
+    yield f'<h1 class="{good}">{format_count(summary.runs, "run")}, {format_count(tried, "candidate")}</h1>\n'
     yield from _format_table(
         ["candidate", "pass", "now pass", "no longer", "unresolved", "runs changed"],
         [
@@ -98,10 +99,6 @@ def sweep_html(sweep: Sweep, out: Path) -> Iterator[str]:
     for row in sweep.rows():
         yield _format_row(sweep, row, out)
     yield "</tbody></table></div></main></body></html>\n"
-
-
-def _format_count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _format_row(sweep: Sweep, row: Row, out: Path) -> str:

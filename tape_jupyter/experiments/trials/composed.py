@@ -35,13 +35,13 @@ class _ReplacedAnswer(Overridden):
 class _Added(Entry):
     """A call that the recording does not hold, of a run that adds to one of its own."""
 
-    __slots__ = ("given", "told")
+    __slots__ = ("given", "record")
 
     def __init__(self, book: Holder, run: str, record: Mapping[str, Any]) -> None:
         head = record["head"]
         names = (str(head["call"]), run, str(head["match"]), str(head.get("lineage", "")))
         super().__init__(book, (0, 0), names, str(head.get("apart", "")))
-        self.told = {**record, "head": {**head, "run": run}}
+        self.record = {**record, "head": {**head, "run": run}}
         self.given = records.section_reply(record["response"], book.assets)[0]
 
 
@@ -66,11 +66,11 @@ class ComposedCassette(Cassette):
     def head(self, entry: Entry) -> dict[str, Any]:
         if isinstance(entry, _ReplacedAnswer):
             return self.head(entry.replaced)
-        return dict(entry.told["head"]) if isinstance(entry, _Added) else super().head(entry)
+        return dict(entry.record["head"]) if isinstance(entry, _Added) else super().head(entry)
 
     def request_section(self, entry: Entry) -> dict[str, Any]:
         if isinstance(entry, _Added):
-            return dict(entry.told["request"])
+            return dict(entry.record["request"])
         return super().request_section(entry)
 
     def answer(self, run: str, call: str, response: Mapping[str, Any]) -> None:

@@ -226,11 +226,9 @@ class TrialProcess:
             check, self.shell.user_ns, [outputs.shown_text(each) for each in all_outputs]
         )
         run = judged(cells, check, answer, self.job["where"], 0.0, settled=self._is_check_final())
-        unmatched = (
-            _describe_unmatched_call(self.cell)
-            if run.verdict == "unresolved" and run.asked
-            else None
-        )
+        unmatched = None
+        if run.verdict == "unresolved" and run.asked:
+            unmatched = _describe_unmatched_call(self.cell)
         digested = json.dumps([self.outputs, run.record()], sort_keys=True, default=str)
         return {
             **run.record(), "wanted": unmatched, "digest": hashlib.sha256(digested.encode()).hexdigest(),

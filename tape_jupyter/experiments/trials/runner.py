@@ -175,11 +175,10 @@ class TrialRunner:
             if "ready" in channel.read_answer(patience)
         }
         forks, line = hasattr(os, "fork"), Trial().line()
-        recording = (
-            channels[-1].read_answer(patience)
-            if forks
-            else channels[0].send_request(line, patience)
-        )
+        if forks:
+            recording = channels[-1].read_answer(patience)
+        else:
+            recording = channels[0].send_request(line, patience)
         self._about |= {key: recording[key] for key in _ABOUT if key in recording}
         self.recording = TrialResult.from_record(recording, seconds=time.perf_counter() - began)
 

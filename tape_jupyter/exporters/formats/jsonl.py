@@ -80,11 +80,10 @@ def _build_openai_result(
 
 def _build_anthropic_result(custom_id: str, reply: Reply, answer: Any) -> dict[str, Any]:
     if (reply.status or 0) >= 400:
-        error = (
-            answer
-            if isinstance(answer, Mapping)
-            else {"type": "error", "error": {"message": str(reply.reason)}}
-        )
+        if isinstance(answer, Mapping):
+            error = answer
+        else:
+            error = {"type": "error", "error": {"message": str(reply.reason)}}
         return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
     return {"custom_id": custom_id, "result": {"type": "succeeded", "message": answer}}
 

@@ -126,11 +126,9 @@ def _describe_values(call: RecordedCall, conversation: ExportedConversation) -> 
 
 
 def _build_system_messages(conversation: ExportedConversation) -> list[dict[str, Any]]:
-    return (
-        [{"role": "system", "parts": [{"type": "text", "content": conversation.system}]}]
-        if conversation.system
-        else []
-    )
+    if not conversation.system:
+        return []
+    return [{"role": "system", "parts": [{"type": "text", "content": conversation.system}]}]
 
 
 def _find_tools(body: Mapping[str, Any]) -> list[Any]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import batch, rebuild
-from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows, source_rows
+from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Grade, Item, Origin, Skipped
 
@@ -26,25 +25,9 @@ def recognises(source: Source) -> int:
 
 def read(source: Source) -> Iterator[Item]:
     if "result" not in source.top:
-        yield from read_rows(source, _skip_request, "requests")
+        yield from read_rows(source, batch.skip_request, "requests")
         return
-    result_ids = {
-        str(row["custom_id"])
-        for _, row, _ in source_rows(source)
-        if isinstance(row, dict) and "custom_id" in row
-    }
-    yield from read_rows(
-        source,
-        partial(
-            _read_row, source.name, batch.requests_of_results(source, _read_requests, result_ids)
-        ),
-    )
-
-
-def _skip_request(row: Mapping[str, Any], line: int) -> Iterator[Item]:
-    yield Skipped(
-        batch.ALONE if "custom_id" in row else "a record that is no request of a batch", line=line
-    )
+    yield from batch.read_results(source, _read_requests, _read_row)
 
 
 def _read_requests(row: Mapping[str, Any]) -> Iterator[tuple[str, batch.Ask]]:

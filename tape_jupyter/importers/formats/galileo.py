@@ -52,11 +52,9 @@ def _read_span(
     metrics = mapping_field(row.get("metrics"))
     span_id = str(row.get("id") or unnamed or f"line {line}")
     start = attribute_seconds(row.get("created_at"))
-    end = (
-        start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
-        if start
-        else 0.0
-    )
+    end = 0.0
+    if start:
+        end = start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
     place: Any = _KINDS.get(kind, "span")
     status = status_of(row.get("status_code"))
     model = str(row.get("model") or "")

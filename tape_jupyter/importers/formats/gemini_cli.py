@@ -105,11 +105,10 @@ def _build_tool_call(
 ) -> Item:
     results = [each for each in listed_field(use.get("result")) if isinstance(each, Mapping)]
     answers += results
-    result = (
-        mapping_field(results[0].get("functionResponse")).get("response")
-        if results
-        else use.get("resultDisplay")
-    )
+    if results:
+        result = mapping_field(results[0].get("functionResponse")).get("response")
+    else:
+        result = use.get("resultDisplay")
     if isinstance(result, Mapping) and result.keys() == {"output"}:
         result = result["output"]
     failed = str(use.get("status")) in ("error", "cancelled")
@@ -155,11 +154,10 @@ def _read_recorded_reply(file: str, row: dict[str, Any], line: int) -> Iterator[
     model = str(first.get("modelVersion") or "gemini") if isinstance(first, Mapping) else "gemini"
     assumed: list[str] = []
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model, stream=stream)
-    reply = (
-        rebuild.streamed(rebuild.GEMINI, listed_field(raw_reply))
-        if stream
-        else rebuild.reply(raw_reply)
-    )
+    if stream:
+        reply = rebuild.streamed(rebuild.GEMINI, listed_field(raw_reply))
+    else:
+        reply = rebuild.reply(raw_reply)
     yield Call(
         f"{line}", "model", rebuild.request(url, {"contents": []}), reply, "T",
         Origin("gemini-cli", file, str(line), line), name=method, provider="gemini", model=model,

@@ -159,9 +159,8 @@ def _read_reply_body(
         missing.remove("chunk borders and pace")
         missing.append("pace")
         return tuple(base64.b64decode(each) for each in json.loads(text)), True
-    data = (
-        base64.b64decode("".join(str(text).split()), validate=True)
-        if content.get("encoding") == "base64"
-        else str(text).encode("utf-8", "surrogatepass")
-    )
+    if content.get("encoding") == "base64":
+        data = base64.b64decode("".join(str(text).split()), validate=True)
+    else:
+        data = str(text).encode("utf-8", "surrogatepass")
     return ((data,) if data else ()), False

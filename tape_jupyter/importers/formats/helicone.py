@@ -92,11 +92,9 @@ def _build_url(row: Mapping[str, Any]) -> str:
     target, path = str(row.get("target_url") or ""), str(row.get("request_path") or "")
     if "://" in path:
         return path
-    return (
-        target.rstrip("/") + path
-        if "://" in target and path and not target.endswith(path)
-        else target
-    )
+    if "://" in target and path and not target.endswith(path):
+        return target.rstrip("/") + path
+    return target
 
 
 def _read_usage(row: Mapping[str, Any]) -> dict[str, int]:

@@ -83,11 +83,10 @@ def _build_exchange(source: Source, number: int, pair: Mapping[str, Any], start:
         for name, matchers in (raw_request.get("headers") or {}).items()
         if (value := _find_exact_value(matchers)) is not None
     }
-    data = (
-        base64.b64decode(raw_reply.get("body") or "")
-        if raw_reply.get("encodedBody")
-        else data_of(raw_reply.get("body"))
-    )
+    if raw_reply.get("encodedBody"):
+        data = base64.b64decode(raw_reply.get("body") or "")
+    else:
+        data = data_of(raw_reply.get("body"))
     if "bodyFile" in raw_reply:
         missing.append("reply body: it is in another file, which is not opened")
     reply = Reply(

@@ -90,11 +90,9 @@ class _Pool:
             return self._resolve_text(value)
         if isinstance(value, list):
             return [self.resolve_texts(each) for each in value]
-        return (
-            {name: self.resolve_texts(each) for name, each in value.items()}
-            if isinstance(value, dict)
-            else value
-        )
+        if not isinstance(value, dict):
+            return value
+        return {name: self.resolve_texts(each) for name, each in value.items()}
 
     def _resolve_text(self, value: str) -> str:
         start = next((each for each in _REFERENCES if value.startswith(each)), "")
@@ -272,11 +270,9 @@ def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -
 
 def _build_tool_call(log: _Log, event: Mapping[str, Any], call_id: str, parent: str) -> Item:
     failed = event.get("error")
-    error = (
-        str(failed.get("message") or failed.get("type") or "error")
-        if isinstance(failed, Mapping)
-        else ""
-    )
+    error = ""
+    if isinstance(failed, Mapping):
+        error = str(failed.get("message") or failed.get("type") or "error")
     seen = ObservedStep(
         call_id, "tool", str(event.get("function") or ""), log.trace, parent, attribute_seconds(event.get("timestamp")),
         attribute_seconds(event.get("completed")), log.pool.resolve_texts(event.get("arguments") or {}),

@@ -185,11 +185,9 @@ def _find_token_counts(reply: Any) -> Any:
 
 def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     """A stream's chunk and its time, where an SDK kept it as JSON (those of 2024 did)."""
-    kwargs = (
-        event.get("kwargs")
-        if isinstance(event, dict) and event.get("name") == "new_token"
-        else None
-    )
+    kwargs = None
+    if isinstance(event, dict) and event.get("name") == "new_token":
+        kwargs = event.get("kwargs")
     token = kwargs.get("token") if isinstance(kwargs, dict) else None
     return (token, attribute_seconds(event.get("time"))) if isinstance(token, dict) else None
 
@@ -204,11 +202,10 @@ def _restore_reply(reply: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
     usage = reply.get("usage_metadata")
     if "usage" not in restored and isinstance(usage, dict) and _AMOUNT & usage.keys():
         into, out = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
-        names = (
-            ("prompt_tokens", "completion_tokens")
-            if "choices" in restored
-            else ("input_tokens", "output_tokens")
-        )
+        if "choices" in restored:
+            names = ("prompt_tokens", "completion_tokens")
+        else:
+            names = ("input_tokens", "output_tokens")
         restored["usage"] = {
             names[0]: into,
             names[1]: out,

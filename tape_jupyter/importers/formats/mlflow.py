@@ -5,7 +5,7 @@ A stream's chunks are events with their times, and become a stream with its pace
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from tape_jupyter.importers.observed import ObservedStep, usage_of
 from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, source_rows
 from tape_jupyter.importers.source import Broken, Source, load
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped, each
+from tape_jupyter.providers.json_access import as_list
 
 TITLE = "MLflow"
 
@@ -123,7 +124,7 @@ def _build_step(span: Traced, kind: Any) -> ObservedStep:
         str(span_attributes.get("mlflow.llm.model") or span_attributes.get("model") or ""),
         str(span_attributes.get("mlflow.llm.provider") or form or ""),
         usage=usage_of(span_attributes.get("mlflow.chat.tokenUsage")),
-        tools=_to_list(span_attributes.get("mlflow.chat.tools")),
+        tools=as_list(span_attributes.get("mlflow.chat.tools")),
         line=span.line,
     )
     if kind == "model" and chunks:
@@ -143,10 +144,6 @@ def _parse_value(value: Any) -> Any:
         return load(value)
     except ValueError:
         return value
-
-
-def _to_list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
 
 
 _NULLS = (

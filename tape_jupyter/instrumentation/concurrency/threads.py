@@ -156,7 +156,7 @@ class Strand:
 
 
 def _find_clock(origin: Origin | None) -> Any | None:
-    return getattr(origin.cell, "clock", None) if origin is not None else None
+    return getattr(origin.pins, "clock", None) if origin is not None else None
 
 
 def _take_ticket(clock: Any | None) -> int:
@@ -224,11 +224,9 @@ def _read_name(runs: Any) -> str:
 def _find_thread_name(thread: threading.Thread) -> str:
     """What a thread runs: its target, a timer's function, else what its class is for."""
     runs = getattr(thread, "_target", None) or getattr(thread, "function", None)
-    return (
-        function_name(runs, getattr(thread, "_args", ()))
-        if runs is not None
-        else type(thread).__name__
-    )
+    if runs is not None:
+        return function_name(runs, getattr(thread, "_args", ()))
+    return type(thread).__name__
 
 
 def _find_library_class(thread: threading.Thread) -> str:

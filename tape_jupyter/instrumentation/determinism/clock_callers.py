@@ -52,11 +52,9 @@ def clock_here() -> Any | None:
     is real.
     """
     origin = ORIGIN.get()
-    return (
-        None
-        if origin is None or SENDING.get() or (clock := _find_clock(origin)) is None or clock.closed
-        else clock
-    )
+    if origin is None or SENDING.get() or (clock := _find_clock(origin)) is None or clock.closed:
+        return None
+    return clock
 
 
 def strand_here() -> str:
@@ -74,7 +72,7 @@ def notes_order(clock: Any) -> bool:
 
 def _find_clock(origin: Origin) -> Any | None:
     """The clock of the origin's cell; None in a child process, whose time is real."""
-    clock = getattr(origin.cell, "clock", None)
+    clock = getattr(origin.pins, "clock", None)
     return None if clock is None or clock.pid != os.getpid() else clock
 
 

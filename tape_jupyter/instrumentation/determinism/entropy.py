@@ -74,17 +74,15 @@ def _swap_everywhere(*names: str) -> list[Callable[[], None]]:
     by_name = {
         each: stand_in for name, stand_in in stand_ins.items() for each in (name, f"_{name}")
     }
-    holders = [
-        (module, name)
-        for module in list(sys.modules.values())
-        if type(module) is types.ModuleType and module.__name__ != os.name  # where `os` has it from
-        for name in by_name.keys() & module.__dict__.keys()
-        if vars(module)[name] is by_name[name].original
-    ]
-    return [
-        swap(module, name, functools.partial(_return_replacement, by_name[name]))
-        for module, name in holders
-    ]
+    undos = []
+    for module in list(sys.modules.values()):
+        if type(module) is not types.ModuleType or module.__name__ == os.name:
+            continue  # `posix` is where `os` has it from
+        for name in by_name.keys() & module.__dict__.keys():
+            if vars(module)[name] is by_name[name].original:
+                put_stand_in = functools.partial(_return_replacement, by_name[name])
+                undos.append(swap(module, name, put_stand_in))
+    return undos
 
 
 def _build_stand_in(name: str) -> _Urandom:
@@ -128,7 +126,7 @@ def held_chance() -> Chance | None:
     if SENDING.get():
         return None
     origin = settle_origin()
-    chance: Chance | None = getattr(origin.cell, "chance", None) if origin is not None else None
+    chance: Chance | None = getattr(origin.pins, "chance", None) if origin is not None else None
     return None if chance is None or chance.forked else chance
 
 

@@ -116,11 +116,9 @@ def _find_caller_clock() -> Any | None:
     if clock is None or not (clock.sleeps or clock.order is not None):
         return None
     module = clock_callers.module_of(2)
-    return (
-        None
-        if clock_callers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS)
-        else clock
-    )
+    if clock_callers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS):
+        return None
+    return clock
 
 
 def _wrap_call_later(original: Callable[..., Any]) -> Callable[..., Any]:

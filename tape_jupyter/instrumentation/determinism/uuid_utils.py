@@ -46,11 +46,9 @@ def _build_wrapper(draw: Callable[..., int], convert: Callable[[int], Any]) -> C
         @functools.wraps(original)
         def draw_id(*args: Any, **kwargs: Any) -> Any:
             drawn = entropy.drawing()
-            return (
-                original(*args, **kwargs)
-                if drawn is None
-                else convert(draw(drawn, *args, **kwargs))
-            )
+            if drawn is None:
+                return original(*args, **kwargs)
+            return convert(draw(drawn, *args, **kwargs))
 
         return draw_id
 

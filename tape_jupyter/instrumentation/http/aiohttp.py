@@ -77,11 +77,9 @@ class _Tap:
     def connect(self, original: Door) -> Door:
         @functools.wraps(original)
         async def connect_taped(connector: Any, req: Any, *args: Any, **options: Any) -> Any:
-            tape = (
-                None
-                if SENDING.get()
-                else instrumentation.tape_here(lambda: _build_visible_request(req))
-            )
+            tape = None
+            if not SENDING.get():
+                tape = instrumentation.tape_here(lambda: _build_visible_request(req))
             if tape is None:
                 return await original(connector, req, *args, **options)
             body = await self._drain_body(req, tape)

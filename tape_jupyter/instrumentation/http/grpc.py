@@ -23,17 +23,13 @@ _CALLS = ("__call__", "with_call", "future")
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap the calls of `module` (grpc._channel, grpc.aio._channel). Returns the undo."""
-    return undoing(
-        *(
-            swap(kind, name, _wrap_call)
-            for kind in vars(module).values()
-            if isinstance(kind, type)
-            and kind.__module__ == module.__name__
-            and kind.__name__.endswith("MultiCallable")
-            for name in _CALLS
-            if name in vars(kind)
-        )
-    )
+    undos = []
+    for kind in list(vars(module).values()):
+        if not isinstance(kind, type) or kind.__module__ != module.__name__:
+            continue
+        if kind.__name__.endswith("MultiCallable"):  # UnaryUnaryMultiCallable and its like
+            undos += [swap(kind, name, _wrap_call) for name in _CALLS if name in vars(kind)]
+    return undoing(*undos)
 
 
 def _wrap_call(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -259,11 +259,9 @@ class _RecordingReader(io.RawIOBase):
         """Whether the body is whole where the connection ends: one of no declared length, one that
         lacks trailers.
         """
-        return (
-            self._framing.last
-            if isinstance(self._framing, Chunked)
-            else self._framing.missing() is None
-        )
+        if isinstance(self._framing, Chunked):
+            return self._framing.last
+        return self._framing.missing() is None
 
     def _fail_capture(self, error: BaseException) -> None:
         if (

@@ -121,11 +121,9 @@ def _connect_live(conn: Any, original: Callable[[Any], None]) -> None:
 def _wrap_send_output(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def send_output(conn: Any, message_body: Any = None, encode_chunked: bool = False) -> None:
-        tape = (
-            None
-            if SENDING.get()
-            else instrumentation.tape_here(lambda: _build_visible_request(conn, message_body))
-        )
+        tape = None
+        if not SENDING.get():
+            tape = instrumentation.tape_here(lambda: _build_visible_request(conn, message_body))
         if tape is None:
             return original(conn, message_body, encode_chunked)
         call = _Call(conn, tape, original, encode_chunked=encode_chunked)

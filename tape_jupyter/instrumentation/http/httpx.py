@@ -72,22 +72,19 @@ class _Tap:
 
         @functools.wraps(original)
         def handle_request(transport: Any, request: Any) -> Any:
-            tape = (
-                None
-                if SENDING.get()
-                else instrumentation.tape_here(lambda: _build_visible_request(request))
-            )
+            tape = None
+            if not SENDING.get():
+                tape = instrumentation.tape_here(lambda: _build_visible_request(request))
             if tape is None:
                 return original(transport, request)
             seen, content = (
                 functools.partial(_build_visible_request, request),
                 _get_body_in_memory(request),
             )
-            body = (
-                uploads.drained(tape, seen, request.stream)
-                if content is None
-                else uploads.keep_body(tape, seen, content)
-            )
+            if content is None:
+                body = uploads.drained(tape, seen, request.stream)
+            else:
+                body = uploads.keep_body(tape, seen, content)
             decision = tape.begin(_build_settled_request(request, body))
             if decision is None:
                 with self._replace_stream(request, body):
@@ -113,11 +110,9 @@ class _Tap:
 
         @functools.wraps(original)
         async def handle_async_request(transport: Any, request: Any) -> Any:
-            tape = (
-                None
-                if SENDING.get()
-                else instrumentation.tape_here(lambda: _build_visible_request(request))
-            )
+            tape = None
+            if not SENDING.get():
+                tape = instrumentation.tape_here(lambda: _build_visible_request(request))
             if tape is None:
                 return await original(transport, request)
             body = await _drain_body(tape, request)

@@ -72,11 +72,9 @@ def _wrap_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         **options: Any,
     ) -> Any:
         called = functools.partial(_Call, pool, conn, method, url, headers, options)
-        tape = (
-            None
-            if SENDING.get()
-            else instrumentation.tape_here(lambda: called().request(_get_body_in_memory(body)))
-        )
+        tape = None
+        if not SENDING.get():
+            tape = instrumentation.tape_here(lambda: called().request(_get_body_in_memory(body)))
         if tape is None:
             return original(pool, conn, method, url, body, headers, **options)
         call = called()
@@ -126,11 +124,9 @@ class _Call:
         """
         if body is None or isinstance(body, (bytes, str)):
             content = _get_body_in_memory(body)
-            return (
-                None
-                if content is None
-                else uploads.keep_body(tape, lambda: self.request(b""), content)
-            )
+            if content is None:
+                return None
+            return uploads.keep_body(tape, lambda: self.request(b""), content)
         framed = {name.lower() for name, _ in self.headers} & {
             "content-length",
             "transfer-encoding",

@@ -158,9 +158,7 @@ def connection_of(dispatcher: Any) -> Connection | None:
     """The connection that this dispatcher would have, where it was not opened; None for an open
     one.
     """
-    holder = (
-        dispatcher
-        if isinstance(dispatcher, Sleeping)
-        else getattr(dispatcher, "_write_stream", None)
-    )
-    return holder.connection if isinstance(holder, (Sleeping, _Write)) else None
+    if isinstance(dispatcher, Sleeping):
+        return dispatcher.connection
+    stream = getattr(dispatcher, "_write_stream", None)
+    return stream.connection if isinstance(stream, (Sleeping, _Write)) else None

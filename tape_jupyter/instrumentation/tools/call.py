@@ -225,11 +225,9 @@ class TapedToolCall:
         """
         objects = {"self": self.instance[0], **self.arguments} if self.instance else self.arguments
         name = next((name for name, value in objects.items() if value is result), "")
-        return (
-            registry.Argument(name)
-            if name and (is_changeable(result) or not _can_freeze(result))
-            else result
-        )
+        if name and (is_changeable(result) or not _can_freeze(result)):
+            return registry.Argument(name)
+        return result
 
     # ------------------------------------------------------------ played
 

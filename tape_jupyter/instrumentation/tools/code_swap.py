@@ -77,11 +77,10 @@ def trampoline(function: FunctionType, replacement: Callable[..., Any]) -> CodeT
     # an attribute: the compiler warns of a constant that is called
     call = f"{_DOOR!r}.__call__({passed})"
     call += f" if True else ({free},)" if free else ""
-    body = (
-        _build_relay_lines(call, wait, code)
-        if is_generator_function(function)
-        else [f"return {wait}({call})"]
-    )
+    if is_generator_function(function):
+        body = _build_relay_lines(call, wait, code)
+    else:
+        body = [f"return {wait}({call})"]
     head = f"def outer({free}):\n  {'async ' if wait else ''}def inner({parameters}):"
     try:
         tree = ast.parse("\n    ".join([head, *body]))

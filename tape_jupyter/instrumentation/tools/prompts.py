@@ -74,11 +74,9 @@ def _build_taped_prompt(
         # inspect.stack() reads source files for every frame
         if _is_plumbing(sys._getframe(1)):  # noqa: SLF001
             return body(*args, **kwargs)
-        prompt = (
-            args[:1]
-            if signature is None
-            else [signature.bind(*args, **kwargs).arguments.get("prompt", "")]
-        )
+        prompt: Sequence[Any] = args[:1]
+        if signature is not None:
+            prompt = [signature.bind(*args, **kwargs).arguments.get("prompt", "")]
         live = functools.partial(
             _ask_person, functools.partial(body, *args, **kwargs), name, discreet, prompt
         )

@@ -63,11 +63,9 @@ _FOUND: ContextVar[Found | None] = ContextVar("tape_found", default=None)
 
 def patch(module: ModuleType) -> Undo:
     """Tap the base class of retrievers in this module. Returns the undo."""
-    return (
-        _patch_langchain(module)
-        if module.__name__.startswith("langchain")
-        else _patch_llama_index(module)
-    )
+    if module.__name__.startswith("langchain"):
+        return _patch_langchain(module)
+    return _patch_llama_index(module)
 
 
 # One retrieval
@@ -157,11 +155,10 @@ def _build_chunk(document: Any, hits: Found) -> dict[str, Any]:
     scores = [
         score for other, score in hits if other is document or _is_same_document(other, document)
     ]
-    score = (
-        getattr(document, "score", None)
-        if node is not document
-        else [*scores, metadata.get("score")][0]
-    )
+    if node is not document:
+        score = getattr(document, "score", None)
+    else:
+        score = [*scores, metadata.get("score")][0]
     fields = {
         "id": getattr(node, "node_id", None) or getattr(node, "id", None),
         "score": _to_float(score),

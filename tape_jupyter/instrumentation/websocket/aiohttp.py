@@ -49,11 +49,9 @@ class PlayedWebSocket:
         """What aiohttp found wrong with a message of the server's, if the recorded connection ended
         by that.
         """
-        return (
-            thawed(self.reply.error)
-            if class_name(self.reply.error).endswith(":WebSocketError")
-            else None
-        )
+        if not class_name(self.reply.error).endswith(":WebSocketError"):
+            return None
+        return thawed(self.reply.error)
 
 
 class _Transport(PlayedTransport):

@@ -25,7 +25,7 @@ from tape_jupyter.encoding.http.websocket import line_of
 CONTINUED, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 """Opcodes (RFC 6455, 5.2)."""
 
-HEARD, PLAYED = "heard", "played"
+LIVE, PLAYED = "live", "played"
 _WAY = "_tape_way"
 
 Tell = Callable[[WebSocketFrame], None]
@@ -51,7 +51,7 @@ def loss(connection: Any) -> BaseException | None:
 
 
 def mark(protocol: Any, way: str) -> None:
-    """Note whether a client's protocol is HEARD, live, or PLAYED, from a recording."""
+    """Note whether a client's protocol talks to a server (LIVE) or to a recording (PLAYED)."""
     setattr(protocol, _WAY, way)
 
 
@@ -101,7 +101,7 @@ def capture_protocol(
 
     `lost()` gives what ended the connection where reading failed.
     """
-    mark(protocol, HEARD)
+    mark(protocol, LIVE)
     hear_handshake(protocol, capture)
     hear_sent(protocol, lambda frame: capture.chunk(line_of(frame)))
     parts = Assembler("got")

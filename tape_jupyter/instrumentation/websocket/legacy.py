@@ -25,7 +25,7 @@ from tape_jupyter.instrumentation.concurrency import threads
 from tape_jupyter.instrumentation.http.replayed_response import await_cancel, thawed
 from tape_jupyter.instrumentation.patching import sending, sending_live, swap
 from tape_jupyter.instrumentation.websocket.capture import (
-    HEARD,
+    LIVE,
     PLAYED,
     Assembler,
     Sent,
@@ -128,7 +128,7 @@ def _capture_frames(protocol: Any, capture: Capture) -> None:
     protocol.read_frame, protocol.read_http_response = read_frame, read_http_response
     protocol.connection_lost, protocol.handshake = connection_lost, handshake_taped
     protocol.ping = pinging(protocol.ping)
-    mark(protocol, HEARD)
+    mark(protocol, LIVE)
     _capture_sent(protocol, lambda frame: capture.chunk(line_of(frame)), echo=False)
 
 

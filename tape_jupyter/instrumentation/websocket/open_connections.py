@@ -19,7 +19,7 @@ from tape_jupyter.instrumentation.patching import swap
 from tape_jupyter.instrumentation.websocket.capture import (
     BINARY,
     CONTINUED,
-    HEARD,
+    LIVE,
     PLAYED,
     TEXT,
     marked_way,
@@ -66,5 +66,5 @@ def _announce_message(protocol: Any, host: str, port: int) -> None:
             "websockets",
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
             "",
-            way == HEARD,
+            way == LIVE,
         )

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.call import FunctionCall, Reply, header_value
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.jupyter.rerun.outputs import Output
@@ -111,7 +112,7 @@ class Comparison:
         """For people, in a terminal or below a cell."""
         changed = [cell for cell in self.cells if not cell.same]
         lines = [
-            f"re-run with take {self.take}: {_format_count(self.ran, 'cell')} ran, {len(changed)} came out otherwise"
+            f"re-run with take {self.take}: {format_count(self.ran, 'cell')} ran, {len(changed)} came out otherwise"
         ]
         for cell in self.cells:
             lines.append(
@@ -145,10 +146,6 @@ def _format_change(change: OutputChange) -> list[str]:
 
 def _format_number(number: int | None) -> str:
     return f"[{number}]" if number is not None else "[ ]"
-
-
-def _format_count(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 # ---------------------------------------------------------------- outputs
@@ -204,11 +201,9 @@ def _build_part(data: Mapping[str, Any]) -> tuple[Kind, str]:
 
 
 def _cut_text(text: str) -> str:
-    return (
-        text
-        if len(text) <= MOST_TEXT
-        else f"{text[:MOST_TEXT]}\n... {len(text) - MOST_TEXT:,} more characters"
-    )
+    if len(text) <= MOST_TEXT:
+        return text
+    return f"{text[:MOST_TEXT]}\n... {len(text) - MOST_TEXT:,} more characters"
 
 
 class _Table(HTMLParser):
@@ -267,11 +262,9 @@ class _Short(reprlib.Repr):
             return repr(x)
         if kind is bytes:
             return repr(x[:40])
-        shape = (
-            _read_shape(x)
-            if kind.__module__.partition(".")[0] in ("numpy", "pandas", "polars", "torch")
-            else None
-        )
+        shape = None
+        if kind.__module__.partition(".")[0] in ("numpy", "pandas", "polars", "torch"):
+            shape = _read_shape(x)
         return f"<{kind.__name__}{' ' + 'x'.join(map(str, shape)) if shape else ''}>"
 
 
@@ -340,13 +333,13 @@ def calls_changed(run: str, cell: TapedCell) -> list[SpanChange]:
     recorded = {
         entry.name: entry for entry in map(_to_recorded_call, book.calls) if entry.run == run
     }
-    served = [entry for entry in cell.served if entry.run == run]
+    served = [entry for entry in cell.execution.played if entry.run == run]
     changes = [
         _compare_calls(recorded.pop(entry.name, None) or _to_recorded_call(entry), entry)
         for entry in served
     ]
-    new = [entry for entry in book.calls if cell.run and entry.run == cell.run]
-    for entry in [*(each for each in cell.served if each.run != run), *new]:
+    new = [entry for entry in book.calls if cell.recording.run and entry.run == cell.recording.run]
+    for entry in [*(each for each in cell.execution.played if each.run != run), *new]:
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
         changes.append(_compare_calls(old or _pop_similar_call(recorded, entry), entry))
     return [
@@ -359,7 +352,7 @@ def played_tools(cell: TapedCell) -> list[str]:
     """The names of the tools whose recorded values it was given; those that a person wrote are not
     among them.
     """
-    played = [entry for entry in cell.served if not isinstance(entry, Overridden)]
+    played = [entry for entry in cell.execution.played if not isinstance(entry, Overridden)]
     requests = [entry.request() for entry in played if not entry.head().get("diverged")]
     return [request.name for request in requests if isinstance(request, FunctionCall)]
 
@@ -370,7 +363,7 @@ def mingled_tools(run: str, cell: TapedCell) -> list[str]:
     """
     if cell.cassette is None:
         return []
-    played = {e.id for e in cell.served if e.run == run and not isinstance(e, Overridden)}
+    played = {e.id for e in cell.execution.played if e.run == run and not isinstance(e, Overridden)}
     tool_names: dict[str, None] = {}
     for entry in map(_to_recorded_call, cell.cassette.calls):
         if entry.run != run or entry.head().get("kind") != "tool":

@@ -5,7 +5,6 @@ asking.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +16,7 @@ from tape_jupyter.cassette.match_key import json_value
 from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.cassette.takes import edits, faults
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value, Where
+from tape_jupyter.core.plain_text import format_json
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.errors import CassetteError, TapeUsageError
@@ -161,15 +161,11 @@ def asked_section(call: Request | FunctionCall) -> dict[str, Any]:
         value = json_value(body)
         if value is None:
             return _build_section(secrets.scrub(body.decode("utf-8", "replace"))[0], is_json=False)
-    return _build_section(_format_json(secrets.scrub_structure(value)[0]), is_json=True)
+    return _build_section(format_json(secrets.scrub_structure(value)[0]), is_json=True)
 
 
 def _build_section(text: str, *, is_json: bool) -> dict[str, Any]:
     return {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
-
-
-def _format_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
 
 
 def recorded_cost(near: Entry | None) -> float | None:
@@ -187,8 +183,8 @@ def _describe_recorded_reply(near: Entry | None) -> dict[str, Any] | None:
     except CassetteError:
         return None
     if isinstance(reply, Value):
-        return {"text": _format_json(reply.value), "json": True}
+        return {"text": format_json(reply.value), "json": True}
     message = editing.reply_message(request, reply) if isinstance(request, Request) else None
     if message is not None:
-        return {"text": _format_json(message), "json": True}
+        return {"text": format_json(message), "json": True}
     return {"text": reply.readable.decode("utf-8", "replace")[:MOST], "json": False}

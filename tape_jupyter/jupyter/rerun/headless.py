@@ -70,7 +70,7 @@ def rerun_headless(
     root: Path,
     take: str,
     starting: headless_run.Starting,
-    on_cell: headless_run.Told,
+    on_cell: headless_run.OnCell,
     *,
     env: Mapping[str, str],
     output: Path | None = None,
@@ -100,14 +100,10 @@ def _build_comparison(
     take: str,
 ) -> Comparison:
     executed = [run for run in runs if run.status != "not run"]
-    stopped = next(
-        (
-            f"[{run.number}] {run.title}: {run.said[0]}"
-            for run in runs
-            if run.status in ("missed", "failed")
-        ),
-        None,
-    )
+    stopped = None
+    first = next((run for run in runs if run.status in ("missed", "failed")), None)
+    if first is not None:
+        stopped = f"[{first.number}] {first.title}: {first.messages[0]}"
     return Comparison(
         take=take,
         ran=len(executed),
@@ -124,21 +120,15 @@ def _build_comparison(
 def _compare_cells(
     saved: NotebookNode, replayed: NotebookNode, executed: Mapping[int, headless_run.CellRun]
 ) -> list[CellChange]:
-    pairs = [
-        (old, new)
-        for old, new in zip(saved.cells, replayed.cells, strict=True)
-        if headless_run.has_code(new)
-    ]
-    return [
-        CellChange(
-            new.get("id", ""),
-            number,
-            executed[number].title,
-            outputs_changed(old.outputs, new.outputs),
-        )
-        for number, (old, new) in enumerate(pairs, 1)
-        if number in executed
-    ]
+    changes, number = [], 0
+    for old, new in zip(saved.cells, replayed.cells, strict=True):
+        if not headless_run.has_code(new):
+            continue
+        number += 1  # as a headless run counts: cells with code alone
+        if number in executed:
+            changed = outputs_changed(old.outputs, new.outputs)
+            changes.append(CellChange(new.get("id", ""), number, executed[number].title, changed))
+    return changes
 
 
 def _compare_spans(root: Path, take: str) -> list[SpanChange]:

@@ -23,6 +23,7 @@ from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison import outputs
+from tape_jupyter.core.plain_text import end_line
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated import end_state, process, verify
 from tape_jupyter.dataflow.static.lookups import asks_for
@@ -148,7 +149,7 @@ def shown_text(cell_outputs: Iterable[Output]) -> str:
         if each["output_type"] == "stream" and each["name"] == "stdout"
     )
     parts = [
-        _ensure_newline(str(each["data"]["text/plain"]))
+        end_line(str(each["data"]["text/plain"]))
         for each in visible
         if "text/plain" in each.get("data", {})
     ]
@@ -156,10 +157,6 @@ def shown_text(cell_outputs: Iterable[Output]) -> str:
         f"{each['ename']}: {each['evalue']}" for each in visible if each["output_type"] == "error"
     ]
     return "".join([printed, *parts, *errors])
-
-
-def _ensure_newline(text: str) -> str:
-    return text if text.endswith("\n") else text + "\n"
 
 
 def shown_texts(
@@ -304,11 +301,9 @@ class FreshRun:
 
     @property
     def name(self) -> str:
-        return (
-            files.take_name(self.take.path)
-            if self.take.base is not None
-            else paths.stem(self.take.root)
-        )
+        if self.take.base is not None:
+            return files.take_name(self.take.path)
+        return paths.stem(self.take.root)
 
     # ------------------------------------------------------------ meanwhile
 

@@ -106,11 +106,9 @@ class CellOutputs:
         """What is shown now, while it grows; where not all of it was kept, that is said."""
         with self._lock:
             copied = [dict(output) for output in (() if self._clear else self.outputs)]
-        return (
-            copied
-            if self.whole
-            else [*copied, {"output_type": "stream", "name": "stderr", "text": _CUT}]
-        )
+        if self.whole:
+            return copied
+        return [*copied, {"output_type": "stream", "name": "stderr", "text": _CUT}]
 
     @classmethod
     def from_outputs(cls, outputs: Iterable[Output]) -> CellOutputs:

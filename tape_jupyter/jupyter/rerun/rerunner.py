@@ -866,13 +866,13 @@ def _find_answered_runs(take: Cassette) -> frozenset[str]:
     """
     edits = [str(edit.head().get("at", "")) for edit in take.newest_overrides() if not edit.by]
     since = max(edits, default="")
-    return frozenset(
-        str(run["parent"])
-        for run in take.runs
-        if run.get("parent")
-        and str(run.get("at", "")) > since
-        and take.ended.get(str(run["run"]), {}).get("outcome") == "ok"
-    )
+    answered = set()
+    for run in take.runs:
+        is_newer = str(run.get("at", "")) > since  # moments of one form: they compare as texts
+        is_whole = take.ended.get(str(run["run"]), {}).get("outcome") == "ok"
+        if run.get("parent") and is_newer and is_whole:
+            answered.add(str(run["parent"]))
+    return frozenset(answered)
 
 
 def _build_no_proof(machine: Rerun) -> RerunProof:

@@ -142,8 +142,8 @@ class CellPasses:
         if result is not None:
             result.error_before_exec = result.error_in_exec = result.result = None
         self.cells.deck.end(self.cell, SteppedAway("stepped back"))
-        if self.cell.run:
-            self.stepper.runs.add(self.cell.run)
+        if self.cell.recording.run:
+            self.stepper.runs.add(self.cell.recording.run)
         self.cell = self.cells.deck.begin(self._build_request())
         self.cells.passes(self.cell)
         assert self._before is not None
@@ -156,8 +156,8 @@ class CellPasses:
         """
         request, stepper = self.cell.request, self.stepper
         options = {**request.options, **stepper.options}
-        if stepper.records and stepper.runs | ({self.cell.run} - {""}):
-            options.setdefault("repeats", options.get("adds_to") or self.cell.run)
+        if stepper.records and stepper.runs | ({self.cell.recording.run} - {""}):
+            options.setdefault("repeats", options.get("adds_to") or self.cell.recording.run)
             return replace(request, mode="new_episodes", options=options)
         return replace(request, options=options)
 

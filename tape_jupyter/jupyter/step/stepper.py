@@ -209,8 +209,8 @@ class Stepper:
             if isinstance(waiter.decided, GoLive):
                 waiter.unchangeable = stepping_hook.why_unchangeable(waiter.call.call, frame)
             self._waiters[waiter.at.strand] = waiter
-            if waiter.call.cell.clock is not None:
-                waiter.call.cell.clock.pause_deadlines()
+            if waiter.call.cell.pins.clock is not None:
+                waiter.call.cell.pins.clock.pause_deadlines()
             self.stops.keep_texts(waiter.at.place, self._collect_texts(waiter))
         self.publish_state()
         return True
@@ -229,8 +229,8 @@ class Stepper:
             self.publish_state()
 
     def _release_clock(self, waiter: Waiter) -> None:
-        if waiter.call.cell.clock is not None and not self._waiters:
-            waiter.call.cell.clock.resume_deadlines()
+        if waiter.call.cell.pins.clock is not None and not self._waiters:
+            waiter.call.cell.pins.clock.resume_deadlines()
 
     def _release_strand(self, strand: str) -> None:
         waiter = self._waiters.pop(strand)
@@ -332,11 +332,10 @@ class Stepper:
         fault = ["fault"] if known or self.records else []
         own_actions = [*(["edit"] if known else []), *fault, "answer"]
         if self.records:
-            request = (
-                ["request"]
-                if isinstance(waiter.decided, GoLive) and not waiter.unchangeable
-                else []
-            )
+            if isinstance(waiter.decided, GoLive) and not waiter.unchangeable:
+                request = ["request"]
+            else:
+                request = []
             return [*moves, *own_actions, "refuse", *request, "stop"]
         return [*moves, *own_actions, "live", "refuse", "stop"]
 
@@ -404,9 +403,9 @@ class Stepper:
         cell = waiter.call.cell
         if not self.records or cell.cassette is None or cell.cassette.base is not None:
             return
-        self.runs.add(cell.run)
+        self.runs.add(cell.recording.run)
         take = self.deck.turn_aside(cell, files.unused_name(cell.cassette.root, STEPPED))
-        self.runs.add(cell.run)
+        self.runs.add(cell.recording.run)
         self.options["take"] = files.take_name(take.path)
 
     def _serve_written_reply(self, waiter: Waiter, reply: Any) -> None:
@@ -449,8 +448,8 @@ class Stepper:
             waiter.wake()
         self._waiters.clear()
         self.machine.strands.clear()
-        if self.cell is not None and self.cell.clock is not None:
-            self.cell.clock.resume_deadlines()
+        if self.cell is not None and self.cell.pins.clock is not None:
+            self.cell.pins.clock.resume_deadlines()
 
     @property
     def leaving(self) -> bool:
@@ -497,12 +496,13 @@ class Stepper:
             request = cell.request if cell is not None else None
             tape = cell.cassette if cell is not None else None
             notes = [machine.note, *machine.breaks.failures]
+            cell_id = ""
+            if request is not None:
+                cell_id = request.cell_id or source_hash(request.source)[:12]
             return {
                 "revision": machine.revision,
                 "state": machine.phase,
-                "cell": (request.cell_id or source_hash(request.source)[:12])
-                if request is not None
-                else "",
+                "cell": cell_id,
                 "title": title_of(request.source) if request is not None else "",
                 "mode": "record" if self.records else "replay",
                 "cassette": paths.stem(tape.root) if tape is not None else "",

@@ -16,6 +16,7 @@ from tape_jupyter.cassette.match_key import json_value
 from tape_jupyter.cassette.takes import edits
 from tape_jupyter.cassette.takes.faults import faults
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.plain_text import format_json
 from tape_jupyter.debugger.call_site import KINDS, CallSite, Would
 from tape_jupyter.debugger.machine import ParkedStrand
 from tape_jupyter.encoding.http.body import decode
@@ -58,7 +59,7 @@ def held_site(held_call: PausedCall, decided: Any, *, with_text: bool) -> CallSi
     }
     if isinstance(call, FunctionCall):
         title = f"{call.name}({_format_arguments(call)})"
-        text = _format_json(_freeze_arguments(call)) if with_text else ""
+        text = format_json(_freeze_arguments(call)) if with_text else ""
         arguments = dict(call.arguments) if with_text else {}
         return CallSite(
             call.kind, call.name, title[:_TITLE], text=text, arguments=arguments, **shared
@@ -114,12 +115,12 @@ def _list_faults(call: Request | FunctionCall) -> list[dict[str, Any]]:
 def asked_request(call: Request | FunctionCall, secrets: Secrets) -> dict[str, Any]:
     if isinstance(call, FunctionCall):
         return _build_section(
-            _format_json(secrets.scrub_structure(_freeze_arguments(call))[0]), is_json=True
+            format_json(secrets.scrub_structure(_freeze_arguments(call))[0]), is_json=True
         )
     value = json_value(decode(call.body, call.header("content-encoding")) or b"")
     if value is None:
         return _build_section(secrets.scrub(_decode_body(call))[0], is_json=False)
-    return _build_section(_format_json(secrets.scrub_structure(value)[0]), is_json=True)
+    return _build_section(format_json(secrets.scrub_structure(value)[0]), is_json=True)
 
 
 def reply_section(decided: Any, secrets: Secrets) -> dict[str, Any] | None:
@@ -128,7 +129,7 @@ def reply_section(decided: Any, secrets: Secrets) -> dict[str, Any] | None:
     if isinstance(decided, GoLive) or (entry is None and not isinstance(decided, Stub)):
         return None
     if entry is None:
-        return _build_section(_format_json(decided.value), is_json=True)
+        return _build_section(format_json(decided.value), is_json=True)
     try:
         request, reply = entry.request(), entry.reply()
     except CassetteError as error:
@@ -141,12 +142,12 @@ def _build_reply_section(
 ) -> dict[str, Any]:
     if isinstance(reply, Value):
         content = reply.error if reply.error is not None else reply.value
-        return _build_section(_format_json(secrets.scrub_structure(content)[0]), is_json=True)
+        return _build_section(format_json(secrets.scrub_structure(content)[0]), is_json=True)
     message = editing.reply_message(request, reply) if isinstance(request, Request) else None
     if message is not None:
-        return _build_section(_format_json(secrets.scrub_structure(message)[0]), is_json=True)
+        return _build_section(format_json(secrets.scrub_structure(message)[0]), is_json=True)
     if reply.error is not None:
-        return _build_section(_format_json(reply.error), is_json=True)
+        return _build_section(format_json(reply.error), is_json=True)
     head = f"{reply.status} {reply.reason}".strip()
     return _build_section(f"{head}\n{secrets.scrub(edits.body_text(reply))[0]}", is_json=False)
 
@@ -159,10 +160,10 @@ def editable_request(call: Request | FunctionCall) -> str:
     sent.
     """
     if isinstance(call, FunctionCall):
-        return _format_json(_freeze_arguments(call))
+        return format_json(_freeze_arguments(call))
     body = decode(call.body, call.header("content-encoding")) or b""
     value = json_value(body)
-    return _format_json(value) if value is not None else body.decode("utf-8", "replace")
+    return format_json(value) if value is not None else body.decode("utf-8", "replace")
 
 
 def changed_request(call: Request | FunctionCall, text: str) -> Request | FunctionCall:
@@ -214,7 +215,7 @@ def _freeze_arguments(call: FunctionCall) -> dict[str, Any]:
 
 def _format_arguments(call: FunctionCall) -> str:
     arguments = {
-        name: _format_json(value).replace("\n", " ")
+        name: format_json(value).replace("\n", " ")
         for name, value in _freeze_arguments(call).items()
     }
     return ", ".join(f"{name}={value[:30]}" for name, value in arguments.items())
@@ -227,11 +228,9 @@ def _decode_body(call: Request) -> str:
 def _find_model_name(call: Request) -> str:
     body = json_value(_decode_body(call).encode())
     model = body.get("model") if isinstance(body, dict) else None
-    return (
-        model
-        if isinstance(model, str)
-        else registry.identify(call).model or urlsplit(call.url).netloc
-    )
+    if isinstance(model, str):
+        return model
+    return registry.identify(call).model or urlsplit(call.url).netloc
 
 
 def _shorten_url(url: str) -> str:
@@ -247,13 +246,7 @@ def _has_failed(entry: Entry | None) -> bool:
     )
 
 
-def _format_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
-
-
 def _build_section(text: str, *, is_json: bool) -> dict[str, Any]:
-    return (
-        {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
-        if text
-        else dict(_NOTHING)
-    )
+    if text:
+        return {"text": text[:MOST], "json": is_json, "whole": len(text) <= MOST}
+    return dict(_NOTHING)

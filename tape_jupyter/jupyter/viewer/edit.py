@@ -14,7 +14,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.takes import edits, files, undo
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.jupyter.viewer.server import Forged, Message, Viewer, answers
+from tape_jupyter.jupyter.viewer.server import Forged, Message, Viewer, answers, text_field
 
 _FORMS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "message": {"message": str},
@@ -44,7 +44,7 @@ def handle_override(viewer: Viewer, message: Message) -> Message:
     entry, edit, name = (
         _find_entry(viewer, message),
         message_edit(message),
-        _read_text(message, "take"),
+        text_field(message, "take"),
     )
     answer = edits.accept_edit(entry, edit, accept=message.get("accept") is True)
     book = viewer.book
@@ -58,7 +58,7 @@ def handle_override(viewer: Viewer, message: Message) -> Message:
 
 @answers("undo")
 def undone(viewer: Viewer, message: Message) -> Message:
-    root, name = _find_root(viewer), _read_text(message, "take")
+    root, name = _find_root(viewer), text_field(message, "take")
     above = _find_base_take(root, name)
     note = undo.undo(root, name)
     take_name = name if files.path_of(root, name).exists() else above
@@ -68,14 +68,14 @@ def undone(viewer: Viewer, message: Message) -> Message:
 @answers("keep")
 def handle_keep(viewer: Viewer, message: Message) -> Message:
     """A take is kept as it is: it lies in its file already."""
-    root, name = _find_root(viewer), _read_text(message, "take")
+    root, name = _find_root(viewer), text_field(message, "take")
     files.require_take(root, name)
     return viewer.open(paths.stem(root), name)
 
 
 @answers("discard")
 def discard(viewer: Viewer, message: Message) -> Message:
-    root, name = _find_root(viewer), _read_text(message, "take")
+    root, name = _find_root(viewer), text_field(message, "take")
     above = _find_base_take(root, name)
     aside = files.delete(root, name)
     return _add_note(viewer.open(paths.stem(root), above), f"take {name} is put aside, in {aside}")
@@ -84,7 +84,7 @@ def discard(viewer: Viewer, message: Message) -> Message:
 @answers("default")
 def handle_default(viewer: Viewer, message: Message) -> Message:
     """The take that replays where none is named; "" the recording itself."""
-    root, name = _find_root(viewer), _read_text(message, "take")
+    root, name = _find_root(viewer), text_field(message, "take")
     files.choose(root, name)
     viewer.changed()
     return viewer.session()
@@ -97,15 +97,8 @@ def _add_note(session: Message, note: str) -> Message:
 # ---------------------------------------------------------------- what a message may hold
 
 
-def _read_text(message: Message, key: str) -> str:
-    value = message.get(key)
-    if not isinstance(value, str):
-        raise Forged(key)
-    return value
-
-
 def _find_entry(viewer: Viewer, message: Message) -> Entry:
-    return viewer.entry(_read_text(message, "span"))
+    return viewer.entry(text_field(message, "span"))
 
 
 def message_edit(message: Message) -> dict[str, Any]:
@@ -161,11 +154,9 @@ def _choose_take_name(viewer: Viewer, name: str) -> str:
     if not name or (
         book is not None and book.base is not None and name == files.take_name(book.path)
     ):
-        return (
-            ""
-            if book is not None and book.base is not None
-            else files.unused_name(_find_root(viewer), name or _LIKE)
-        )
+        if book is not None and book.base is not None:
+            return ""
+        return files.unused_name(_find_root(viewer), name or _LIKE)
     files.check_take_name(name)
     if name in files.take_names(_find_root(viewer)):
         raise TapeUsageError(

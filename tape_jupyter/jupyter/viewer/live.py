@@ -118,7 +118,7 @@ def pending(cell: TapedCell | None, path: Path | None) -> Pending:
     """What runs now and is not in the cassette or take at `path` yet."""
     if (
         cell is None
-        or not cell.run
+        or not cell.recording.run
         or path is None
         or cell.path is None
         or cell.path.absolute() != path.absolute()
@@ -126,7 +126,7 @@ def pending(cell: TapedCell | None, path: Path | None) -> Pending:
         return NOTHING_RUNS
     going = list(cell.recording.going)[:MOST_GOING]
     headers = [each for each in map(_build_call_header, going) if each is not None]
-    return Pending(cell.run, headers, now())
+    return Pending(cell.recording.run, headers, now())
 
 
 def _build_call_header(taking: Any) -> CallHeader | None:

@@ -87,11 +87,9 @@ def handle_candidates(viewer: Viewer, message: Message) -> Message:
 def handle_find(viewer: Viewer, message: Message) -> Message:
     """Calls whose bodies hold words, a stretch of rows at a time."""
     query, start, spans = require_text(message, "words"), number(message, "from", 0), viewer.spans
-    return (
-        {"spans": [], "next": None, "total": 0}
-        if spans is None
-        else search_spans(spans, query, start)
-    )
+    if spans is None:
+        return {"spans": [], "next": None, "total": 0}
+    return search_spans(spans, query, start)
 
 
 @answers("source")
@@ -129,11 +127,10 @@ def mode(viewer: Viewer, message: Message) -> Message:
 @answers("open")
 def handle_open(viewer: Viewer, message: Message) -> Message:
     """{take, cassette?}: without one, the cassette that is shown."""
-    name = (
-        viewer.session()["cassette"]
-        if "cassette" not in message
-        else require_text(message, "cassette")
-    )
+    if "cassette" not in message:
+        name = viewer.session()["cassette"]
+    else:
+        name = require_text(message, "cassette")
     return viewer.open(name, require_text(message, "take"))
 
 

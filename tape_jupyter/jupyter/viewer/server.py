@@ -123,7 +123,10 @@ class Viewer:
         """
         send = send or self._send
         try:
-            about, name = _read_text(message, "about"), _read_text(message, "id")
+            about, name = (
+                text_field(message, "about", longest=_LONG),
+                text_field(message, "id", longest=_LONG),
+            )
         except Forged:
             self.dropped += 1
             return
@@ -276,18 +279,18 @@ class Viewer:
             notes = [str(error)]
         path, running = self.path, self.running()
         root = files.cassette_of(path) if path is not None else None
-        with (
-            self._lock
-        ):  # the view knows this now: a cell whose end comes before the next look is told, too
+        take = ""
+        if path is not None and root is not None and path != root:
+            take = files.take_name(path)
+        # the view knows this now: a cell whose end comes before the next look is told, too
+        with self._lock:
             self._last = {**self._last, "running": running and {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
             "typed": self.cells.mode_typed,
             "cassettes": self.cells.cassette_names(),
             "cassette": paths.stem(root) if root is not None else "",
-            "take": files.take_name(path)
-            if path is not None and root is not None and path != root
-            else "",
+            "take": take,
             "takes": self._takes.list_takes(root) if root is not None else [],
             "default_take": files.default_take(root) if root is not None else "",
             "totals": totals,
@@ -301,11 +304,11 @@ class Viewer:
         if cell is None:
             return None
         name = cell.request.cell_id or source_hash(cell.request.source)[:12]
-        seconds = round(live.now() - cell.at.timestamp(), 2)
+        seconds = round(live.now() - cell.start.at.timestamp(), 2)
         return {
             "cell": name,
             "mode": cell.mode,
-            "calls": len(cell.findings.rows) + len(cell.served),
+            "calls": len(cell.findings.rows) + len(cell.execution.played),
             "seconds": seconds,
         }
 
@@ -374,9 +377,12 @@ _EMPTY: Message = columns((), 0, 0, 0)
 _SOURCES = 1_000
 
 
-def _read_text(message: Any, field: str) -> str:
-    value = message.get(field) if isinstance(message, dict) else None
-    if not isinstance(value, str) or len(value) > _LONG:
+def text_field(
+    message: Any, field: str, default: str | None = None, longest: int | None = None
+) -> str:
+    """A text of a message. Raises Forged where it is none, or longer than that."""
+    value = message.get(field, default) if isinstance(message, dict) else None
+    if not isinstance(value, str) or (longest is not None and len(value) > longest):
         raise Forged(field)
     return value
 

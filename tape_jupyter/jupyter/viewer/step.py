@@ -11,7 +11,7 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.jupyter.step import command
 from tape_jupyter.jupyter.step.command import StepRequest
 from tape_jupyter.jupyter.viewer.edit import message_edit
-from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers
+from tape_jupyter.jupyter.viewer.server import Forged, Viewer, answers, text_field
 from tape_jupyter.session.options import Word
 
 WORDS = (
@@ -57,7 +57,7 @@ def handle_step(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 @answers("step.frames")
 def handle_frames(viewer: Viewer, message: dict[str, Any]) -> list[dict[str, Any]]:
-    return command.steps_of(viewer.cells).require().frames(_read_text(message, "strand"))
+    return command.steps_of(viewer.cells).require().frames(text_field(message, "strand", ""))
 
 
 @answers("step.variables")
@@ -65,7 +65,9 @@ def handle_variables(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     frame = message.get("frame")
     if type(frame) is not int:
         raise Forged("frame")
-    return command.steps_of(viewer.cells).require().variables(_read_text(message, "strand"), frame)
+    return (
+        command.steps_of(viewer.cells).require().variables(text_field(message, "strand", ""), frame)
+    )
 
 
 @answers("step.compare")
@@ -74,7 +76,7 @@ def handle_compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     current = command.steps_of(viewer.cells).current
     if current is None:
         raise Forged("compare")
-    return current.stops.compared(_read_text(message, "a"), _read_text(message, "b"))
+    return current.stops.compared(text_field(message, "a", ""), text_field(message, "b", ""))
 
 
 @answers("step.arm")
@@ -85,18 +87,11 @@ def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("breaks")
     if not all(isinstance(each, str) and len(each) <= _LONG for each in breaks):
         raise Forged("breaks")
-    take = _read_text(message, "take")
+    take = text_field(message, "take", "")
     options: dict[str, Any] = {"breaks": tuple(breaks), "record": records}
     if take:
         options["take"] = files.check_take_name(take)
     command.steps_of(viewer.cells).arm(
-        StepRequest(_read_text(message, "cell"), Word("step", None, options))
+        StepRequest(text_field(message, "cell", ""), Word("step", None, options))
     )
     return {}
-
-
-def _read_text(message: dict[str, Any], key: str, default: Any = "") -> str:
-    value = message.get(key, default)
-    if not isinstance(value, str):
-        raise Forged(key)
-    return value

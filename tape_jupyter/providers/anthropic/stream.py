@@ -201,11 +201,9 @@ def _may_keep_events(old: Block, new: Mapping[str, Any]) -> bool:
 def _move_event(event: StreamEvent, by: int) -> StreamEvent:
     """An event of a block that is that much further on now."""
     index = event.data.get("index")
-    return (
-        event.replace_data({**event.data, "index": index + by})
-        if by and type(index) is int
-        else event
-    )
+    if by and type(index) is int:
+        return event.replace_data({**event.data, "index": index + by})
+    return event
 
 
 def _recut_text(
@@ -222,11 +220,9 @@ def _recut_text(
     kind, name = _LEAVES[key]
     places = [place for place in block.places if dig(events[place].data, "delta.type") == kind]
     parts = [as_text(events[place].data["delta"].get(name)) for place in places]
-    first = (
-        as_text(events[block.start].data["content_block"].get(key))
-        if key in ("text", "thinking")
-        else ""
-    )
+    first = ""
+    if key in ("text", "thinking"):
+        first = as_text(events[block.start].data["content_block"].get(key))
     if first:
         places, parts = [block.start, *places], [first, *parts]
     new_text = (
@@ -237,11 +233,10 @@ def _recut_text(
         delta_event = style.like(
             _build_delta(replacements[block.start][0].data.get("index"), kind, name, new_text)
         )
-        replacements[where] = (
-            [delta_event, *replacements[where]]
-            if where != block.start
-            else [*replacements[where], delta_event]
-        )
+        if where != block.start:
+            replacements[where] = [delta_event, *replacements[where]]
+        else:
+            replacements[where] = [*replacements[where], delta_event]
         return
     cut: list[str | None] = (
         [new_text or None] if key == "signature" else recut_parts(parts, new_text)

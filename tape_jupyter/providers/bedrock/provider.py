@@ -14,6 +14,9 @@ PROVIDER = Provider(
             "",
         ),
     ),
-    hosts={"amazonaws.com": "bedrock", "api.aws": "bedrock"},
+    host_patterns={
+        r"(?:^|\.)bedrock[a-z-]*\.[a-z]{2}(?:-[a-z]+)+-\d\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$": "bedrock"
+    },
+    model_addresses=r"/model/[^/]+/(?:converse|invoke|count-tokens)(?:-stream|-with-response-stream)?$",
     error_body=plain_error,
 )

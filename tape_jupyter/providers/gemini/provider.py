@@ -25,6 +25,13 @@ PROVIDER = Provider(
         "generativelanguage.googleapis.com": "gemini",
         "aiplatform.googleapis.com": "vertex",
     },
+    host_patterns={
+        r"-aiplatform\.googleapis\.com$": "vertex",  # a host a region: us-central1-aiplatform
+    },
+    model_addresses=(
+        r"(?:/models/[^/]+:(?:\w*[gG]enerateContent|\w*[eE]mbedContents?|countTokens|\w*[pP]redict)"
+        r"|\.BidiGenerateContent(?:Constrained)?)$"
+    ),
     error_body=_build_error_body,
     seeds=True,
 )

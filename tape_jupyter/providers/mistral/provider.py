@@ -9,7 +9,7 @@ from tape_jupyter.providers.protocol import Provider, plain_error
 PROVIDER = Provider(
     wire="mistral",
     view=chat,
-    hosts={"mistral.ai": "mistral"},
+    hosts={"api.mistral.ai": "mistral", "codestral.mistral.ai": "mistral"},
     messages=ChatMessages("stop", "length", "tool_calls", "error", "model_length"),
     error_body=plain_error,
     seeds=True,

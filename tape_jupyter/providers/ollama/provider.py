@@ -17,6 +17,11 @@ PROVIDER = Provider(
     view=view,
     paths=((r"/api/(?P<api>chat|generate|embed|embeddings)$", ""),),
     hosts={"ollama.com": "ollama"},
+    port=11434,
+    # Anybody may have an /api/chat: it counts on this machine, at Ollama's port, under its name.
+    model_addresses=(
+        r"^(?:localhost:|[^/]*:11434(?=/)|[^/]*ollama).*/api/(?:chat|generate|embed|embeddings)$"
+    ),
     error_body=_build_error_body,
     seeds=True,
 )

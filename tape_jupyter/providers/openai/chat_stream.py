@@ -317,11 +317,9 @@ class _Rewritten:
     def _rewrite_call(self, name: str, new: Mapping[str, Any], number: int) -> None:
         old, at = self.choice.tools[name], self.choice.where[name]
         for place, path in at:
-            content = (
-                self.sheet.copy_data(place)
-                if name != str(number) and not name.startswith("+")
-                else None
-            )
+            content = None
+            if name != str(number) and not name.startswith("+"):
+                content = self.sheet.copy_data(place)
             if content is not None:
                 self.sheet.set_value(place, (*path, "index"), number)
         inner, leaf = inner_of(new), self.choice.arguments.get(name)
@@ -403,11 +401,9 @@ class _Rewritten:
             if as_mapping(self._find_chunk(place, number)).get("finish_reason")
         ]
         last = max(places, default=self._find_start())
-        return (
-            min(last, ends[0] - 1)
-            if ends and last >= ends[0] and ends[0] > self._find_start()
-            else last
-        )
+        if ends and last >= ends[0] and ends[0] > self._find_start():
+            return min(last, ends[0] - 1)
+        return last
 
 
 def _unpair_after_added(matches: list[int | None]) -> list[int | None]:

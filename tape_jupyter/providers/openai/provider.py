@@ -8,26 +8,30 @@ from tape_jupyter.providers.openai.responses_messages import ResponsesMessages
 from tape_jupyter.providers.protocol import Provider
 
 HOSTS = {
-    "openai.com": "openai",
+    "api.openai.com": "openai",
     "openai.azure.com": "azure",
     "services.ai.azure.com": "azure",
+    "models.ai.azure.com": "azure",
     "cognitiveservices.azure.com": "azure",
-    "groq.com": "groq",
+    "api.groq.com": "groq",
     "openrouter.ai": "openrouter",
-    "deepseek.com": "deepseek",
-    "together.ai": "together",
-    "together.xyz": "together",
-    "fireworks.ai": "fireworks",
-    "x.ai": "x-ai",
-    "cerebras.ai": "cerebras",
-    "huggingface.co": "huggingface",
-    "perplexity.ai": "perplexity",
-    "novita.ai": "novita",
-    "voyageai.com": "voyage",
-    "z.ai": "zai",
+    "api.deepseek.com": "deepseek",
+    "api.together.ai": "together",
+    "api.together.xyz": "together",
+    "api.fireworks.ai": "fireworks",
+    "api.x.ai": "x-ai",
+    "api.cerebras.ai": "cerebras",
+    "router.huggingface.co": "huggingface",
+    "api-inference.huggingface.co": "huggingface",
+    "endpoints.huggingface.cloud": "huggingface",
+    "api.perplexity.ai": "perplexity",
+    "api.novita.ai": "novita",
+    "api.voyageai.com": "voyage",
+    "api.z.ai": "zai",
+    "open.bigmodel.cn": "zai",
     "snowflakecomputing.com": "snowflake",
-    "crusoecloud.com": "crusoe",
-    "portkey.ai": "portkey",
+    "api.inference.crusoecloud.com": "crusoe",
+    "api.portkey.ai": "portkey",
 }
 
 CHAT = Provider(
@@ -41,6 +45,11 @@ CHAT = Provider(
         ),
     ),
     hosts=HOSTS,
+    model_addresses=(
+        r"(?:/chat/completions|/v1/completions|/embeddings|/v1/moderations|/v1/rerank"
+        r"|/(?:v1|openai)/realtime(?:/\w+)?"
+        r"|/v1/images/(?:generations|edits)|/v1/audio/(?:speech|transcriptions|translations))$"
+    ),
     owner="openai",
     messages=ChatMessages("stop", "length", "tool_calls", "content_filter"),
     seeds=True,
@@ -50,5 +59,6 @@ RESPONSES = Provider(
     view=responses,
     paths=((r"/(?P<api>responses(?:/compact|/input_tokens)?)$", ""),),
     owner="openai",
+    model_addresses=r"(?:/openai/responses|/v1/responses(?:/.*)?)$",
     messages=ResponsesMessages(),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tape_jupyter.providers.json_access import as_text, dig
-from tape_jupyter.providers.message_parts import as_list, of_type, touched_parts, type_problem
+from tape_jupyter.providers.json_access import as_list, as_text, dig
+from tape_jupyter.providers.message_parts import of_type, touched_parts, type_problem
 from tape_jupyter.providers.openai import responses_stream
 from tape_jupyter.providers.protocol import TAPE_ONLY, Message, Path, ToolCallPaths
 from tape_jupyter.providers.streams.events import StreamEvent

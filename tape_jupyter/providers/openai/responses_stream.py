@@ -216,11 +216,9 @@ def _may_keep_part(one: Any, two: Any) -> bool:
 
 def _move_event(event: StreamEvent, by: int) -> StreamEvent:
     """An event of an item that is that much further on now."""
-    return (
-        event.replace_data({**event.data, "output_index": event.data["output_index"] + by})
-        if by
-        else event
-    )
+    if not by:
+        return event
+    return event.replace_data({**event.data, "output_index": event.data["output_index"] + by})
 
 
 def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, Any]) -> StreamEvent:

@@ -124,7 +124,7 @@ def _note_no_recording(cell: TapedCell) -> None:
     """A cell that plays calls of other cells' recordings; one that makes no call was not worth
     recording.
     """
-    if cell.served or cell.findings.refusals:
+    if cell.execution.played or cell.findings.refusals:
         cell.findings.notes.append(
             "the cassette has no recording of this cell: its clock and chance are not held, its calls are"
         )
@@ -139,7 +139,7 @@ def commit_drawn(
     Also of one that did neither, where its replay would find no cassette. Raises nothing: a
     cassette that cannot be written to is said, as with the end mark.
     """
-    if cell.run or cell.mode in ("live", "replay"):
+    if cell.recording.run or cell.mode in ("live", "replay"):
         return
     if not cell.recording.drawn and (failed or not _is_first_recording(cell)):
         return

@@ -23,7 +23,7 @@ from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.determinism.clock import ClockBase, TapeClock
 from tape_jupyter.determinism.clock_readings import LIMIT, Notes, Readings
 from tape_jupyter.determinism.gate import NumberedGate, ReplyGate
-from tape_jupyter.determinism.order import SAID, RecordedOrder
+from tape_jupyter.determinism.order import MOST_NAMED, RecordedOrder
 from tape_jupyter.determinism.scheduler import Timeline
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation.concurrency.threads import STARTED
@@ -50,7 +50,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
     notes = Notes() if holds and not replays and not cell.replaying else None
     live = cell.request.options.get("live")
     pace = asked_pace(cell)
-    cell.clock = clock = TapeClock(
+    cell.pins.clock = clock = TapeClock(
         _build_clock_base(run),
         notes=notes,
         readings=readings,
@@ -64,7 +64,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
         else None,
     )
     timers.count_files(clock)
-    cell.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
+    cell.pins.pacing = GatePacing(cell, clock, pace, str(run["run"]) if run is not None else "")
     if notes is not None:
         cell.recording.pins["clock"] = {
             "wall": clock.base.wall,
@@ -108,11 +108,10 @@ def _to_nanoseconds(utc: str) -> int:
 
 def _read_sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOrder | None:
     """The order of the run's hand-overs, where it tells one."""
-    ended = (
-        cell.cassette.ended.get(str(run["run"]), {})
-        if cell.cassette is not None and run is not None
-        else {}
-    )
+    if cell.cassette is not None and run is not None:
+        ended = cell.cassette.ended.get(str(run["run"]), {})
+    else:
+        ended = {}
     return RecordedOrder(ended["order"], ended.get("timers")) if "order" in ended else None
 
 
@@ -120,20 +119,20 @@ def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
     """Name what was not handed over as it was recorded, or may not have been."""
     if not (sequence.swapped or sequence.untold):
         return
-    strands = {entry.id: entry.lineage for entry in cell.served}
+    strands = {entry.id: entry.lineage for entry in cell.execution.played}
     for pairs, text in ((sequence.swapped, SWAPPED), (sequence.untold, UNTOLD)):
         named = [
             pair
             for pair in pairs
             if _parse_strand(pair[0], strands) != _parse_strand(pair[1], strands)
         ]
-        for first, second in named[:SAID]:
+        for first, second in named[:MOST_NAMED]:
             cell.warn(
                 text.format(_describe_place(first, strands), _describe_place(second, strands))
             )
-        if len(named) > SAID:
+        if len(named) > MOST_NAMED:
             cell.warn(
-                f"{len(named) - SAID} more pairs of calls could not be told apart in this way"
+                f"{len(named) - MOST_NAMED} more pairs of calls could not be told apart in this way"
             )
 
 
@@ -171,8 +170,8 @@ def _load_readings(cell: TapedCell, run: Mapping[str, Any]) -> Readings:
 
 def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
     if (
-        cell.clock is not None
-        and cell.clock.notes is not None
+        cell.pins.clock is not None
+        and cell.pins.clock.notes is not None
         and _NUMPY_NOW.search(cell.request.source)
     ):
         cell.warn(

@@ -59,11 +59,9 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     """Hold the cell's chance to what was recorded, or write it down. Raises ValueError or KeyError
     on a bad record.
     """
-    pinned = (
-        recorded["pins"]["random"]
-        if recorded is not None and "random" in recorded.get("pins", {})
-        else None
-    )
+    pinned = None
+    if recorded is not None and "random" in recorded.get("pins", {}):
+        pinned = recorded["pins"]["random"]
     if cell.replaying and pinned is None:
         return do_nothing  # recorded without it
     held_state = _CellRandomness(cell, pinned, recorded or {})
@@ -103,7 +101,7 @@ class _CellRandomness:
             record["at"] = {each.name: random_state.place(raw) for each, raw in self.standing}
             self.cell.recording.states = lambda: self._collect_states(self._find_moved())
         entropy.forget_time_ids()
-        self.cell.chance = self.chance
+        self.cell.pins.chance = self.chance
 
     def _list_variable_generators(self) -> list[Generator]:
         generators = islice(random_state.of_variables(self.cell.request.namespace), _VARIABLES)
@@ -185,13 +183,13 @@ class _CellRandomness:
         """From here on chance is real. A cell without a call is recorded all the same if it drew
         anything.
         """
-        self.cell.chance = None
+        self.cell.pins.chance = None
         if self.cell.replaying:
             return self._report_differences()
         if "secrets" in self.chance.seen:
             self.cell.warn(SECRETS)
         moved = self._find_moved()
-        if self.cell.run:
+        if self.cell.recording.run:
             self._add_to_kit(self._collect_states(moved))
         else:
             self.cell.recording.pins["random"]["states"] = self._collect_states(moved)
@@ -206,9 +204,9 @@ class _CellRandomness:
         """
         cassette = self.cell.cassette
         if states and cassette is not None:
-            kit = cassette.by_run.get(self.cell.run, {}).get("kit", {})
+            kit = cassette.by_run.get(self.cell.recording.run, {}).get("kit", {})
             slow = {name: value for name, value in kit.items() if name not in FAST}
-            cassette.add_kit(self.cell.run, {**slow, **states})
+            cassette.add_kit(self.cell.recording.run, {**slow, **states})
 
     def _report_differences(self) -> None:
         if "taken" in self.chance.seen:
@@ -240,7 +238,7 @@ class Body:
 
     def __init__(self, cell: TapedCell, lineage: str, name: str) -> None:
         self._cell, self._name, self.strand = cell, name, f"{lineage}/{name}"
-        self._chance = cell.chance
+        self._chance = cell.pins.chance
         self.alone = True
         self._before: list[tuple[Generator, Raw]] = []
         if self._chance is not None:
@@ -290,7 +288,7 @@ def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
 
 def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
     """Move the generators as the recorded body did."""
-    if not moved or cell.chance is None:
+    if not moved or cell.pins.chance is None:
         return
     if "numpy" in moved and "numpy" in sys.modules:  # which imports this part when it is asked for
         importlib.import_module("numpy.random")

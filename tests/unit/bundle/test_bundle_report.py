@@ -51,9 +51,9 @@ def all_kinds():
         cell(2, "differs", "print('a')", [stream("one\ntwo\n")], [stream("one\n2\n")]),
         cell(3, "differs", "table", [frame(table)], [frame(table.assign(lost=[3, 8]))]),
         cell(4, "differs", "plot()", [shown(image_png=png("navy"))], [shown(image_png=png("navy", spot=9))]),
-        cell(5, "missed", "ask()", said=("UnmatchedCall: POST https://api.example/v1 is not on the tape", "  now: x")),
+        cell(5, "missed", "ask()", messages=("UnmatchedCall: POST https://api.example/v1 is not on the tape", "  now: x")),
         cell(6, "failed", "1 / 0", [], [{"output_type": "error", "ename": "ZeroDivisionError", "evalue": "", "traceback": []}],
-             said=("ZeroDivisionError: division by zero",)),
+             messages=("ZeroDivisionError: division by zero",)),
         cell(7, "not run", "never()"),
         drift=("python 3.12.1 in the bundle, 3.11.2 here",), notes=("a note",), take="angry",
     )  # fmt: skip
@@ -90,7 +90,7 @@ def test_it_has_no_script_and_a_policy_that_lets_none_run():
 def test_text_of_a_model_is_text_wherever_it_stands():
     run = some_run(
         cell(1, "differs", EVIL, [stream(EVIL), shown(text_html=f"<table><tr><td>{EVIL}</td></tr></table>")], [stream("x")]),
-        cell(2, "missed", EVIL, said=(EVIL,)), cell(3, title=EVIL),
+        cell(2, "missed", EVIL, messages=(EVIL,)), cell(3, title=EVIL),
         notes=(EVIL,), drift=(EVIL,),
     )  # fmt: skip
     text = page(run)

@@ -82,21 +82,21 @@ def test_a_page_that_knows_no_tape_closes_the_comm_and_others_find_it_still(kern
 def test_a_page_tells_where_the_notebook_lies_and_where_it_was_moved(kernel, tmp_path):
     page = Page(kernel, "a")
     page.say(type="path", path="churn.ipynb", root=str(tmp_path))
-    assert value(kernel, "line._ladder.told.name") == "churn.ipynb"
+    assert value(kernel, "line._ladder.hint.name") == "churn.ipynb"
     (tmp_path / "below").mkdir()
     (tmp_path / "churn.ipynb").rename(tmp_path / "below" / "leavers.ipynb")
     page.say(type="path", path="below/leavers.ipynb", root=str(tmp_path))
-    assert value(kernel, "line._ladder.told") == str(tmp_path / "below" / "leavers.ipynb")
+    assert value(kernel, "line._ladder.hint") == str(tmp_path / "below" / "leavers.ipynb")
 
 
 def test_a_page_that_knows_no_root_tells_it_too(kernel, tmp_path):
     page = Page(kernel, "a")
     (tmp_path / "churn.ipynb").rename(tmp_path / "leavers.ipynb")
     page.say(type="path", path=f"{tmp_path.name}/leavers.ipynb", root="")
-    assert value(kernel, "line._ladder.told.name") == "leavers.ipynb"
+    assert value(kernel, "line._ladder.hint.name") == "leavers.ipynb"
     (tmp_path / "leavers.ipynb").rename(tmp_path.parent / "moved.ipynb")
     page.say(type="path", path="moved.ipynb", root="")
-    assert value(kernel, "line._ladder.told") == str(tmp_path.parent / "moved.ipynb")
+    assert value(kernel, "line._ladder.hint") == str(tmp_path.parent / "moved.ipynb")
 
 
 def test_what_no_page_says_is_dropped_and_counted(kernel):

@@ -115,7 +115,7 @@ def test_a_call_that_is_not_on_the_tape_is_missed_and_what_follows_is_not_run(mi
 
     run = replay.replay_bundle(bundle_of(changed(mine, ask_more), tmp_path / "b.tape.zip"), HERE)
     assert statuses(run) == ["same", "missed", "not run", "not run", "not run"]
-    assert run.cells[1].said[0].startswith("UnmatchedCall: POST ") and "now:" in "\n".join(
+    assert run.cells[1].messages[0].startswith("UnmatchedCall: POST ") and "now:" in "\n".join(
         run.cells[1].lines()
     )
 
@@ -141,7 +141,7 @@ def test_a_stranger_gets_no_key_of_mine_moves_no_cursor_and_does_not_stand_for_t
     assert statuses(run) == ["same", "same", "same", "differs", "differs"]
     assert run.cells[3].lines()[1] == "+False ['runtime']"
     told = run.cells[4].build_cell_run()
-    assert "\x1b" not in "".join([told.title, *told.said])
+    assert "\x1b" not in "".join([told.title, *told.messages])
     assert "session/tape_jupyter.py was left out" in run.notes[0]
     assert run.drift[0].startswith("python 2.7.18 in the bundle, ")
     assert any(each.startswith("pandas 0.1 in the bundle, ") for each in run.drift)

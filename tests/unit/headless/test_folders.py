@@ -175,7 +175,7 @@ def test_in_a_copy_a_recorded_path_leads_to_no_write_into_the_persons_own_folder
     before = lies(repo)
     runs, _ = replayed(path)
     assert [run.status for run in runs] == ["same", "failed"]
-    assert "works in a copy of its folder" in "\n".join(runs[1].said)
+    assert "works in a copy of its folder" in "\n".join(runs[1].messages)
     assert lies(repo) == before
 
 

@@ -29,7 +29,8 @@ def nobody(*_):
 
 def statuses(path):
     return [
-        (run.status, *run.said[:1]) for run in headless_run.record_notebook(path, nobody, nobody)[0]
+        (run.status, *run.messages[:1])
+        for run in headless_run.record_notebook(path, nobody, nobody)[0]
     ]
 
 

@@ -113,7 +113,7 @@ def test_what_the_tape_is_asked_between_cells_does_not_count_and_what_a_program_
     nbformat.write(edited, path)
     replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same"] * 6 + ["differs", "failed"], replayed
-    assert "there is no such cassette" in "\n".join(replayed[7].said)
+    assert "there is no such cassette" in "\n".join(replayed[7].messages)
 
 
 BOARD = """from IPython.display import display, update_display
@@ -180,9 +180,9 @@ def test_what_a_tool_did_not_do_again_is_said_whatever_the_program_does_to_its_o
         assert "elsewhere.txt" in str(outs[2].unheld), outs[2]
         return
     cell = run(headless_run.replay_notebook, path)[0][2]
-    assert (cell.status, cell.good) == ("differs", False) and "elsewhere.txt" in str(cell.said), (
-        cell
-    )
+    assert (cell.status, cell.good) == ("differs", False) and "elsewhere.txt" in str(
+        cell.messages
+    ), cell
 
 
 def replayed_by(door, path, tmp_path):
@@ -225,7 +225,9 @@ def test_a_reply_edited_by_hand_shows_as_a_difference(tmp_path, provider):
     tape.write_text(tape.read_text().replace(said, "something else"))
     replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "differs"]
-    assert f"-said: {said}" in replayed[1].said and "+said: something else" in replayed[1].said
+    assert (
+        f"-said: {said}" in replayed[1].messages and "+said: something else" in replayed[1].messages
+    )
 
 
 def test_a_call_that_was_never_recorded_is_missed_and_the_rest_is_not_run(tmp_path, provider):
@@ -238,7 +240,7 @@ def test_a_call_that_was_never_recorded_is_missed_and_the_rest_is_not_run(tmp_pa
     nbformat.write(changed, path)
     replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "missed", "not run"]
-    assert "UnmatchedCall" in replayed[1].said[0] and len(provider.requests) == 1
+    assert "UnmatchedCall" in replayed[1].messages[0] and len(provider.requests) == 1
 
 
 def test_a_recorded_raise_replays_as_the_same_raise(tmp_path, provider):
@@ -267,9 +269,9 @@ def test_outputs_of_a_run_that_raised_are_kept_and_those_of_an_earlier_run_moved
     nbformat.write(old, path)
     whole, notes = path.read_bytes(), []
     (recorded, _), _ = run(headless_run.record_notebook, path, note=notes.append)
-    assert statuses(recorded) == ["ok", "failed", "not run", "not run"] and recorded[1].said == (
-        "ZeroDivisionError: division by zero",
-    )
+    assert statuses(recorded) == ["ok", "failed", "not run", "not run"] and recorded[
+        1
+    ].messages == ("ZeroDivisionError: division by zero",)
     assert headless_run.behind(recorded) == "[2] raised; [3], [4] were not run"
     first, _, *unrun = saved_outputs(path)
     assert first[0]["text"] == "new\n" and unrun == [[], []]
@@ -383,10 +385,10 @@ def test_a_cell_that_takes_too_long_and_a_kernel_that_dies_are_failures(tmp_path
     before = threading.active_count()
     slow = notebook(tmp_path / "slow.ipynb", "import threading; threading.Event().wait()", "1")
     (runs, _), _ = run(headless_run.record_notebook, slow, timeout=2)
-    assert statuses(runs) == ["failed", "not run"] and "Timeout" in runs[0].said[0]
+    assert statuses(runs) == ["failed", "not run"] and "Timeout" in runs[0].messages[0]
     dead = notebook(tmp_path / "dead.ipynb", "import os; os._exit(3)", "1")
     (runs, _), _ = run(headless_run.record_notebook, dead)
-    assert statuses(runs) == ["failed", "not run"] and "DeadKernel" in runs[0].said[0]
+    assert statuses(runs) == ["failed", "not run"] and "DeadKernel" in runs[0].messages[0]
     assert threading.active_count() <= before + 2
 
 

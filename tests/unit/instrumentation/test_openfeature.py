@@ -31,7 +31,10 @@ def test_flags_evaluated_in_a_cell_stand_on_its_run(deck, client, tmp_path):
         assert client.get_boolean_value("new_prompt", False) is True
         ask(provider, "hi")
         assert asyncio.run(client.get_string_value_async("tone", "cold")) == "warm"
-    assert on_tape(path).ended[running.cell.run]["flags"] == {"new_prompt": True, "tone": "warm"}
+    assert on_tape(path).ended[running.cell.recording.run]["flags"] == {
+        "new_prompt": True,
+        "tone": "warm",
+    }
     assert running.report.calls[0].tags == {"flags": {"new_prompt": True, "tone": "warm"}}
 
 
@@ -40,7 +43,7 @@ def test_flags_outside_a_cell_are_nobodys(deck, client, tmp_path):
     with Provider() as provider, taped(deck, "record", path) as running:
         ask(provider, "hi")
     assert client.get_boolean_value("new_prompt", False) is True
-    assert "flags" not in on_tape(path).ended[running.cell.run]
+    assert "flags" not in on_tape(path).ended[running.cell.recording.run]
 
 
 def test_the_client_is_as_it_was_once_the_tape_is_off(client):

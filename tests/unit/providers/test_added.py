@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "contributing" / "add-a-provider.md"
 ASK = """
 import json
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.providers import hosts, registry
+from tape_jupyter.providers import call_class, registry
 
 request = Request("POST", "https://api.acme.example/v1/generate", (), b'{"engine": "a-1", "prompt": "Hi"}')
 reply = Reply(200, (("content-type", "application/json"),), (b'{"read": 3, "written": 4, "why": "end"}',))
@@ -18,7 +18,7 @@ facts = registry.call_facts(request, reply)
 print(json.dumps([facts.provider, facts.wire, facts.api, facts.model, facts.usage, facts.stop]))
 stream = Reply(200, (("content-type", "text/event-stream"),), (b'data: {"read": 1}\\n\\n', b'data: {"why": "cut"}\\n\\n'))
 print(registry.call_facts(request, stream).stop, registry.call_facts(request, stream).streamed)
-print(hosts.class_of(request), hosts.class_of(Request("GET", "https://api.acme.example/", (), b"")))
+print(call_class.class_of(request), call_class.class_of(Request("GET", "https://api.acme.example/", (), b"")))
 other = Request("POST", "https://api.example.com/v1/generate", (), b"{}")
 print(repr(registry.identify(other).wire))
 """
@@ -41,7 +41,7 @@ def test_the_example_of_the_documentation_is_a_provider(tmp_path):
     assert done.stdout.splitlines() == [
         '["acme", "acme", "generate", "a-1", [3, 4, 0, 0], "end"]',
         "cut True",
-        "model host",
+        "model model",
         "''",
     ], done.stderr
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tape_jupyter.providers import hosts
+from tape_jupyter.providers import call_class, hosts, registry
 from tape_jupyter.core.call import Request
 
 MODEL = """
@@ -120,13 +120,25 @@ def lines(text):
 
 @pytest.mark.parametrize(("url", "name"), lines(MODEL))
 def test_a_model_call_is_seen_wherever_its_server_runs(url, name):
-    assert hosts.classify(url) == "model"
-    assert hosts.provider(url) == name
+    assert call_class.classify(url) == "model"
+    assert registry.identify(Request("POST", url)).provider == name
+
+
+def test_a_host_is_described_in_one_place():
+    named = [host for each in registry.BUILT_IN for host in (*each.hosts, *each.host_patterns)]
+    assert len({*named, *registry.OTHER_HOSTS}) == len(named) + len(registry.OTHER_HOSTS)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://box.example:11434/api/chat", "https://ollama.acme.example/api/chat"]
+)
+def test_an_address_of_ollama_is_a_models_by_its_port_or_name(url):
+    assert call_class.classify(url) == "model"
 
 
 @pytest.mark.parametrize("url", [u for (u,) in lines(TELEMETRY)])
 def test_telemetry_is_told_from_what_the_program_lives_on(url):
-    assert hosts.classify(url, "POST") == "telemetry"
+    assert call_class.classify(url, "POST") == "telemetry"
 
 
 @pytest.mark.parametrize(("url", "body"), lines(SENT))
@@ -137,8 +149,8 @@ def test_what_a_tracer_sends_is_told_by_its_body_whoever_collects_it(url, body, 
         *([("Content-Encoding", "gzip")] if packed else []),
     )
     sent = gzip.compress(body.encode()) if packed else body.encode()
-    assert hosts.class_of(Request("POST", url, headers, sent)) == "telemetry"
-    assert hosts.class_of(
+    assert call_class.class_of(Request("POST", url, headers, sent)) == "telemetry"
+    assert call_class.class_of(
         Request("POST", url, (("content-type", "application/x-protobuf"),), b"\n\0")
     ) == ("host" if "runs" in url else "telemetry")
 
@@ -147,19 +159,21 @@ def test_what_a_tracer_sends_is_told_by_its_body_whoever_collects_it(url, body, 
 def test_what_a_program_reads_is_no_telemetry_whoever_answers(method, url):
     asked = b'{"name": "Ada", "resourceSpans": "all", "post": 1}'
     assert (
-        hosts.class_of(Request(method, url, (("content-type", "application/json"),), asked))
+        call_class.class_of(Request(method, url, (("content-type", "application/json"),), asked))
         == "host"
     )
     assert (
-        hosts.class_of(Request(method, url, (("content-type", "application/json"),), b"{} no JSON"))
+        call_class.class_of(
+            Request(method, url, (("content-type", "application/json"),), b"{} no JSON")
+        )
         == "host"
     )
 
 
 def test_runs_sent_to_a_langsmith_of_ones_own_are_telemetry_and_so_is_what_its_thread_asks_first():
     url = "https://langsmith.mycompany.example/api/v1/runs/multipart"
-    assert hosts.classify(url, "POST", "multipart/form-data; boundary=b") == "telemetry"
-    assert hosts.classify("https://eu.api.smith.langchain.com/info", "GET") == "telemetry"
+    assert call_class.classify(url, "POST", "multipart/form-data; boundary=b") == "telemetry"
+    assert call_class.classify("https://eu.api.smith.langchain.com/info", "GET") == "telemetry"
 
 
 def test_what_langsmiths_client_sends_is_telemetry_wherever_its_server_is_and_its_other_calls_are_not():
@@ -182,35 +196,38 @@ def test_what_langsmiths_client_sends_is_telemetry_wherever_its_server_is_and_it
     for kind, asked in (("telemetry", sent), ("host", read)):
         for method, path in asked:
             assert (
-                hosts.class_of(Request(method, f"http://localhost:1984/api/v1{path}", agent, b"{}"))
+                call_class.class_of(
+                    Request(method, f"http://localhost:1984/api/v1{path}", agent, b"{}")
+                )
                 == kind
             ), path
 
 
 @pytest.mark.parametrize("url", [u for (u,) in lines(ASSET)])
 def test_a_downloaded_file_is_an_asset(url):
-    assert hosts.classify(url, "GET") == "asset"
+    assert call_class.classify(url, "GET") == "asset"
 
 
 @pytest.mark.parametrize("url", [u for (u,) in lines(HOST)])
 def test_anything_else_is_a_host(url):
-    assert hosts.classify(url, "GET") == "host"
-    assert hosts.classify(url, "POST") == "host"
+    assert call_class.classify(url, "GET") == "host"
+    assert call_class.classify(url, "POST") == "host"
 
 
 def test_a_prompt_fetched_from_a_tracing_service_is_input_of_the_program():
     assert (
-        hosts.classify("https://api.smith.langchain.com/commits/-/my-prompt/latest", "GET")
+        call_class.classify("https://api.smith.langchain.com/commits/-/my-prompt/latest", "GET")
         == "host"
     )
     assert (
-        hosts.classify("https://cloud.langfuse.com/api/public/v2/prompts/greeting", "GET") == "host"
+        call_class.classify("https://cloud.langfuse.com/api/public/v2/prompts/greeting", "GET")
+        == "host"
     )
 
 
 def test_spans_sent_as_protobuf_to_a_path_of_ones_own_are_telemetry():
     assert (
-        hosts.classify("http://collector.example/my/traces", "POST", "application/x-protobuf")
+        call_class.classify("http://collector.example/my/traces", "POST", "application/x-protobuf")
         == "telemetry"
     )
 
@@ -234,8 +251,8 @@ def test_the_region_is_read_from_the_url(url, name):
     "url", ["", "nonsense", "http://[bad", "http://x:port/", "https://", "http://\x00/"]
 )
 def test_an_unreadable_url_is_just_a_host(url):
-    assert hosts.classify(url, "GET") == "host"
-    assert hosts.provider(url) == ""
+    assert call_class.classify(url, "GET") == "host"
+    assert registry.identify(Request("POST", url)).provider == ""
     assert hosts.region(url) == ""
 
 
@@ -259,6 +276,6 @@ def test_real_traffic_of_every_provider_is_recognised():
         (r["provider"], r["request"]["url"].split("?")[0])
         for r in records
         if r["provider"] not in ("http", "mcp")
-        and hosts.classify(r["request"]["url"], r["request"]["method"]) != "model"
+        and call_class.classify(r["request"]["url"], r["request"]["method"]) != "model"
     }
     assert not wrong

@@ -18,7 +18,7 @@ import tape_jupyter as tape
 from tape_jupyter.core.call import Request
 from tape_jupyter.cassette.match_key import match_key
 from tape_jupyter.session import session
-from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.cell import RunRecording
 from tape_jupyter.core.context import ORIGIN
 from tape_jupyter.secrets.registry import Secrets
 from tests.provider import Scripted
@@ -895,9 +895,9 @@ def test_two_calls_whose_keys_begin_alike_are_both_recorded(provider, tmp_path):
             break
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            TapedCell,
+            RunRecording,
             "next_name",
-            lambda cell, match, own=TapedCell.next_name: own(cell, match[:4] * 2),
+            lambda recording, match, own=RunRecording.next_name: own(recording, match[:4] * 2),
         )
         with tape.recording(path) as block:
             for number in (other, n):

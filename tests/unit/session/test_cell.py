@@ -20,7 +20,7 @@ def cell(mode="record"):
 def test_calls_are_named_by_their_match_key_and_repeats_are_numbered():
     running = cell()
     keys = ["a" * 32, "b" * 32, "a" * 32, "a" * 32]
-    assert [running.next_name(key) for key in keys] == [
+    assert [running.recording.next_name(key) for key in keys] == [
         "aaaaaaaa",
         "bbbbbbbb",
         "aaaaaaaa-2",

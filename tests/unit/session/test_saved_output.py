@@ -13,8 +13,8 @@ def over(tape, run="", served=()):
     """A cell that is over, as far as what is saved of it asks."""
     return SimpleNamespace(
         cassette=Cassette.open(tape.cassette.path),
-        run=run,
-        served=list(served),
+        recording=SimpleNamespace(run=run),
+        execution=SimpleNamespace(played=list(served)),
         at=datetime.now(UTC),
     )
 
@@ -138,7 +138,7 @@ def test_a_cell_without_calls_or_a_tape_has_nothing_to_save(tmp_path):
     tape = Recording(tmp_path / "n.tapes" / "main.tape.yaml")
     run = tape.run()
     assert saved_output.on_tape(over(tape, run)) is None
-    assert saved_output.on_tape(SimpleNamespace(cassette=None, run="", served=[])) is None
+    assert saved_output.on_tape(SimpleNamespace(cassette=None)) is None
 
 
 def test_a_cassette_that_lies_elsewhere_is_not_named_by_its_whole_path(tmp_path):

@@ -54,9 +54,9 @@ function label({ number, title }: CellChange): string {
 
 function Proof({ work, comparison: { take, proof } }: { work: Work; comparison: Comparison }) {
   const { wrong, go } = useDoing();
-  const said = { running: "proving in a fresh kernel…", proved: "proved in a fresh kernel ✓", differs: "a fresh kernel differs", "not provable": "not provable" }[proof.state];
+  const label = { running: "proving in a fresh kernel…", proved: "proved in a fresh kernel ✓", differs: "a fresh kernel differs", "not provable": "not provable" }[proof.state];
   const adopt = () => go(() => work.adopt(take, proof.adopt));
-  return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{said}{proof.text && (proof.state === "differs" || proof.state === "not provable") ? <>: <Prose text={proof.text} /></> : ""}
+  return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{label}{proof.text && (proof.state === "differs" || proof.state === "not provable") ? <>: <Prose text={proof.text} /></> : ""}
     {proof.adopt.length > 0 && <> <button onClick={adopt}>Adopt</button></>}<Alert text={wrong} /></p>;
 }
 

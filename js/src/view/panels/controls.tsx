@@ -97,7 +97,7 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
   const place = useRef<HTMLDivElement>(null);
   const handle = useRef<EditorHandle | null>(null);
   const latest = useRef({ value, onChange });
-  const told = useRef(value); // what the editor holds, as far as we know
+  const known = useRef(value); // what the editor holds, as far as we know
   const [state, set] = useState<"loading" | "open" | "plain">("loading");
   latest.current = { value, onChange };
   useEffect(() => {
@@ -107,7 +107,7 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
       if (gone || !node) return;
       const focused = node.contains((node.getRootNode() as Root).activeElement);
       const changed = (text: string) => {
-        told.current = text;
+        known.current = text;
         latest.current.onChange(text);
       };
       set("open");
@@ -122,8 +122,8 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
   }, [work, recorded, json, label]);
   // At once and not after the paint, by when the person has typed on: their letters would be taken back.
   useLayoutEffect(() => {
-    if (value !== told.current) handle.current?.set(value);
-    told.current = value;
+    if (value !== known.current) handle.current?.set(value);
+    known.current = value;
   }, [value]);
   return <>
     <div ref={place} class="tape-editor">{state !== "open" && <Text code value={value} label={label} invalid={invalid ?? false} rows={4} onChange={onChange} />}</div>

@@ -40,4 +40,4 @@ def statement_outcome(
         reckoning.block([node], OutcomeFrame("", {}, frozenset(), top=True))
     except (Unclear, RecursionError):
         return None
-    return reckoning.told
+    return reckoning.result

@@ -156,15 +156,15 @@ def _depend_on_identity(reckoning: Reckoning, called: OutcomeValue) -> None:
     for each in (called, called.bound):
         if each is not None:
             same = frozenset({f"{each.part}.__class__"}) if each.part else NOTHING
-            reckoning.told.raises |= each.deps | same
-            reckoning.told.reads |= each.deps | same
+            reckoning.result.raises |= each.deps | same
+            reckoning.result.reads |= each.deps | same
 
 
 def _read_argument(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
     """An argument; len(x) and its like look at part of one only."""
     outcome = reckoning.base(node, frame)
     if not outcome.part:
-        reckoning.told.reads |= outcome.all
+        reckoning.result.reads |= outcome.all
     return outcome
 
 
@@ -186,7 +186,7 @@ def _call_builtin(
         )
     ):
         deps = arguments[0].deps | {f"{arguments[0].part}.__len__"}
-        reckoning.told.reads |= deps
+        reckoning.result.reads |= deps
         return OutcomeValue(deps, kind=int)
     deps = reckoning.all_of(arguments)
     if name in _RISKY_CALLS:
@@ -196,14 +196,11 @@ def _call_builtin(
     for each in arguments:
         if name not in _GIVE_NOTHING:
             iterated(reckoning, each, frame)
-    refs = (
-        frozenset()
-        if name in _GIVE_NOTHING
-        else frozenset(r for each in arguments for r in each.inside)
-    )
-    return OutcomeValue(
-        deps, kind=_PLAIN_CALLS.get(name), fresh=NewObject(deps, refs) if refs else None
-    )
+    fresh = None
+    if name not in _GIVE_NOTHING:
+        refs = frozenset(r for each in arguments for r in each.inside)
+        fresh = NewObject(deps, refs) if refs else None
+    return OutcomeValue(deps, kind=_PLAIN_CALLS.get(name), fresh=fresh)
 
 
 def _call_method(
@@ -219,7 +216,7 @@ def _call_method(
     if type(base.obj) in BOXES or (base.fresh is not None and base.obj is MISSING):
         return _call_box_method(reckoning, name, base, arguments, deps, frame)
     if base.kind in ATOMS or type(base.obj) in ATOMS:
-        reckoning.told.reads |= base.all
+        reckoning.result.reads |= base.all
         if name not in _SURE:
             reckoning.may_raise(frame, base.all, deps)
         return OutcomeValue(base.all | deps)
@@ -246,16 +243,16 @@ def _call_box_method(
         of_others = base.deps if name == "append" else base.all
         reckoning.write(frame, f"{base.part}{ELEMENT}", deps | of_others)
         surely = name == "append" and not frame.control
-        count = reckoning.told.appends.get(base.part, 0)
-        reckoning.told.appends[base.part] = count + (1 if surely else 2)
-        if frame.control or reckoning.told.raises:
+        count = reckoning.result.appends.get(base.part, 0)
+        reckoning.result.appends[base.part] = count + (1 if surely else 2)
+        if frame.control or reckoning.result.raises:
             reckoning.write(frame, base.part, NOTHING)
         return OutcomeValue(kind=type(None))
     if name in MUTATORS:
         reckoning.change(frame, base, deps | base.all)
         if name in ("append", "add", "extend", "update", "clear", "insert", "appendleft"):
             return OutcomeValue(kind=type(None))
-    reckoning.told.reads |= base.all
+    reckoning.result.reads |= base.all
     return OutcomeValue(base.all | deps, refs=base.inside | inner)
 
 
@@ -291,11 +288,10 @@ def _call_outside_code(
     if changes and not isinstance(on.obj, types.ModuleType):
         reckoning.change(frame, on, deps | {REPLY})
     reckoning.may_raise(frame, deps)
-    within = (
-        [on]
-        if changes or not isinstance(on.obj, type | types.FunctionType | types.ModuleType)
-        else []
-    )
+    if changes or not isinstance(on.obj, type | types.FunctionType | types.ModuleType):
+        within = [on]
+    else:
+        within = []
     return OutcomeValue(
         deps | {REPLY}, refs=frozenset(r for each in (*within, *arguments) for r in each.inside)
     )
@@ -366,7 +362,7 @@ def _enter_function(
     place = _find_place(reckoning, function)
     names = _bind_arguments(function, tree, args, named) if handed is None else handed
     inner = OutcomeFrame(place, names, frozenset(shared_names(tree)), control=frame.control)
-    reckoning.told.codes.add(code_of(function))
+    reckoning.result.codes.add(code_of(function))
     reckoning.depth += 1
     if isinstance(tree, ast.Lambda):
         inner.returns.append(reckoning.value(tree.body, inner))

@@ -57,14 +57,13 @@ def store(
 
 def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
     if frame.top:
-        reckoning.told.binds[name] = reckoning.told.binds.get(name, NOTHING) | reckoning.after(
+        reckoning.result.binds[name] = reckoning.result.binds.get(name, NOTHING) | reckoning.after(
             frame, value.all
         )
-        before = (
-            (frame.names.get(name) or reckoning.variable(name, frame))
-            if frame.control
-            else OutcomeValue()
-        )
+        if frame.control:
+            before = frame.names.get(name) or reckoning.variable(name, frame)
+        else:
+            before = OutcomeValue()
         deps = reckoning.after(frame, value.all, before.all)
         frame.names[name] = replace(value, deps=deps, part="", refs=value.refs | before.refs)
     elif name in frame.shared:
@@ -87,11 +86,10 @@ def _store_part(
     there: bool,
 ) -> None:
     base = reckoning.base(target.value, frame)
-    key = (
-        reckoning.value(target.slice, frame)
-        if isinstance(target, ast.Subscript)
-        else OutcomeValue()
-    )
+    if isinstance(target, ast.Subscript):
+        key = reckoning.value(target.slice, frame)
+    else:
+        key = OutcomeValue()
     if base.fresh is not None:
         base.fresh.deps |= reckoning.after(frame, value.all, key.all)
         base.fresh.refs |= value.inside
@@ -218,11 +216,10 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         and base.part
         and (type(base.obj) in _KEYED or paths.is_frame(base.obj))
     ):
-        at = (
-            literal_key + len(base.obj)
-            if type(literal_key) is int and literal_key < 0 and type(base.obj) in (list, tuple)
-            else literal_key
-        )
+        if type(literal_key) is int and literal_key < 0 and type(base.obj) in (list, tuple):
+            at = literal_key + len(base.obj)
+        else:
+            at = literal_key
         if type(base.obj) is defaultdict:
             reckoning.write(frame, f"{base.part}.__len__", NOTHING)
         part = f"{base.part}[{at!r}]"
@@ -230,7 +227,7 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         if item is not MISSING:
             refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
             there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
-            reckoning.told.reads |= there
+            reckoning.result.reads |= there
             reckoning.may_raise(frame, base.deps, there)
             deps = base.deps | key.deps | (there if at != literal_key else NOTHING) | key.all
             kind = None if refs else type(item)
@@ -292,7 +289,7 @@ def comparison_outcome(
     known = type(left.obj) in (str, int) and not left.part and right.part
     if is_membership and known and type(right.obj) in (dict, defaultdict, OrderedDict):
         deps = left.deps | right.deps | {f"{right.part}[{left.obj!r}]"}
-        reckoning.told.reads |= deps
+        reckoning.result.reads |= deps
         return OutcomeValue(deps, kind=bool)
     outcome = joined_outcome(reckoning, node, frame, kind=bool)
     if not all(

@@ -66,11 +66,10 @@ def augmented(reckoning: Reckoning, node: ast.AugAssign, frame: OutcomeFrame) ->
 
 
 def returned(reckoning: Reckoning, node: ast.Return, frame: OutcomeFrame) -> None:
-    value = (
-        reckoning.value(node.value, frame)
-        if node.value is not None
-        else OutcomeValue(kind=type(None))
-    )
+    if node.value is not None:
+        value = reckoning.value(node.value, frame)
+    else:
+        value = OutcomeValue(kind=type(None))
     frame.returns.append(replace(value, deps=value.all | frame.control, part="", fresh=value.fresh))
 
 

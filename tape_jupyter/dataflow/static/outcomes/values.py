@@ -205,7 +205,7 @@ class Reckoning:
         self, variables: Variables, unsteady: frozenset[str], moved: frozenset[str],
         statements: Mapping[type, Way], expressions: Mapping[type, Way],
     ) -> None:  # fmt: skip
-        self.told = StatementOutcome()
+        self.result = StatementOutcome()
         self.variables, self.unsteady, self.moved = variables, unsteady, moved
         self.depth = 0
         """Functions of the user's that are entered just now."""
@@ -214,20 +214,20 @@ class Reckoning:
 
     def may_raise(self, frame: OutcomeFrame, *deps: frozenset[str]) -> None:
         """What is done now may raise, depending on `deps`: so does all that comes after it."""
-        self.told.raises |= frame.control.union(*deps)
+        self.result.raises |= frame.control.union(*deps)
 
     def after(self, frame: OutcomeFrame, *deps: frozenset[str]) -> frozenset[str]:
         """What something that is done now depends on."""
-        return self.told.raises.union(frame.control, *deps)
+        return self.result.raises.union(frame.control, *deps)
 
     def write(self, frame: OutcomeFrame, path: str, deps: frozenset[str]) -> None:
         """A part of a name is given something that depends on `deps`."""
-        self.told.writes[path] = self.told.writes.get(path, NOTHING) | self.after(frame, deps)
+        self.result.writes[path] = self.result.writes.get(path, NOTHING) | self.after(frame, deps)
 
     def find_later_dependencies(self, part: str) -> frozenset[str]:
         """What a part depends on since the statement itself wrote it."""
         return frozenset().union(
-            *(deps for path, deps in self.told.writes.items() if covers(path, part))
+            *(deps for path, deps in self.result.writes.items() if covers(path, part))
         )
 
     def change(self, frame: OutcomeFrame, value: OutcomeValue, deps: frozenset[str]) -> None:
@@ -249,7 +249,7 @@ class Reckoning:
     def value(self, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
         """An expression that is read whole. Raises Unclear."""
         outcome = self.base(node, frame)
-        self.told.reads |= outcome.all
+        self.result.reads |= outcome.all
         return outcome
 
     def base(self, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
@@ -284,14 +284,12 @@ class Reckoning:
 
     def now(self, value: OutcomeValue) -> Any:
         """What a name holds after the cell."""
-        return (
-            self.variables.value(value.part)
-            if value.part and value.part.isidentifier()
-            else MISSING
-        )
+        if value.part and value.part.isidentifier():
+            return self.variables.value(value.part)
+        return MISSING
 
     def all_of(self, values: Iterable[OutcomeValue]) -> frozenset[str]:
         """What values depend on that are read whole."""
         deps = frozenset().union(*(each.all for each in values))
-        self.told.reads |= deps
+        self.result.reads |= deps
         return deps

@@ -70,6 +70,6 @@ def test_what_runs_is_pending_in_its_own_cassette_only(tmp_path):
         assert live.pending(running.cell, path) is NOTHING_RUNS  # nothing is on the tape yet
         ask(provider, "one")
         pending = live.pending(running.cell, path)
-        assert pending.run == running.cell.run and pending.calls == [] and pending.now > 0
+        assert pending.run == running.cell.recording.run and pending.calls == [] and pending.now > 0
         assert live.pending(running.cell, tmp_path / "other.tape.yaml") is NOTHING_RUNS
     assert not running.cell.recording.going

@@ -257,7 +257,7 @@ def test_a_call_that_runs_is_shown_before_it_is_answered(view, cells, tmp_path):
             (),
             b"{}",
         )
-        where = Where(cell.run, "", (), "")
+        where = Where(cell.recording.run, "", (), "")
         HttpCapture(
             cell,
             deck.secrets,

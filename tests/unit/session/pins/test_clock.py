@@ -387,9 +387,9 @@ def test_overlapping_calls_keep_their_order_without_a_word_and_others_go_at_once
         assert race(0.45, 0.05, 0.25) == live
     with taped(deck, "replay", path, "serial") as serial:
         asyncio.run(awork("a", 0.02)), asyncio.run(awork("b", 0.02))
-        assert serial.cell.clock.now() >= 0.04 * 1e9, "the tape's time moved all the same"
-    assert any(raced.cell.pacing._timelines.values()) and not any(
-        serial.cell.pacing._timelines.values()
+        assert serial.cell.pins.clock.now() >= 0.04 * 1e9, "the tape's time moved all the same"
+    assert any(raced.cell.pins.pacing._timelines.values()) and not any(
+        serial.cell.pins.pacing._timelines.values()
     )
 
 
@@ -465,7 +465,7 @@ def test_a_reply_that_outlives_its_cell_is_refused(deck, path):
     with taped(deck, "replay", path, options={"pace": "recorded"}):
         thread = threading.Thread(target=late)
         thread.start()
-        while not deck.active.served:
+        while not deck.active.execution.played:
             threading.Event().wait(0.001)
     thread.join()
     assert "ended" in told[0]
@@ -479,7 +479,7 @@ def test_asking_one_after_the_other_costs_no_waiting(deck, path):
     with taped(deck, "replay", path, options={"pace": "order"}) as cell:
         for number in range(3):
             ask(provider, str(number))
-    assert cell.cell.clock._pump is None
+    assert cell.cell.pins.clock._pump is None
 
 
 def test_a_take_has_the_clock_of_its_base(path):
