@@ -204,6 +204,14 @@ test("the variables of two stops are compared", async () => {
   expect(all(".step-compare tbody tr").map((row) => row.querySelector("th")?.textContent)).toEqual(["answers", "mood"]);
 });
 
+test("the bar says which take is played, until edits go to another", async () => {
+  const door = await open(stateOf({ plays: "angry" }));
+  expect(text(".step-bar")).toContain("take: angry");
+  await tell(door, stateOf({ revision: 2, plays: "step", take: "step", edits: 1 }));
+  expect(text(".step-bar")).not.toContain("take: ");
+  expect(text(".step-take")).toContain("step");
+});
+
 test("the end is said until it is put away", async () => {
   const door = await open(stateOf());
   await tell(door, stateOf({ revision: 2, state: "over", strands: [], take: "step", edits: 1, note: "the cell was stopped" }));

@@ -29,7 +29,7 @@ def of_run(run: AuditedRun) -> list[AuditFinding]:
         *_audit_machine(run.kit),
         *_audit_code(run.kit),
         *_audit_moment(run),
-        *_audit_settings(run.kit),
+        *_audit_settings(run),
     ]
 
 
@@ -177,16 +177,26 @@ def _audit_moment(run: AuditedRun) -> list[AuditFinding]:
     ]
 
 
-def _audit_settings(kit: Mapping[str, Any]) -> list[AuditFinding]:
-    environment = as_mapping(kit.get("environment"))
-    seed = environment.get("PYTHONHASHSEED")
+def _audit_hash_seed(run: AuditedRun, seed: Any) -> AuditFinding:
+    """A kernel without PYTHONHASHSEED has a seed of its own. Where its mark is on the tape, a replay
+    whose requests differ in order alone says so: nothing is missing before that.
+    """
+    if seed not in (None, "", "random"):
+        return AuditFinding("hash seed", "recorded", f"PYTHONHASHSEED={seed}")
+    if mark := as_text(as_mapping(run.pins.get("random")).get("hash")):
+        what = (
+            f"that kernel's own ({mark}); a request that it put in another order is named in replay"
+        )
+        return AuditFinding("hash seed", "recorded", what)
     what = "PYTHONHASHSEED is not set, so sets of texts may be in another order"
-    names = as_text(kit.get("variables")).split()
-    hashed = AuditFinding("hash seed", "recorded", f"PYTHONHASHSEED={seed}")
+    return AuditFinding("hash seed", "missing", what, "start the kernel with PYTHONHASHSEED=0")
+
+
+def _audit_settings(run: AuditedRun) -> list[AuditFinding]:
+    environment = as_mapping(run.kit.get("environment"))
+    names = as_text(run.kit.get("variables")).split()
     return [
-        hashed if seed not in (None, "", "random") else AuditFinding(
-            "hash seed", "missing", what, "start the kernel with PYTHONHASHSEED=0"
-        ),
+        _audit_hash_seed(run, environment.get("PYTHONHASHSEED")),
         _audit_field("environment", f"{len(names)} names, {len(environment)} values" if names else "", AGAIN),
     ]  # fmt: skip
 

@@ -16,7 +16,8 @@ from tape_jupyter.debugger.call_site import KINDS, CallSite
 from tape_jupyter.errors import TapeUsageError
 
 WORDS = ("kind", "tool", "model", "cell", "nth")
-USAGE = "--break KIND|kind=KIND|tool=NAME|model=NAME|cell=CELL|nth=N|error|'PYTHON CONDITION'"
+FORMS = "KIND, kind=KIND, tool=NAME, model=NAME, cell=CELL, nth=N, error"
+USAGE = f"--break {FORMS.replace(', ', '|')}|'PYTHON CONDITION'"
 NAMES = (
     "kind",
     "name",
@@ -72,7 +73,8 @@ class Breaks:
             return _build_keyed_test(key, value)
         if not conditions:
             raise TapeUsageError(
-                f"--break {spec[:80]!r}: a condition is typed on the cell's own line. Usage: {USAGE}"
+                f"{spec[:80]!r} is none of {FORMS}. A Python condition stands on the cell's own line: "
+                "%%tape step --break 'CONDITION'"
             )
         return self._build_condition(spec)
 

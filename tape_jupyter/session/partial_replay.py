@@ -228,8 +228,18 @@ def _open_stepped_take(
     name = str(request.options.get("take") or "")
     if name and name != paths.stem(base.root):
         return opened(base, name)
-    chosen = files.default_take(base.root) if base.base is None and not name else ""
+    chosen = "" if name or base.base is not None else _find_replaying_take(base.root, request)
     return opened(opened(base, chosen) if chosen else base, files.unused_name(base.root, STEPPED))
+
+
+def _find_replaying_take(cassette: Path, request: CellRequest) -> str:
+    """The take that is stepped where the cell names none: what the view shows in which the step
+    began, else the default one. "" for the recording.
+    """
+    shown: Path | None = request.options.get("shown")
+    if shown is None or not shown.exists() or files.cassette_of(shown) != cassette:
+        return files.default_take(cassette)
+    return "" if shown == cassette else files.take_name(shown)
 
 
 def _find_take_name(cassette: Path, request: CellRequest, *, chosen: bool) -> str:
@@ -270,7 +280,9 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
         return "", cell.path, []
     if not tape.path.exists():
         why = "nothing was changed" if cell.request.options.get("step") else "nothing ran live"
-        return "", tape.root, [f"{why}: no take was made"]
+        played = tape.played_path
+        name = "" if played == tape.root else files.take_name(played)
+        return name, played, [f"{why}: no take was made"]
     name, notes = tape.chain[-1], []
     if len(tape.chain) > 2:
         notes.append(f"take of: {' > '.join(tape.chain[:-1])}")

@@ -154,6 +154,59 @@ def test_save_is_in_sight_in_a_low_pane(card):
     expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
 
 
+def test_the_choices_at_a_changed_request_are_in_sight_however_long_it_is(card):
+    page = card("divergence", width=250, height=380)
+    body = page.locator(".tape-cards")
+    assert body.evaluate("node => node.scrollHeight > node.clientHeight + 100")
+    for name in ("Go live", "Write the reply", "Keep the recorded one", "Skip"):
+        expect(page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    expect(page.get_by_label("the same for the rest of this re-run")).to_be_in_viewport(ratio=1)
+
+
+def test_the_columns_that_changed_are_in_sight_in_a_wide_table(card):
+    page = card("comparison", width=320)
+    names = ["region", *(f"column {n}" for n in range(12)), "lost"]
+    rows = ["north," + "same," * 12, "south," + "same," * 12]
+    before, after = (
+        "\n".join([",".join(names), rows[0] + lost, rows[1] + "2"]) + "\n" for lost in ("4", "9")
+    )
+    table = {"kind": "table", "before": before, "after": after}
+    told = {
+        "take": "angry", "ran": 1, "skipped": [], "stopped": None, "spans": [], "variables": [],
+        "cells": [{"cell": "b", "number": 3, "title": "report", "same": False, "outputs": [table]}],
+        "proof": {"state": "proved", "text": "", "adopt": []},
+    }  # fmt: skip
+    page.evaluate("told => door.tell('done', told)", told)
+    expect(page.locator("table ins")).to_have_text("9")
+    expect(page.locator("table ins")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("columnheader")).to_have_text(["change", "region", "lost"])
+    expect(page.get_by_text("1 more row, 12 more columns")).to_be_visible()
+    page.get_by_role("button", name="show those that are the same").click()
+    expect(page.get_by_role("columnheader")).to_have_count(1 + len(names))
+
+
+UNLIKE = """node => {
+  const light = text => {
+    const [r, g, b] = text.match(/[\\d.]+/g).map(each => { const c = each / 255; return c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4; });
+    return .2126 * r + .7152 * g + .0722 * b + .05;
+  };
+  const {color, backgroundColor} = getComputedStyle(node), [one, other] = [light(color), light(backgroundColor)];
+  return Math.max(one, other) / Math.min(one, other);
+}"""
+
+
+def test_a_button_that_is_hovered_can_be_read_whether_it_can_be_pressed_or_not(card):
+    for scheme in ("light", "dark"):
+        page = card("edit", scheme=scheme)
+        save = page.get_by_role("button", name="Save")
+        expect(save).to_be_disabled()
+        for pressed in ("false", "true"):  # as a mode that is on, and cannot be changed meanwhile
+            save.evaluate("(node, on) => node.setAttribute('aria-pressed', on)", pressed)
+            save.hover(force=True)
+            assert save.evaluate("node => node.matches(':hover')")
+            assert save.evaluate(UNLIKE) > 4.5, (scheme, pressed)
+
+
 # ---------------------------------------------------------------- all cards
 
 

@@ -91,6 +91,52 @@ def test_a_clicked_span_lights_up_its_cell_and_a_clicked_cell_filters_its_spans(
     expect(rows(sidebar)).to_have_count(4)
 
 
+# Of the popup that is open: whether it lies within the sidebar, and is in front at its corners.
+IN_FRONT = """sidebar => {
+  const root = [...sidebar.querySelectorAll('*')].map(each => each.shadowRoot).find(each => each?.querySelector('.tape-popup'));
+  const popup = root.querySelector('.tape-popup'), box = popup.getBoundingClientRect(), around = sidebar.getBoundingClientRect();
+  const at = (x, y) => popup.contains(root.elementFromPoint(x, y));
+  const corners = [box.left + 4, box.right - 4].flatMap(x => [box.top + 4, box.bottom - 4].map(y => at(x, y)));
+  return [box.left >= around.left, box.right <= around.right, box.bottom <= around.bottom, ...corners].every(Boolean);
+}"""
+# By how much the chosen word of a select is cut.
+CUT = """select => {
+  const whole = select.cloneNode(true);
+  whole.value = select.value;
+  whole.style.cssText = 'width: max-content; max-width: none; field-sizing: content; position: absolute';
+  select.after(whole);
+  const cut = whole.getBoundingClientRect().width - select.getBoundingClientRect().width;
+  whole.remove();
+  return cut;
+}"""
+# How much there is to see of the notes beside what happened, of those that are in sight.
+NOTES = """sidebar => [...sidebar.querySelectorAll('*')].flatMap(each => [...each.shadowRoot?.querySelectorAll('.row .name i') ?? []])
+  .filter(each => each.textContent && each.offsetTop - each.parentNode.offsetTop < 20).map(each => each.getBoundingClientRect().width)"""
+
+
+def test_in_a_narrow_sidebar_what_opens_is_whole_and_in_front_and_no_word_is_a_letter(
+    recorded, sidebar
+):
+    assert sidebar.bounding_box()["width"] <= 320
+    expect(rows(sidebar)).to_have_count(4)
+    assert all(width > 40 for width in sidebar.evaluate(NOTES))
+    rows(sidebar).nth(1).click()
+    more = sidebar.locator(".tabs select")
+    expect(more).to_be_visible()
+    for name in more.locator("option").all_inner_texts()[1:]:
+        more.select_option(label=name)
+        assert more.evaluate(CUT) <= 1, name
+    opens = sidebar.locator(".bar button[aria-expanded]")
+    assert opens.count() >= 2
+    for number in range(opens.count()):
+        opens.nth(number).click()
+        expect(sidebar.locator(".tape-popup")).not_to_be_empty()
+        assert sidebar.evaluate(IN_FRONT), opens.nth(number).inner_text()
+        recorded.page.keyboard.press("Escape")
+        expect(sidebar.locator(".tape-popup")).to_have_count(0)
+    sidebar.get_by_role("button", name="Back to the list").click()
+
+
 def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
     switch, status = (
         recorded.page.locator(".tape-mode select"),

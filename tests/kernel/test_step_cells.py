@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+import tape_jupyter as tape
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
@@ -146,6 +147,43 @@ def test_a_call_that_was_edited_is_edited_again_after_going_back(page, kernel, b
     page.end()
     assert kernel.execute("%%tape replay --take step-2\nprint(ask('one'))").stdout == "second\n"
     assert kernel.execute("%%tape replay --take step\nprint(ask('one'))").stdout == "first\n"
+
+
+def test_step_plays_the_take_that_the_view_shows_and_says_which(page, kernel, base):
+    by_hand = f"%tape override {tape.open(base).calls[0].id} --text {{}} --take {{}}"
+    one = "print(ask('one'))"
+
+    def stepped(said):
+        page.ask("step.arm", cell="cell-1")
+        page.run(one, "cell-1")
+        plays = page.stop_at()["plays"]
+        page.do("continue")
+        ran = page.end()
+        assert ran.ok and ran.stdout == f"{said}\n", ran.traceback
+        assert ("take: " + plays in ran.summary) == bool(plays)
+        return plays
+
+    recorded = kernel.execute(f"%%tape replay\n{one}").stdout.strip()
+    for text, take in (("calm", "calm"), ("angry", "angry")):
+        assert kernel.execute(by_hand.format(text, take)).ok
+    assert kernel.execute("%tape takes default calm").ok
+    page.ask("open", take="angry")
+    assert stepped("angry") == "angry"
+    page.ask("open", take="")
+    assert stepped(recorded) == ""
+    page.ask("open", take="angry")
+    assert page.ask("session")["take"] == "angry"
+    page.ask("step.arm", cell="cell-1")
+    page.run(one, "cell-1")
+    page.stop_at()
+    page.do("answer", text="furious")  # goes to a take of what is shown, which stays as it is
+    assert page.end().stdout == "furious\n"
+    assert kernel.execute(f"%%tape replay --take angry\n{one}").stdout == "angry\n"
+    page.ask("step.arm", cell="cell-1")
+    page.run(f"%%tape replay --take calm\n{one}", "cell-1")
+    assert page.stop_at()["plays"] == "calm"  # by the cell's own line
+    page.do("continue")
+    assert page.end().stdout == "calm\n"
 
 
 def test_a_fault_is_injected_and_one_call_goes_live(page, provider):

@@ -159,8 +159,9 @@ export interface Field {
   /** Where in the message, as a JSON path: `content[0].text`, `choices[0].message.tool_calls[0].function.arguments`. */
   path: string; label: string; kind: "text" | "json" | "name" | "choice"; value: string; choices?: string[];
 }
-/** `name` goes back in an edit; `options` are numbers and texts that it takes, with their defaults. */
-export interface Fault { name: string; label: string; options: { name: string; label: string; value: number | string }[] }
+/** `name` goes back in an edit; `options` are what it takes, with their defaults. One that is a yes or no goes back as it was typed. */
+export interface Fault { name: string; label: string; options: { name: string; label: string; value: boolean | number | string }[] }
+export type FaultOptions = Record<string, boolean | number | string>;
 
 /** One of these is an edit. `message` and `value` are JSON text. */
 export type Edit =
@@ -168,7 +169,7 @@ export type Edit =
   | { form: "fields"; fields: { path: string; value: string }[] }
   | { form: "value"; value: string }
   | { form: "raw"; status: number; headers: [string, string][]; body: string }
-  | { form: "fault"; name: string; options: Record<string, number | string> };
+  | { form: "fault"; name: string; options: FaultOptions };
 
 // about: "check" {span, edit} -> {problems}; about: "override" {span, edit, take, accept: boolean} -> {take, session, plan, notes?}
 export interface Problem { level: "error" | "warning"; path: string; text: string }
@@ -247,6 +248,8 @@ export interface StepState {
   cassette: string;
   /** The take that edits go to; "" while nothing was edited. */
   take: string;
+  /** The take whose replies it gets; "" where it is the recording. */
+  plays: string;
   edits: number;
   breaks: string[];
   /** Who stands at a call, in the order of arrival. */
@@ -292,7 +295,7 @@ export type StepWord = (typeof STEP_WORDS)[number];
 export interface StepDo {
   do: StepWord; strand?: string; revision?: number;
   span?: string; place?: string; edit?: Edit; accept?: boolean; text?: string;
-  name?: string; options?: Record<string, number | string>;
+  name?: string; options?: FaultOptions;
 }
 export interface StepFrame {
   index: number;

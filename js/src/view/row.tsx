@@ -73,11 +73,11 @@ export class Row extends Component<RowProps> {
 /** What the span is. */
 function said(node: HTMLElement, spans: Spans, row: number): void {
   const [, name, tokens, took] = node.children;
-  const [fold, title, note] = name?.children ?? [];
+  const [, title, note] = name?.children ?? [];
   const depth = spans.depth[row] ?? 0;
   node.dataset.row = String(row);
   node.setAttribute("aria-level", String(depth + 1));
-  if (fold) (fold as HTMLElement).style.marginLeft = `${Math.min(depth, 12) * 14}px`;
+  (name as HTMLElement).style.paddingLeft = `${Math.min(depth, 12) * 14}px`;
   write(title, spans.name[row] ?? "");
   write(note, spans.note[row] ?? "");
   write(tokens, short(spans.tokens[row] ?? NaN));

@@ -209,6 +209,17 @@ test("a fault is chosen with its numbers and saved as an override", async () => 
   expect(room.asked("override")[0]?.edit).toEqual({ form: "fault", name: "reset", options: { after: 5 } });
 });
 
+test("a fault's yes or no is a box to tick", async () => {
+  const room = new Room();
+  await room.show(<EditPane work={room.work} span="r-1/c-1" start="fault" onClose={() => undefined} />);
+  await room.do(() => room.field("429, rate limit").click());
+  const box: HTMLElement = room.field("its body breaks off halfway");
+  expect(box.matches("[type=checkbox]:checked")).toBe(true);
+  await room.do(() => box.click());
+  await room.click("Save");
+  expect(room.asked("override")[0]?.edit).toEqual({ form: "fault", name: "rate_limit", options: { partial: "false" } });
+});
+
 test("what was changed on another tab is kept, and is said not to be in this save", async () => {
   const room = await opened(new Room());
   await room.type("text", "calm");

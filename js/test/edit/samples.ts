@@ -28,6 +28,7 @@ export const EDITABLE: Editable = {
     { name: "status", label: "an HTTP error", options: [{ name: "status", label: "status", value: 429 }, { name: "body", label: "body", value: '{"type":"error","error":{"type":"rate_limit_error"}}' }] },
     { name: "reset", label: "the connection breaks midway", options: [{ name: "after", label: "after events", value: 3 }] },
     { name: "timeout", label: "no answer in time", options: [] },
+    { name: "rate_limit", label: "429, rate limit", options: [{ name: "partial", label: "its body breaks off halfway", value: true }] },
   ],
   take: "angry-customer", limit: 4 * 2 ** 20,
 };

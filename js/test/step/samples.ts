@@ -17,7 +17,7 @@ export function strandOf(over: Partial<StepStrand> = {}, call: Partial<StepCall>
 
 export function stateOf(over: Partial<StepState> = {}): StepState {
   return {
-    revision: 1, state: "stopped", cell: "c3", title: "[3] answer", mode: "replay", cassette: "main", take: "", edits: 0, breaks: [],
+    revision: 1, state: "stopped", cell: "c3", title: "[3] answer", mode: "replay", cassette: "main", take: "", plays: "", edits: 0, breaks: [],
     strands: [strandOf()], passed: [], made: 2, note: "", ...over,
   };
 }

@@ -58,6 +58,12 @@ class Derived(Book):
         """The cassette's own file: of a take, that of what it is in the end a take of."""
         return list(overrides.base_chain(self))[-1].path
 
+    @property
+    def played_path(self) -> Path:
+        """Its own file; of a take that is not written yet, that of the book whose replies it gives."""
+        chain = overrides.base_chain(self)
+        return next(book.path for book in chain if book.base is None or book.path.exists())
+
     def takes(self) -> list[str]:
         """Names of the takes of this cassette, those of its takes among them."""
         return takes.take_names(self.root)

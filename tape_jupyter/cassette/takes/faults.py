@@ -37,7 +37,7 @@ class Fault:
 
     name: str
     label: str
-    options: Mapping[str, tuple[str, int | float | str]]
+    options: Mapping[str, tuple[str, bool | int | float | str]]
 
     def record(self) -> dict[str, Any]:
         """In the shape of the view's protocol (Fault)."""
@@ -48,12 +48,13 @@ class Fault:
         return {"name": self.name, "label": self.label, "options": options}
 
 
-_TIMES: Final = ("times, then the recorded reply", 1)
-_PARTIAL: Final = ("body cut short (1) or whole (0)", 1)
+_TIMES: Final = ("how many times, before the recorded reply", 1)
+_PARTIAL: Final = ("its body breaks off halfway", True)
 _AFTER: Final = ("after how many events", 2)
+_YES_OR_NO: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 HTTP: Final = (
     Fault("rate_limit", "429, rate limit",
-          {"retry_after": ("retry-after, seconds", 1), "partial": _PARTIAL, "times": _TIMES}),
+          {"retry_after": ("asks to wait, seconds", 1), "partial": _PARTIAL, "times": _TIMES}),
     Fault("overloaded", "overloaded (529, elsewhere 503)", {"times": _TIMES}),
     Fault("server_error", "500, internal error", {"times": _TIMES}),
     Fault("reset", "connection reset", {"after": _AFTER, "times": _TIMES}),
@@ -139,11 +140,20 @@ def _fill_options(kind: Fault, settings: Options) -> dict[str, Any]:
             raise TapeUsageError(
                 f"fault {kind.name} has no option {str(name)[:80]!r}; it has {have}"
             )
-        if isinstance(options[name], int | float):
+        if isinstance(options[name], bool):
+            options[name] = _parse_choice(kind, name, value)
+        elif isinstance(options[name], int | float):
             options[name] = _parse_number(kind, name, value)
         else:
             options[name] = str(value)
     return options
+
+
+def _parse_choice(kind: Fault, name: str, value: Any) -> bool:
+    choice = _YES_OR_NO.get(str(value).lower())
+    if choice is None:
+        raise TapeUsageError(f"fault {kind.name}: {name} is yes or no, not {str(value)[:80]!r}")
+    return choice
 
 
 def _parse_number(kind: Fault, name: str, value: Any) -> int | float:

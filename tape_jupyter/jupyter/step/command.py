@@ -207,6 +207,7 @@ class Steps:
             return armed.word
         excepted = ("live", "freeze", "stub", "on_divergence")
         options = {name: value for name, value in command.options.items() if name not in excepted}
+        # the cell's own `--take` stays: what a view shows stands in for the default take alone
         return Word("step", command.name, {**options, **armed.word.options})
 
 

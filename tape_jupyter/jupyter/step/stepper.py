@@ -507,6 +507,9 @@ class Stepper:
                 "mode": "record" if self.records else "replay",
                 "cassette": paths.stem(tape.root) if tape is not None else "",
                 "take": str(self.options.get("take") or "") if self.edits else "",
+                "plays": files.take_name(tape.played_path)
+                if tape is not None and tape.played_path != tape.root
+                else "",
                 "edits": self.edits,
                 "breaks": list(machine.breaks.words),
                 "strands": [self._build_strand_record(each) for each in self._waiters.values()],

@@ -136,12 +136,8 @@ class Prompt(Reach):
         elif command in ("f", "fault"):
             name, *options = shlex.split(rest) or [""]
             settings = dict(each.partition("=")[::2] for each in options)
-            numbers = {
-                key: float(text) if text.replace(".", "", 1).isdigit() else text
-                for key, text in settings.items()
-            }
             stepper.apply_command(
-                {"do": "fault", "strand": strand, "name": name, "options": numbers, "accept": True}
+                {"do": "fault", "strand": strand, "name": name, "options": settings, "accept": True}
             )
         else:
             _print_text(self._format_inspection(stepper, waiter, command, rest))

@@ -44,7 +44,7 @@ _MODULES = (
     "import_trace",
     "why",
 )
-_revisions = itertools.count(1)
+_revisions, _openings = itertools.count(1), itertools.count(1)
 PUSHED = 1_000
 """Rows that are pushed at once; where more changed, the view asks for them."""
 
@@ -90,6 +90,7 @@ class Viewer:
         self.cells, self.deck = cells, cells.deck
         self.dropped = 0
         self.selected = ""
+        self.opened_at = 0  # which opening by a person was the last one here; 0: it follows
         self.is_widget = False
         self._send = send
         self._closed = False
@@ -173,7 +174,7 @@ class Viewer:
         if (
             active is not None and active.path is not None
         ):  # a take may not be there before something is changed
-            return active.path if active.path.exists() else files.cassette_of(active.path)
+            return active.cassette.played_path if active.cassette is not None else active.path
         if self._path is not None:
             return self._path
         used = next(
@@ -250,6 +251,12 @@ class Viewer:
             raise Forged(span)
         return found
 
+    def find_opened(self) -> Viewer:
+        """The view in which a person opened something last, where it still shows that; else this one."""
+        views = (each for each in live.updates_of(self.deck).views if isinstance(each, Viewer))
+        newest = max(views, key=lambda each: each.opened_at, default=self)
+        return newest if newest.opened_at else self
+
     def open(self, cassette: str, take: str) -> Message:
         """Show another cassette or take ("" the recording) of this notebook; gives the session.
         Raises TapeError.
@@ -262,6 +269,7 @@ class Viewer:
         with self._lock:
             active = self.deck.active
             self._follows = active is not None and active.path == path
+            self.opened_at = 0 if self._follows else next(_openings)
             if path != self._path:
                 self._path, self._spans, self._had = path, None, 0
         self.changed()

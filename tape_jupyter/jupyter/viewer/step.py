@@ -81,17 +81,19 @@ def handle_compare(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
 
 @answers("step.arm")
 def arm(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
-    """{cell, breaks, record, take}: the next execution of that cell is stepped."""
+    """{cell, breaks, record, take}: the next execution of that cell is stepped. Where neither this
+    nor the cell names a take, it is the one that the notebook's views show.
+    """
     breaks, records = message.get("breaks", []), message.get("record", False)
     if not isinstance(breaks, list) or len(breaks) > _MOST_BREAKS or not isinstance(records, bool):
         raise Forged("breaks")
     if not all(isinstance(each, str) and len(each) <= _LONG for each in breaks):
         raise Forged("breaks")
-    take = text_field(message, "take", "")
+    cell, take = text_field(message, "cell", ""), text_field(message, "take", "")
     options: dict[str, Any] = {"breaks": tuple(breaks), "record": records}
     if take:
         options["take"] = files.check_take_name(take)
-    command.steps_of(viewer.cells).arm(
-        StepRequest(text_field(message, "cell", ""), Word("step", None, options))
-    )
+    elif not records:
+        options["shown"] = viewer.find_opened().path
+    command.steps_of(viewer.cells).arm(StepRequest(cell, Word("step", None, options)))
     return {}

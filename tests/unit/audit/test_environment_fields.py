@@ -49,8 +49,6 @@ def test_a_whole_kit_has_every_field_and_none_is_missing(tmp_path):
             "code version",
             "git commit before recording",
         ),
-        ({"environment": {}}, "hash seed", "PYTHONHASHSEED=0"),
-        ({"environment": "damaged"}, "hash seed", "PYTHONHASHSEED=0"),
         ({"variables": ""}, "environment", "record it again"),
         ({"python": None}, "python", "record it again"),
     ],
@@ -61,6 +59,17 @@ def test_each_field_that_is_missing_is_named_with_the_line_that_keeps_it(
     told = of_run(tmp_path, **change)
     assert [each.name for each in told if each.status == "missing"] == [name]
     assert capture in field(told, name).capture
+
+
+@pytest.mark.parametrize("environment", [{}, "damaged", {"PYTHONHASHSEED": "random"}])
+def test_a_hash_seed_is_missing_where_a_replay_could_not_tell_that_it_was_another(
+    tmp_path, environment
+):
+    assert field(of_run(tmp_path, environment=environment), "hash seed").status == "recorded"
+    pins = {**PINS, "random": {"seed": "0", "at": {}}}  # no mark of the kernel's own seed
+    kit = {**WHOLE, "environment": environment}
+    bare = field(environment_fields.of_run(run_of(tmp_path, pins=pins, kit=kit)), "hash seed")
+    assert bare.status == "missing" and "PYTHONHASHSEED=0" in bare.capture
 
 
 def test_pins_hold_clock_zone_and_chance(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from tape_jupyter.errors import TapeUsageError
-from tape_jupyter.debugger.breakpoints import Breaks
+from tape_jupyter.debugger.breakpoints import FORMS, USAGE, Breaks
 from tape_jupyter.debugger.call_site import CallSite
 
 MODEL = CallSite("model", "claude-sonnet-4-5", text="where is my order?", cell="c-1 3")
@@ -44,5 +44,23 @@ def test_what_is_none_is_refused(word):
 
 def test_the_words_of_a_page_are_never_evaluated():
     assert Breaks.parse(["tool=x", "error"], conditions=False)
-    with pytest.raises(TapeUsageError, match="own line"):
+    with pytest.raises(TapeUsageError, match="own line") as refused:
         Breaks.parse(["__import__('os').system('x') == 0"], conditions=False)
+    assert USAGE not in str(refused.value)  # it lists what is refused here
+
+
+def test_all_that_a_usage_lists_is_accepted():
+    written = {
+        "KIND": "model",
+        "NAME": "look*",
+        "CELL": "3",
+        "N": "2",
+        "'PYTHON CONDITION'": "nth > 1",
+    }
+    for listed, conditions in (
+        (USAGE.removeprefix("--break ").split("|"), True),
+        (FORMS.split(", "), False),
+    ):
+        for form in listed:
+            key, equals, value = form.rpartition("=")
+            Breaks.parse([f"{key}{equals}{written.get(value, value)}"], conditions=conditions)

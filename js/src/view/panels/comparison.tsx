@@ -8,6 +8,7 @@ import { Card } from "./controls.tsx";
 import { TakeActions } from "./takes.tsx";
 import { lines, words, type Run } from "../edit/labels.ts";
 import type { Work } from "../edit/store.ts";
+import { many } from "../format.ts";
 import { Wide } from "./wide.tsx";
 
 const MARKS = { same: ["", "the same"], changed: ["≠", "changed"], added: ["+", "new"], gone: ["−", "gone"] } as const;
@@ -106,18 +107,23 @@ function TableChange({ before, after }: { before: string; after: string }) {
   const [all, showAll] = useState(false);
   const { columns, rows } = align(before, after);
   const shown = (all ? rows : rows.filter((row) => row.mark !== "same")).slice(0, MOST);
-  const more = rows.length - shown.length;
+  const differ = [columns, ...rows.flatMap(({ mark, cells }) => (mark === "changed" ? [cells] : []))];
+  // The first column says which row it is. Where rows only came or went, every column is theirs.
+  const changed = columns.flatMap((_, at) => (at && differ.some((cells) => cells[at]?.before !== cells[at]?.after) ? [at] : []));
+  const places = all || !changed.length ? [...columns.keys()] : [0, ...changed];
+  const left = [[rows.length - shown.length, "more row"], [columns.length - places.length, "more column"]] as const;
+  const more = left.flatMap(([count, name]) => (count ? [many(count, name)] : [])).join(", ");
   const number = columns.map((_, place) => rows.every(({ cells }) => numeric(cells[place])));
   return <Wide label="Rows"><table class="tape-table">
-    <thead><tr><th scope="col"><span class="tape-hidden">change</span></th>{columns.map((column, at) => <th key={at} scope="col" class={number[at] ? "tape-number" : ""}><Both cell={column} /></th>)}</tr></thead>
+    <thead><tr><th scope="col"><span class="tape-hidden">change</span></th>{places.map((at) => <th key={at} scope="col" class={number[at] ? "tape-number" : ""}><Both cell={columns[at]} /></th>)}</tr></thead>
     <tbody>{shown.map((row, at) => <tr key={at} class={`tape-${row.mark}`}><td class="tape-sign" aria-label={MARKS[row.mark][1]}>{MARKS[row.mark][0]}</td>
-      {row.cells.map((cell, place) => <td key={place} class={number[place] ? "tape-number" : ""}><Both cell={cell} /></td>)}</tr>)}</tbody>
-  </table>{more > 0 && <p class="tape-dim">{more} more row{more === 1 ? "" : "s"}{all ? "" : <>; <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</Wide>;
+      {places.map((place) => <td key={place} class={number[place] ? "tape-number" : ""}><Both cell={row.cells[place]} /></td>)}</tr>)}</tbody>
+  </table>{more && <p class="tape-dim">{more}{all ? "" : <>; <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button></>}</p>}</Wide>;
 }
 
-function Both({ cell: { before, after } }: { cell: Cell }) {
-  if (before === after) return <>{before}</>;
-  return <>{before !== null && before !== "" && <del>{before}</del>} {after !== null && <ins>{after}</ins>}</>;
+function Both({ cell }: { cell: Cell | undefined }) {
+  const [before, after] = [cell?.before, cell?.after];
+  return before === after ? <>{before}</> : <>{before && <del>{before}</del>} {after != null && <ins>{after}</ins>}</>;
 }
 
 function numeric(cell: Cell | undefined): boolean {

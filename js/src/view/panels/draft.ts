@@ -1,6 +1,6 @@
 /** What a person typed about one span and has not saved: pure, kept while the view lives. */
 import { locate, put, steps, wrongJson } from "./json.ts";
-import type { Edit, Editable, Fault, Field, Problem } from "../protocol.ts";
+import type { Edit, Editable, Fault, FaultOptions, Field, Problem } from "../protocol.ts";
 
 export type Tab = "message" | "json" | "value" | "raw" | "fault";
 
@@ -118,7 +118,7 @@ export function edit(draft: Draft, of: Editable): Edit {
 }
 
 /** A fault as it is asked for: what was typed of its options, else what they are by themselves. */
-export function faultOf({ name, options: typed }: Draft["fault"], faults: readonly Fault[]): { name: string; options: Record<string, number | string> } {
+export function faultOf({ name, options: typed }: Draft["fault"], faults: readonly Fault[]): { name: string; options: FaultOptions } {
   const fault = faults.find((each) => each.name === name);
   const options = Object.fromEntries((fault?.options ?? []).map((option) => {
     const text = typed[`${name}.${option.name}`];

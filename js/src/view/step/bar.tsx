@@ -24,6 +24,7 @@ export function StepBar({ desk, stepper }: StepProps) {
     <p class="step-says" role="status">{!at && !moving && !over ? "" : <Says state={state} at={at} />}</p>
     {state.take && <p class="step-take">✎ {many(state.edits, "edit")} in take {over && session && session.take !== state.take
       ? <button class="tape-link" onClick={() => void desk.change("open", { cassette: state.cassette, take: state.take })}>{state.take}</button> : <b>{state.take}</b>}</p>}
+    {!state.take && state.plays && <p class="tape-dim">take: <b>{state.plays}</b></p>}
     {!over && state.breaks.length > 0 && <p class="tape-dim">stops at {state.breaks.map((each) => <code key={each}>{each}</code>)}</p>}
     {!over && state.note && <p class="tape-dim">{state.note}</p>}
     {over && <button onClick={() => stepper.dismiss()}>Close</button>}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 import threading
 from urllib.parse import urlsplit
 
@@ -248,6 +249,26 @@ def test_what_claudes_sdk_tries_again_is_answered_as_recorded_the_next_time(
         told, error = stream_claude(claude(url))
     assert error is None and told[-1] == "message_stop"
     assert len(block.report.calls) == 2
+
+
+def test_whether_a_body_breaks_off_is_a_yes_or_no(recorded):
+    path, _ = recorded
+    call = tape.open(path).calls[0]
+    ends = {}
+    for word in ("yes", "no", "1", "0", True, False):
+        fault = {"name": "rate_limit", "partial": word}
+        ends[str(word)] = (
+            tape.open(path)
+            .override(call, fault=fault, take=f"t-{word}".lower())
+            .calls[0]
+            .reply()
+            .end
+        )
+    assert [word for word, end in ends.items() if end == "error"] == ["yes", "1", "True"]
+    with pytest.raises(TapeUsageError, match="partial is yes or no, not 'half'"):
+        tape.open(path).override(call, fault="rate_limit:partial=half", take="half")
+    labels = [label for fault in faults.HTTP for label, _ in fault.options.values()]
+    assert not [label for label in labels if re.search(r"\d", label)]  # words, no codes
 
 
 def test_a_fault_that_lasts_longer_than_the_sdks_patience_is_its_own_error(recorded):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tape_jupyter.errors import NotebookUnknown
 from tape_jupyter.jupyter.step import command
 from tape_jupyter.jupyter.viewer import step
 from tape_jupyter.session.session import TapeSession
@@ -10,7 +11,10 @@ from tape_jupyter.jupyter.viewer.server import Viewer
 
 class Cells:
     def __init__(self):
-        self.deck, self.steps = TapeSession(), None
+        self.deck, self.steps, self.reports = TapeSession(), None, []
+
+    def cassette_path(self):
+        raise NotebookUnknown("not known")
 
 
 @pytest.fixture
