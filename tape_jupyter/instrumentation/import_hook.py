@@ -158,8 +158,9 @@ _TAPS = {
     "google.genai._extra_utils": "tools.frameworks",
     "workflows.plugins.basic": "tools.frameworks",
     "openfeature.client": "openfeature",
-    "uuid_utils": "determinism.uuid_utils",
-    "uuid_utils.compat": "determinism.uuid_utils",
+    "uuid_utils": "determinism.rust_uuids",
+    "uuid_utils.compat": "determinism.rust_uuids",
+    "fastuuid": "determinism.rust_uuids",
     "langchain_core.retrievers": "tools.retrievers",
     "llama_index.core.base.base_retriever": "tools.retrievers",
 }

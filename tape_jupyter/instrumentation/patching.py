@@ -47,7 +47,7 @@ def swap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[], N
         if any(ours is original for _, ours, _ in _standing.values()):
             return lambda: None
         original = original_of(original)
-    ours = wrapper(original)
+    ours = wrapper(_read_unbound(owner, original))
     setattr(ours, _MARK, original)
     if type(ours) is FunctionType:
         _codes.add(ours.__code__)
@@ -56,6 +56,16 @@ def swap(owner: Any, name: str, wrapper: Callable[[Any], Any]) -> Callable[[], N
     _standing[id(owner), name] = owner, ours, _INHERITED if inherited else original
     setattr(owner, name, ours)
     return lambda: _restore_attribute(id(owner), name)
+
+
+def _read_unbound(owner: Any, original: Any) -> Any:
+    """What `owner.name` gives, to be called with the object first: wrapt's wrappers (OpenTelemetry's
+    instrumentation) need to be asked for it. What is static or the class's is given as it is.
+    """
+    if not isinstance(owner, type) or isinstance(original, staticmethod | classmethod):
+        return original
+    read = getattr(type(original), "__get__", None)
+    return original if read is None else read(original, None, owner)
 
 
 def is_swapped(owner: Any, name: str) -> bool:

@@ -27,12 +27,12 @@ from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.patching import Substitute, swap, undoing
 
 _THROUGH = frozenset({
-    "uuid", "uuid_utils", "uuid_utils.compat", "secrets", "random", "tempfile", "functools",
+    "uuid", "uuid_utils", "uuid_utils.compat", "fastuuid", "secrets", "random", "tempfile", "functools",
     "importlib._bootstrap", "importlib._bootstrap_external",
     *(
         f"tape_jupyter.instrumentation.{tap}"
         for tap in (
-            "determinism.entropy", "determinism.uuid_utils", "import_hook", "concurrency.threads",
+            "determinism.entropy", "determinism.rust_uuids", "import_hook", "concurrency.threads",
             "concurrency.thread_pools", "tools.decorators", "tools.call",
         )
     ),
@@ -251,7 +251,7 @@ def _wrap_time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], t
         if sys._getframe(1).f_code.co_name != "uuid1":  # noqa: SLF001
             return original()
         draw = drawing()
-        return original() if draw is None else (_draw_time_based_id(draw).bytes, None)
+        return original() if draw is None else (draw_time_based_id(draw).bytes, None)
 
     return generate_time_safe
 
@@ -260,12 +260,12 @@ def _wrap_uuid1(original: Callable[..., uuid.UUID]) -> Callable[..., uuid.UUID]:
     @functools.wraps(original)
     def uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
         draw = drawing() if node is None and clock_seq is None else None
-        return original(node, clock_seq) if draw is None else _draw_time_based_id(draw)
+        return original(node, clock_seq) if draw is None else draw_time_based_id(draw)
 
     return uuid1
 
 
-def _draw_time_based_id(draw: Draw) -> uuid.UUID:
+def draw_time_based_id(draw: Draw) -> uuid.UUID:
     """A version 1 id with the time of the cell's clock; instead of this machine's address a random
     one, marked so.
 

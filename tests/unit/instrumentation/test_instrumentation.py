@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -230,6 +231,51 @@ def test_somebody_elses_patch_over_ours_stays_when_ours_goes():
     Owner.work = lambda self: f"theirs {ours(self)}"  # type: ignore[method-assign]
     undo()
     assert Owner().work() == "theirs ours real"
+
+
+class _AsWrapt:
+    """A wrapper of a method as wrapt makes it: asked for through its class it takes the object first, else it does not."""
+
+    def __init__(self, method, asked=False):
+        self.method, self.asked = method, asked
+
+    def __get__(self, instance, owner=None):
+        return _AsWrapt(self.method if instance is None else self.method.__get__(instance), True)
+
+    def __call__(self, *args, **kwargs):
+        instance, args = (args[0], args[1:]) if self.asked else (None, args)
+        return "seen, " + self.method(instance, *args, **kwargs)
+
+
+def test_under_a_stand_in_a_method_that_another_library_wrapped_is_called_as_python_calls_it():
+    class Pool:
+        def submit(self, item):
+            return f"{item} of {self.name}"
+
+    theirs = Pool.submit = _AsWrapt(Pool.submit)
+    pool = Pool()
+    pool.name = "p"
+    undo = patching.swap(Pool, "submit", lambda original: lambda own, item: original(own, item))
+    assert pool.submit("a") == "seen, a of p"
+    undo()
+    assert vars(Pool)["submit"] is theirs
+
+
+def test_an_executor_that_opentelemetry_instruments_runs_what_it_is_given(monkeypatch):
+    wrapt = pytest.importorskip("wrapt")
+    monkeypatch.setattr(
+        ThreadPoolExecutor, "submit", vars(ThreadPoolExecutor)["submit"]
+    )  # put back as it was
+    seen = []
+
+    def instrumented(submit, pool, args, kwargs):
+        seen.append(type(pool).__name__)
+        return submit(*args, **kwargs)
+
+    wrapt.wrap_function_wrapper(ThreadPoolExecutor, "submit", instrumented)
+    with taped(MemoryTape()), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(str.upper, "a").result() == "A"
+    assert seen == ["ThreadPoolExecutor"]
 
 
 def test_the_slot_holds_one_tape():
