@@ -33,7 +33,7 @@ class Verdict:
     """What was found out about a bundle. `digest` is "" where it was refused before it had one.
 
     `problems` are what is wrong, `notes` what somebody should know who means to run it. `calls`
-    were counted in its recordings. `said` is the word of its maker, for which nothing here stands.
+    were counted in its recordings. `claims` are the words of its maker, for which nothing here stands.
     """
 
     place: str
@@ -45,7 +45,7 @@ class Verdict:
     calls: int = 0
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
     signed: Signed = NONE
 
     @property
@@ -53,8 +53,10 @@ class Verdict:
         return not self.problems
 
     def record(self) -> dict[str, Any]:
-        """For --json: `ok`, and every field."""
-        return {"ok": self.good, **asdict(self)}
+        """For --json: `ok`, and every field; the claims are called `said`."""
+        named = {"claims": "said"}
+        fields = {named.get(name, name): value for name, value in asdict(self).items()}
+        return {"ok": self.good, **fields}
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """What people read: a mark (ok, wrong, note, said) and a line; a bundle's control
@@ -79,7 +81,7 @@ class Verdict:
                 self.signed.text(),
             )
         yield from (("note", note) for note in self.notes)
-        yield from (("said", remark) for remark in self.said)
+        yield from (("said", claim) for claim in self.claims)
         if self.digest:
             yield "said" if self.problems else "ok", f"sha256 of the manifest: {self.digest}"
 

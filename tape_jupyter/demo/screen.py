@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from tape_jupyter.core.plain_text import format_count
@@ -165,4 +164,4 @@ def demo_json(show: Show) -> str:
 
 
 def _build_cell_records(run: DemoRun) -> list[dict[str, Any]]:
-    return [asdict(cell) for cell in run.cells]
+    return [cell.record() for cell in run.cells]

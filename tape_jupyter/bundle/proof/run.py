@@ -38,13 +38,13 @@ UNHELD = "has a recorded tool that did what a replay does not do again"
 @dataclass(frozen=True, slots=True)
 class CellProof:
     """A code cell in the proof. `why` it is not as saved, in words that every run repeats ("": it
-    is); `said` are lines that show it.
+    is); `lines` show it.
     """
 
     number: int
     title: str
     why: str = ""
-    said: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     seconds: float = 0.0
     ran: bool = True
 
@@ -130,7 +130,7 @@ def changed_cells(proof: ProofRun, take: str = "") -> list[str]:
         f"the session does not give again what its saved notebook shows ({count}), nothing was written:"
     ]
     for cell in proof.differences:
-        lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.said)]
+        lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.lines)]
     return [
         *lines,
         f"Now: {_find_advice(proof, take)}, or export it all the same, marked: tape export NB --allow-differences",

@@ -47,7 +47,7 @@ def holder(path):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr(locks, "SAID", 0.02)
+    monkeypatch.setattr(locks, "NOTICE_AFTER", 0.02)
     monkeypatch.setattr(locks, "PATIENCE", 0.2)
 
 
@@ -85,7 +85,7 @@ def test_one_that_is_stopped_is_told_so(path, holder):
 
 
 def test_whoever_waits_goes_on_once_it_is_free(path, holder, capfd, monkeypatch):
-    monkeypatch.setattr(locks, "SAID", 0.02)
+    monkeypatch.setattr(locks, "NOTICE_AFTER", 0.02)
     said = locks._print_note
     monkeypatch.setattr(
         locks, "_print_note", lambda text: (said(text), holder.stdin.close())

@@ -36,14 +36,14 @@ def judged(saved, given, *, ran=True, count=1, unheld=()):
 )
 def test_a_cell_is_as_saved_or_it_is_said_why_not(saved, given, why):
     cell = judged(saved, given)
-    assert cell.why == why and bool(cell.said) == bool(why)
+    assert cell.why == why and bool(cell.lines) == bool(why)
     assert cell.text() == f"[3] ask(): {why}"
 
 
 def test_what_a_recorded_tool_did_and_a_replay_does_not_is_a_difference_though_the_outputs_are_equal():
     told = ("tool note: it wrote /tmp/x, which is not in the notebook's folder",)
     cell = judged([stream("a")], [stream("a")], unheld=told)
-    assert cell.why == run.UNHELD and cell.said == told
+    assert cell.why == run.UNHELD and cell.lines == told
 
 
 def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
