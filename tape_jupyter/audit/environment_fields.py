@@ -26,7 +26,7 @@ def of_run(run: AuditedRun) -> list[AuditFinding]:
     return [
         *_audit_identity(run),
         *_audit_users(run),
-        *_audit_machine(run.kit),
+        *_audit_machine(run),
         *_audit_code(run.kit),
         *_audit_moment(run),
         *_audit_settings(run),
@@ -104,14 +104,19 @@ def _audit_users(run: AuditedRun) -> list[AuditFinding]:
     ]
 
 
-def _audit_machine(kit: Mapping[str, Any]) -> list[AuditFinding]:
-    versions = kit.get("distributions")
+def _audit_machine(run: AuditedRun) -> list[AuditFinding]:
+    versions = run.kit.get("distributions")
     count = f"{len(versions)} imported" if isinstance(versions, list) and versions else ""
     return [
-        _audit_field("python", kit.get("python"), AGAIN),
-        _audit_field("platform", kit.get("platform"), AGAIN),
-        _audit_field("library versions", count, AGAIN),
+        _audit_surroundings(run, "python", run.kit.get("python")),
+        _audit_surroundings(run, "platform", run.kit.get("platform")),
+        _audit_surroundings(run, "library versions", count),
     ]
+
+
+def _audit_surroundings(run: AuditedRun, name: str, value: Any) -> AuditFinding:
+    """What is written with a run's first call: where none was made, recording again gives no more."""
+    return _audit_field(name, value or ("" if run.calls else "no call was made"), AGAIN)
 
 
 def _audit_code(kit: Mapping[str, Any]) -> list[AuditFinding]:
@@ -195,10 +200,11 @@ def _audit_hash_seed(run: AuditedRun, seed: Any) -> AuditFinding:
 def _audit_settings(run: AuditedRun) -> list[AuditFinding]:
     environment = as_mapping(run.kit.get("environment"))
     names = as_text(run.kit.get("variables")).split()
+    count = f"{len(names)} names, {len(environment)} values" if names else ""
     return [
         _audit_hash_seed(run, environment.get("PYTHONHASHSEED")),
-        _audit_field("environment", f"{len(names)} names, {len(environment)} values" if names else "", AGAIN),
-    ]  # fmt: skip
+        _audit_surroundings(run, "environment", count),
+    ]
 
 
 # ---- a call

@@ -61,6 +61,13 @@ def test_each_field_that_is_missing_is_named_with_the_line_that_keeps_it(
     assert capture in field(told, name).capture
 
 
+def test_a_run_that_asked_nothing_is_not_to_be_recorded_again(tmp_path):
+    kit = {**WHOLE, "python": None, "platform": None, "distributions": [], "variables": ""}
+    told = environment_fields.of_run(run_of(tmp_path, kit=kit))
+    assert [each for each in told if each.status == "missing"] == []
+    assert field(told, "python").what == "no call was made"
+
+
 @pytest.mark.parametrize("environment", [{}, "damaged", {"PYTHONHASHSEED": "random"}])
 def test_a_hash_seed_is_missing_where_a_replay_could_not_tell_that_it_was_another(
     tmp_path, environment
