@@ -224,7 +224,7 @@ def test_a_file_replaced_while_we_wait_for_its_lock_gets_the_record(path, monkey
     import portalocker
 
     waits = threading.Event()
-    monkeypatch.setattr(locks, "SAID", 0.0)
+    monkeypatch.setattr(locks, "NOTICE_AFTER", 0.0)
     monkeypatch.setattr(locks, "_print_note", lambda _: waits.set())
     path.write_bytes(record(1) + record(2))
     with path.open("rb+") as held:
