@@ -17,6 +17,16 @@ TOO_WIDE = """() => [...document.querySelector('#stage').shadowRoot.querySelecto
   .filter(each => each.scrollWidth > each.clientWidth + 1 || each.getBoundingClientRect().right > innerWidth + 1)
   .map(each => each.className + ' ' + each.scrollWidth)"""
 
+CUT = """() => [...document.querySelector('#stage').shadowRoot.querySelectorAll('.bar select')].filter(select => {
+  const whole = select.cloneNode(true);
+  whole.value = select.value;
+  whole.style.cssText = 'width: max-content; field-sizing: content; position: absolute';
+  select.after(whole);
+  const cut = whole.getBoundingClientRect().width - select.getBoundingClientRect().width;
+  whole.remove();
+  return cut > 1;
+}).map(each => each.selectedOptions[0].textContent)"""
+
 
 @pytest.fixture(scope="module")
 def stage(bundle, tmp_path_factory):
@@ -44,6 +54,7 @@ def test_axe_finds_nothing_wrong_and_nothing_is_cut_off(stage, page, state):
             page.set_viewport_size({"width": width, "height": 800})
             expect(page.locator(".app.narrow")).to_have_count(1 if width < 560 else 0)
             assert page.evaluate(TOO_WIDE) == [], (scheme, width)
+            assert page.evaluate(CUT) == [], (scheme, width)
             found = page.evaluate("async () => (await axe.run(document)).violations")
             said = [
                 (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
