@@ -385,6 +385,7 @@ memories, contexts.
 """
 
 _STORES = (
+    "google.adk.sessions.state.", "google.adk.events.event_actions.",
     "workflows.context.state_store.", "rich.table.", "rich.tree.", "rich.text.", "rich.progress.",
 )  # fmt: skip
 """Modules of all those whose objects hold the program's state all the same."""

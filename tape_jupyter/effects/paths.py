@@ -55,6 +55,7 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("agents", "RunContextWrapper"): ("context",),
     ("langgraph", "Runtime"): ("context", "store", "state"),
     ("langgraph", "ToolRuntime"): ("context", "store", "state"),
+    ("google", "ReadonlyContext"): ("state", "actions"),
     ("builtins", "builtin_function_or_method"): ("__self__",),
     ("builtins", "method-wrapper"): ("__self__",),
     ("builtins", "memoryview"): ("obj",),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import inspect
 import sys
 import threading
 import weakref
@@ -200,19 +201,22 @@ def function_name(function: Any, args: tuple[Any, ...] = ()) -> str:
     what has none.
 
     What only carries a function is looked through: a partial, a method, the `run` of a context
-    (LangChain's executors).
+    (LangChain's executors), what OpenTelemetry puts around it, over our stand-in or under it.
     """
     for _ in range(_WRAPPED):
         if isinstance(function, functools.partial):
             function, args = function.func, (*function.args, *args)
         elif args and isinstance(getattr(function, "__self__", None), Context):
             function, args = args[0], args[1:]
+        elif inspect.isfunction(function) and function.__module__ == _OPENTELEMETRY:
+            function = inspect.getclosurevars(function).nonlocals.get("original_func", function)
         else:
             break
     return _read_name(function)
 
 
 _WRAPPED = 5
+_OPENTELEMETRY = "opentelemetry.instrumentation.threading"
 
 
 def _read_name(runs: Any) -> str:

@@ -411,6 +411,11 @@ _CLASSES = {
     "workflows": {"Context"},
     "llama_index": {"Context"},
     "mcp": {"Context"},
+    "google": {"ReadonlyContext", "InvocationContext"},
+    "agno": {"RunContext", "Agent", "Team"},
+    "strands": {"ToolContext", "Agent"},
+    "autogen_core": {"CancellationToken"},
+    "semantic_kernel": {"Kernel", "FunctionInvocationContext"},
 }
 """By library, the classes whose instances (subclasses too) are plumbing."""
 

@@ -17,6 +17,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager
+from operator import attrgetter
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -113,7 +114,80 @@ def _patch_workflows(module: ModuleType) -> list[Undo]:
     ]
 
 
+def _patch_griptape(module: ModuleType) -> list[Undo]:
+    """Its tools are classes of the user's; their activities are what a model asks for."""
+
+    def find_tool(tool: Any, activity: Any, *_args: Any, **_kwargs: Any) -> Found:
+        return f"{tool.name}_{tool.activity_name(activity)}", _find_users_functions(activity)
+
+    return [swap(module.BaseTool, "try_run", _build_door(find_tool))]
+
+
+def _patch_tool_class(module: ModuleType) -> list[Undo]:
+    """A framework whose tools are objects of one class: its methods run what the tool holds."""
+    undone = []
+    for name, methods, named, holders in _TOOL_CLASSES[module.__name__]:
+        read_name, reads = attrgetter(named), [attrgetter(holder) for holder in holders]
+
+        def find_tool(
+            tool: Any, *_args: Any, name: Any = read_name, reads: Any = reads, **_kwargs: Any
+        ) -> Found:
+            return str(name(tool)), _find_users_functions(*(_read(read, tool) for read in reads))
+
+        kind = vars(module).get(name)
+        undone += [
+            swap(kind, method, _build_door(find_tool))
+            for method in methods
+            if hasattr(kind, method)
+        ]
+    return undone
+
+
+def _read(read: Callable[[Any], Any], tool: Any) -> Any:
+    try:
+        return read(tool)
+    except AttributeError:  # of another version, or of another sort of tool
+        return None
+
+
+_TOOL_CLASSES: dict[str, list[tuple[str, tuple[str, ...], str, tuple[str, ...]]]] = {
+    "smolagents.tools": [("Tool", ("__call__",), "name", ("forward",))],
+    "dspy.adapters.types.tool": [("Tool", ("__call__", "acall"), "name", ("func",))],
+    "haystack.tools.tool": [
+        ("Tool", ("invoke", "invoke_async"), "name", ("function", "async_function"))
+    ],
+    "agno.tools.function": [
+        ("FunctionCall", ("execute", "aexecute"), "function.name", ("function.entrypoint",))
+    ],
+    "strands.tools.decorator": [
+        ("DecoratedFunctionTool", ("stream",), "tool_name", ("_tool_func",))
+    ],
+    "autogen_core.tools._function_tool": [("FunctionTool", ("run",), "name", ("_func",))],
+    "semantic_kernel.functions.kernel_function_from_method": [
+        (
+            "KernelFunctionFromMethod",
+            ("_invoke_internal", "_invoke_internal_stream"),
+            "fully_qualified_name",
+            ("method", "stream_method"),
+        )
+    ],
+    "google.adk.tools.function_tool": [("FunctionTool", ("run_async",), "name", ("func",))],
+    "crewai.tools.structured_tool": [
+        ("CrewStructuredTool", ("invoke", "ainvoke"), "name", ("func",))
+    ],
+    "crewai.tools.base_tool": [
+        ("BaseTool", ("run", "arun"), "name", ("_run", "_arun")),
+        ("Tool", ("run", "arun"), "name", ("func",)),
+    ],
+    "camel.toolkits.function_tool": [
+        ("FunctionTool", ("__call__", "async_call"), "func.__name__", ("func",))
+    ],
+}
+"""By module: the class of tools, what runs one, where its name stands and where the user's function."""
+
 _PATCHES: dict[str, Callable[[ModuleType], list[Undo]]] = {
+    **dict.fromkeys(_TOOL_CLASSES, _patch_tool_class),
+    "griptape.tools.base_tool": _patch_griptape,
     "langchain_core.tools.base": _patch_langchain,
     "llama_index.core.tools.function_tool": _patch_llama_index,
     "pydantic_ai.toolsets.function": _patch_pydantic_ai,
@@ -173,6 +247,17 @@ def _build_door(finder: Callable[..., Found]) -> Callable[[Callable[..., Any]], 
                     return await original(*args, **kwargs)
 
             return run_taped_async
+
+        if inspect.isasyncgenfunction(original):
+
+            @functools.wraps(original)
+            async def iterate_taped(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+                with _tape_found(finder, args, kwargs):
+                    async with aclosing(original(*args, **kwargs)) as steps:
+                        async for step in steps:
+                            yield step
+
+            return iterate_taped
 
         @functools.wraps(original)
         def run_taped(*args: Any, **kwargs: Any) -> Any:

@@ -508,3 +508,20 @@ def test_a_librarys_own_thread_that_is_started_once_a_process_shifts_nobodys_num
         Cell(0).run(functools.partial(program, first=first)) for first in (True, False)
     )
     assert started == known == {"a": "call-0", "b": "call-1"}
+
+
+def test_work_is_named_alike_whether_opentelemetry_stands_over_our_stand_in_or_under_it():
+    """Imported before the first taped cell of a recording it stands under it, in a replay over it: strands-agents."""
+
+    def execute() -> None: ...
+
+    def instrument(original_func: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped_func(*args: Any) -> Any:
+            return original_func(*args)
+
+        wrapped_func.__module__ = "opentelemetry.instrumentation.threading"
+        return wrapped_func
+
+    run = contextvars.copy_context().run
+    name = concurrency_threads.function_name
+    assert name(instrument(run), (execute,)) == name(run, (execute,)) == "execute"

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import types
 import warnings
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.core.call import FunctionCall
+from tape_jupyter.effects import kinds, paths
+from tape_jupyter.instrumentation.tools import discovery, frameworks
 from tests.provider import Provider, Scripted
 from tests.tool_runs import Witness
 
@@ -481,3 +484,69 @@ def test_a_librarys_tool_class_is_taped_by_its_own_body(tmp_path):
         assert search.invoke({"query": "Oslo"}) == live
     assert library.ran == ["Oslo"]
     assert search.invoke({"query": "Oslo"}) == "Oslo 2"
+
+
+class _Tool:
+    """As smolagents, strands and ADK have theirs: it runs a function that it keeps under a name of its own."""
+
+    def __init__(self, function):
+        self.name = self.tool_name = "add"
+        self.forward = self._tool_func = self.func = function
+
+    def __call__(self, **arguments):
+        return self.forward(**arguments)
+
+    async def run_async(self, **arguments):
+        return self.func(**arguments)
+
+    async def stream(self, **arguments):
+        yield "begins"
+        yield self._tool_func(**arguments)
+
+
+async def _stream(tool):
+    return [each async for each in tool.stream(item="tea")]
+
+
+RUNS = {
+    "smolagents.tools": ("Tool", lambda tool: tool(item="tea")),
+    "google.adk.tools.function_tool": ("FunctionTool", lambda tool: asyncio.run(tool.run_async(item="tea"))),
+    "strands.tools.decorator": ("DecoratedFunctionTool", lambda tool: asyncio.run(_stream(tool))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("library", RUNS)
+def test_a_function_that_only_the_frameworks_tool_holds_is_taped_where_the_framework_runs_it(
+    tmp_path, library
+):
+    kind, run = RUNS[library]
+    module = types.ModuleType(library)
+    setattr(module, kind, type(kind, (_Tool,), dict(vars(_Tool))))
+    ran, kept = [], []
+
+    def build():
+        def added(item):
+            ran.append(item)
+            return len(ran)
+
+        return getattr(module, kind)(added)
+
+    undo = frameworks.patch(module)
+    try:
+        with tape.recording(tmp_path / "a.tape.yaml"):
+            kept.append(run(build()))
+        ran.append("again")  # a body that ran in replay would give another number
+        with tape.replaying(tmp_path / "a.tape.yaml"):
+            kept.append(run(build()))
+    finally:
+        undo()
+    assert kept[0] == kept[1]
+
+
+def test_what_a_tool_sets_in_the_state_that_adk_hands_it_is_within_reach():
+    """Though `google` is a package of clients, which are not looked into."""
+    state = type("State", (), {"__module__": "google.adk.sessions.state"})
+    context = type("ReadonlyContext", (), {"__module__": "google.adk.agents.readonly_context"})
+    assert paths.handed_on(type("ToolContext", (context,), {})) == ("state", "actions")
+    assert discovery.is_frameworks(context())
+    assert kinds.kind_of_type(state) is not None
