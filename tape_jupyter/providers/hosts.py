@@ -51,6 +51,7 @@ _TELEMETRY = frozenset(
         "logfire-eu.pydantic.dev",
         "logfire-api.pydantic.dev",
         "telemetry.crewai.com",
+        "os-api.agno.com",
         "scarf.sh",
         "api.gradio.app",
         "promptlayer.com",

@@ -38,6 +38,7 @@ https://api.smith.langchain.com/runs
 https://api.smith.langchain.com/feedback
 https://api.smith.langchain.com/otel/v1/traces
 https://us.i.posthog.com/i/v0/e/
+https://os-api.agno.com/telemetry/runs
 https://www.comet.com/opik/api/v1/private/spans/batch
 https://cloud.langfuse.com/api/public/ingestion
 https://langfuse.mycompany.example/api/public/ingestion
