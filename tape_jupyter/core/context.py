@@ -24,20 +24,19 @@ class Origin:
     shifts nobody. A child made while a tap is sending live is not the program's, and takes no
     number.
 
+    `pins` is what holds the cell to its recorded values (`chance`, `clock`); None where nothing
+    does. Every reading of the clock asks for it.
+
     `counted`: in a replay of a recording from before there were names, all children are numbered
     together, but for those of a `kind`, a library's own class of threads.
     """
 
-    __slots__ = ("_numbers", "cell", "counted", "lineage")
+    __slots__ = ("_numbers", "cell", "counted", "lineage", "pins")
 
     def __init__(self, cell: Any, lineage: str = "", *, counted: bool = False) -> None:
         self.cell, self.lineage, self.counted = cell, lineage, counted
+        self.pins: Any = getattr(cell, "pins", None)
         self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
-
-    @property
-    def pins(self) -> Any:
-        """What holds the cell to its recorded values (`chance`, `clock`); None where nothing does."""
-        return getattr(self.cell, "pins", None)
 
     def spawn(self, name: str = "", *, kind: str = "") -> Origin:
         if SENDING.get():
