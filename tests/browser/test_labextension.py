@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
-from tests.browser.viewing import edit, output_of, sidebar_of
+from tests.browser.viewing import CUT, edit, output_of, sidebar_of
 from tests.provider import Provider, Scripted
 
 pytestmark = pytest.mark.spread(2)  # by day in one front end
@@ -98,16 +98,6 @@ IN_FRONT = """sidebar => {
   const at = (x, y) => popup.contains(root.elementFromPoint(x, y));
   const corners = [box.left + 4, box.right - 4].flatMap(x => [box.top + 4, box.bottom - 4].map(y => at(x, y)));
   return [box.left >= around.left, box.right <= around.right, box.bottom <= around.bottom, ...corners].every(Boolean);
-}"""
-# By how much the chosen word of a select is cut.
-CUT = """select => {
-  const whole = select.cloneNode(true);
-  whole.value = select.value;
-  whole.style.cssText = 'width: max-content; max-width: none; field-sizing: content; position: absolute';
-  select.after(whole);
-  const cut = whole.getBoundingClientRect().width - select.getBoundingClientRect().width;
-  whole.remove();
-  return cut;
 }"""
 # How much there is to see of the notes beside what happened, of those that are in sight.
 NOTES = """sidebar => [...sidebar.querySelectorAll('*')].flatMap(each => [...each.shadowRoot?.querySelectorAll('.row .name i') ?? []])

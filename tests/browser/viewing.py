@@ -21,6 +21,16 @@ CELLS = (
     'runs = globals().get("runs", 0) + 1\nprint("unrelated:", runs)',
     'print("report:", answer.upper())',
 )
+# By how many pixels the chosen word of a select is cut.
+CUT = """select => {
+  const whole = select.cloneNode(true);
+  whole.value = select.value;
+  whole.style.cssText = 'width: max-content; max-width: none; field-sizing: content; position: absolute';
+  select.after(whole);
+  const cut = whole.getBoundingClientRect().width - select.getBoundingClientRect().width;
+  whole.remove();
+  return cut;
+}"""
 
 
 def record(server: Server, page, url: str, folder: str, *more: str) -> Notebook:
