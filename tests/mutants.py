@@ -5,7 +5,7 @@
 
 The operators are cosmic-ray's: a comparison, `and`/`or`, arithmetic, a number, True and False, a condition negated,
 a loop that ends at once or never begins, an `except` that catches nothing; and a statement left out and a result lost.
-A mutant is a fork of a process that has imported what tests import from elsewhere; its module is compiled from the
+`map` needs the package `coverage`, which no other test does. A mutant is a fork of a process that has imported what tests import from elsewhere; its module is compiled from the
 changed tree. Programs that a test starts import the unchanged module, so that kernels and browsers count for nothing.
 """
 
@@ -25,7 +25,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 

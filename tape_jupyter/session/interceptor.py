@@ -222,9 +222,8 @@ class Interceptor(Tape):
         if cell.execution.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
-        if (
-            self._copied is not None
-        ):  # run in a copy of the folder: recorded with the folder's paths
+        if self._copied is not None:
+            # run in a copy of the folder: recorded with the folder's paths
             call = self._copied.as_recorded(call)
         try:
             if isinstance(call, Request):
