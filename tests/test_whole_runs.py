@@ -1,8 +1,7 @@
 """A changed reply, re-run in place: what is there at the end is what a run of all cells leaves, whether the cells before the
-first call were watched or only noted. TAPE_NIGHTLY=1 takes every notebook.
+first call were watched or only noted.
 """
 
-import os
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -13,7 +12,6 @@ import adversarial_state
 import flow_score
 import whole_runs
 
-EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 12
 NOTEBOOKS = {**adversarial.NOTEBOOKS, **adversarial_state.NOTEBOOKS}
 
 
@@ -26,18 +24,16 @@ def elsewhere():
         yield pool
 
 
-@pytest.mark.spread(8)
-@pytest.mark.parametrize("name", list(NOTEBOOKS)[::EVERY])
+@pytest.mark.spread(92)
+@pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.parametrize("noting", [False, True], ids=["watched", "noted"])
 def test_the_re_run_leaves_what_a_whole_run_leaves(elsewhere, name, noting):
     how, why = elsewhere.submit(whole_runs.judged, *NOTEBOOKS[name], noting=noting).result()
     assert how in ("right", "fresh"), why
 
 
-SAID = list(adversarial_state.SAID)[:: 1 if os.environ.get("TAPE_NIGHTLY") else 3]
-
-
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.spread(3)
+@pytest.mark.parametrize("name", adversarial_state.SAID)
 def test_what_no_look_finds_is_never_proved(elsewhere, name):
     how, why = elsewhere.submit(whole_runs.judged, *adversarial_state.SAID[name]).result()
     assert how == "wrong and said", why

@@ -1,21 +1,21 @@
 """Agents whose tools do things: recorded and replayed in fresh kernels, everything is as it was, or it is said what is not.
 
-A spread of the notebooks runs here; all of them with TAPE_NIGHTLY=1, or `python tests/agent_runs.py`.
+A few of the notebooks run by day; all of them at night, or by `python tests/agent_runs.py`.
 """
-
-import os
 
 import pytest
 
 from tests import agent_runs
 from tests.working_agents import NOTEBOOKS
 
-SPREAD = ["todo_list", "sqlite_file", "langgraph_streams"]
-ALL = os.environ.get("TAPE_NIGHTLY") == "1"
+BY_DAY = ("todo_list", "sqlite_file", "langgraph_streams")
+CASES = [
+    pytest.param(name, marks=() if name in BY_DAY else pytest.mark.night) for name in NOTEBOOKS
+]
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", list(NOTEBOOKS) if ALL else SPREAD)
+@pytest.mark.parametrize("name", CASES)
 def test_a_replay_has_the_outputs_variables_and_files_of_the_recording_or_says_what_it_has_not(
     name, tmp_path
 ):
@@ -27,7 +27,7 @@ def test_a_replay_has_the_outputs_variables_and_files_of_the_recording_or_says_w
 
 @pytest.mark.night
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", list(NOTEBOOKS) if ALL else SPREAD[:1])
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_untaped_it_runs_as_when_it_is_recorded(name, tmp_path):
     result = agent_runs.measure(NOTEBOOKS[name], tmp_path, floor=True)
     assert result.good, "\n".join([result.broken, result.verdict, *map(str, result.differences)])

@@ -1,7 +1,7 @@
 """One whole round of a bundle, with the command line alone: recorded, exported, verified, replayed by somebody else.
 
 Somebody else: another folder with blanks and letters of other alphabets, an empty home, no key, nowhere to write but a
-scratch folder, and, where strace is there, every connect counted. (With the lock's own packages: TAPE_NIGHTLY.)
+scratch folder, and, where strace is there, every connect counted. (With the lock's own packages: at night.)
 """
 
 import json

@@ -1,8 +1,7 @@
 """A changed reply, re-run in a notebook whose tools keep state: what is there at the end is what a whole run leaves whose
-call really gives the changed reply. TAPE_NIGHTLY=1 takes every notebook.
+call really gives the changed reply.
 """
 
-import os
 import re
 
 import pytest
@@ -11,25 +10,18 @@ from tests import adversarial_kernel, adversarial_state, adversarial_tools
 from tests.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
 from tests.provider import Provider
 
-NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
-EVERY = 1 if NIGHTLY else 3
 
-
-@pytest.mark.spread(5)
-@pytest.mark.parametrize("name", list(adversarial_tools.NOTEBOOKS)[::EVERY])
+@pytest.mark.spread(15)
+@pytest.mark.parametrize("name", adversarial_tools.NOTEBOOKS)
 def test_the_re_run_leaves_what_a_whole_run_leaves(name):
     how, why = judged(*adversarial_tools.NOTEBOOKS[name])
     assert how == "right", why
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(51)
 @pytest.mark.parametrize(
     "name",
-    [
-        name
-        for name in list(adversarial_kernel.NOTEBOOKS)[:: 1 if NIGHTLY else 9]
-        if name not in adversarial_kernel.NOT_YET
-    ],
+    [name for name in adversarial_kernel.NOTEBOOKS if name not in adversarial_kernel.NOT_YET],
 )
 def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
     how, why = judged(*adversarial_kernel.NOTEBOOKS[name])

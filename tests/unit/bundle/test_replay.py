@@ -232,7 +232,7 @@ def test_what_a_person_made_is_not_overwritten_by_a_report(mine, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGTERM, *([signal.SIGINT] if "TAPE_NIGHTLY" in os.environ else [])]
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.night)]
 )
 def test_a_run_that_is_interrupted_leaves_no_folder_and_no_kernel(mine, tmp_path, number):
     def wait(cells):
