@@ -127,20 +127,20 @@ def _patch_tool_class(module: ModuleType) -> list[Undo]:
     """A framework whose tools are objects of one class: its methods run what the tool holds."""
     undone = []
     for name, methods, named, holders in _TOOL_CLASSES[module.__name__]:
-        read_name, reads = attrgetter(named), [attrgetter(holder) for holder in holders]
-
-        def find_tool(
-            tool: Any, *_args: Any, name: Any = read_name, reads: Any = reads, **_kwargs: Any
-        ) -> Found:
-            return str(name(tool)), _find_users_functions(*(_read(read, tool) for read in reads))
-
         kind = vars(module).get(name)
-        undone += [
-            swap(kind, method, _build_door(find_tool))
-            for method in methods
-            if hasattr(kind, method)
-        ]
+        door = _build_door(_build_tool_finder(named, holders))
+        undone += [swap(kind, method, door) for method in methods if hasattr(kind, method)]
     return undone
+
+
+def _build_tool_finder(named: str, holders: tuple[str, ...]) -> Callable[..., Found]:
+    """What finds a tool's name and the user's functions at these attributes of the tool object."""
+    read_name, reads = attrgetter(named), [attrgetter(holder) for holder in holders]
+
+    def find_tool(tool: Any, *_args: Any, **_kwargs: Any) -> Found:
+        return str(read_name(tool)), _find_users_functions(*(_read(read, tool) for read in reads))
+
+    return find_tool
 
 
 def _read(read: Callable[[Any], Any], tool: Any) -> Any:
