@@ -236,6 +236,9 @@ class Capture(Protocol):
     def stepped(self) -> None:
         """It yielded, ended or raised: what it did since belongs to that item."""
 
+    def yielded(self) -> None:
+        """Its newest item is handed to the program now."""
+
     def record_output(self, event: dict[str, Any]) -> None:
         """The body of a taped function showed something, or told its framework
         (instrumentation/tools/output.py).

@@ -38,6 +38,11 @@ class Origin:
         self.pins: Any = getattr(cell, "pins", None)
         self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
+    @property
+    def has_children(self) -> bool:
+        """Whether the program started strands; those that end an event loop are not its own."""
+        return any(not name.startswith("shutdown_") for name in self._numbers)
+
     def spawn(self, name: str = "", *, kind: str = "") -> Origin:
         if SENDING.get():
             return Origin(self.cell, f"{self.lineage}~", counted=self.counted)

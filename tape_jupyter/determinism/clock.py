@@ -24,7 +24,8 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -106,6 +107,8 @@ class TapeClock:
         self.starting: list[Any] = []
         self.earlier = [thread for thread in earlier if thread.is_alive()]
         self.files: dict[int, int] = {}
+        self.writing: set[int] = set()
+        """Threads that write to the tape: they act, whatever they wait for meanwhile."""
         self._readings, self._watch = readings, watch
         self._schedule = Schedule()
         self._held_deadlines: list[tuple[Deadline, float]] = []
@@ -357,6 +360,15 @@ class TapeClock:
         if not (self.closed or self.pid != os.getpid() or is_body(lineage)):
             self.turns.wake(ticket)
 
+    @contextmanager
+    def mark_writing(self) -> Iterator[None]:
+        """Inside, this thread writes to the tape."""
+        self.writing.add(thread_number())
+        try:
+            yield
+        finally:
+            self.writing.discard(thread_number())
+
     def let_act(self) -> None:
         """Hold this thread until the others act on nothing any more."""
         if not self.closed and self.pid == os.getpid():
@@ -384,9 +396,14 @@ class TapeClock:
         running, ignored = self._list_running_threads(), {thread_number(), *ignored}
         if running is None:
             return _STARTING
+        if writing := self.writing - ignored:
+            return next(iter(writing))
         others = [each for each in running if each.ident not in ignored]
-        again = self._quiet.active([each for each in others if each.ident == first], 1)
-        return self._quiet.active(others, rounds) if again is None else again
+        if first is not None:
+            again = self._quiet.active([each for each in others if each.ident == first], 1)
+            if again is not None:
+                return again
+        return self._quiet.active(others, rounds)
 
     def idle(self, selector: Any) -> bool:
         """An event loop of this thread has nothing to run: whether something was released to it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism.clock import GRACE, TapeClock
@@ -68,10 +69,14 @@ class ReplyGate:
             raise self._ended()
 
 
+Gives = Literal["reply", "value", "items"]
+
+
 class NumberedGate(ReplyGate):
     """The gate of a call whose hand-overs were numbered (determinism/order.py). Each part passes by
-    itself: the head, the chunks and what ended them, so many `parts`; of a function's value that
-    alone (`parts` is 1), of a dialogue its head and each message of the server (`parts` is None).
+    itself: of a reply the head, the chunks and what ended them, so many `parts`; of a dialogue its
+    head and each message of the server (`parts` is None); of a function its value, after what it
+    showed before; of a generator each item and its end.
     """
 
     each = True
@@ -85,11 +90,11 @@ class NumberedGate(ReplyGate):
         sequence: RecordedOrder,
         parts: int | None,
         *,
-        is_value: bool = False,
+        gives: Gives = "reply",
     ) -> None:
         super().__init__(clock, timeline, call, ended)
         self._sequence, self._parts, self._part = sequence, parts, 0
-        self._is_value = is_value
+        self._gives = gives
         self.ends = sequence.tells_end(call, parts)
 
     def wait(self, seconds: float, *, last: bool = False, shown: bool = False) -> None:
@@ -108,11 +113,17 @@ class NumberedGate(ReplyGate):
         quiet = True
         if number is None:
             await self._clock.wait_async(when, limit)
-        elif self._sequence.follows(number):
+        elif self._goes_on(number):
             self._clock.reach(when)
         else:
             quiet = await self._clock.wait_async(when, limit, None, number)
         self._pass_part(number, quiet=quiet)
+
+    def _goes_on(self, number: int) -> bool:
+        """Whether the task that gets this part does not wait for it."""
+        if self._gives != "items" and self._sequence.follows(number):
+            return True
+        return self._sequence.is_at_once(number, alone=self._clock.is_only_thread())
 
     def _place_part(
         self, seconds: float, *, last: bool, shown: bool
@@ -123,7 +134,7 @@ class NumberedGate(ReplyGate):
         """
         if last:
             seconds = max(seconds, self._timeline.seconds(self._call))
-        if self._is_value and not (last or shown):
+        if self._gives == "value" and not (last or shown):
             return *self._compute_deadline(seconds), None
         return *self._compute_deadline(seconds), self._sequence.part(
             self._call, self._part, self._parts

@@ -23,7 +23,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -128,6 +128,10 @@ SYSTEM_CALLS = {
 }
 _BURNT = 150_000
 """Nanoseconds that threads outside the cell (the kernel's heartbeat) may burn between two looks."""
+_STILL = 2_000
+"""Nanoseconds by which the time of other threads may seem to move though none of them ran: the two
+clocks that tell it are read one after the other.
+"""
 
 
 class Quiet:
@@ -163,15 +167,25 @@ class Quiet:
                 return False
         return first is not None
 
-    def active(self, threads: Iterable[threading.Thread], rounds: int) -> int | None:
+    def active(self, threads: Sequence[threading.Thread], rounds: int) -> int | None:
         """The first that does not wait for anything: a file, a socket, a lock. None where the
         system does not tell.
 
-        What none has burnt between two looks nobody can have woken.
+        Whoever waits at one look may have been woken by one that was looked at later. Nobody was
+        where no thread of the process ran meanwhile; else more rounds tell, in which none of these
+        may burn anything.
         """
-        threads = [each for each in threads if each.is_alive()]
         if self._calls is None or not threads:
             return None
+        burnt = others_time()
+        for thread in threads:
+            if self._runs_on(thread):
+                return thread.ident
+        if rounds == 1 or others_time() - burnt < _STILL:
+            return None
+        return self._find_burning_thread(threads, rounds)
+
+    def _find_burning_thread(self, threads: Sequence[threading.Thread], rounds: int) -> int | None:
         burnt: dict[int, bytes] = {}
         for number in range(rounds):
             if number:
@@ -181,6 +195,14 @@ class Quiet:
                 if now is not None and (not now or burnt.setdefault(ident, now) != now):
                     return ident
         return None
+
+    def _runs_on(self, thread: threading.Thread) -> bool:
+        """Whether a thread waits for nothing; one that has ended does not run."""
+        assert self._calls is not None
+        try:
+            return not waits_for_others(self._files_of.read(thread, "syscall"), self._calls)
+        except OSError:
+            return False
 
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
@@ -193,9 +215,8 @@ class Quiet:
 
     def _read_processor_time(self, thread: threading.Thread) -> bytes | None:
         """What a thread has burnt so far; b"" for one that runs, None for one that has ended."""
-        assert self._calls is not None
         try:
-            if not waits_for_others(self._files_of.read(thread, "syscall"), self._calls):
+            if self._runs_on(thread):
                 return b""
             return self._files_of.read(thread, "schedstat").split(maxsplit=1)[0]
         except (OSError, IndexError):

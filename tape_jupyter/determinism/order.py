@@ -14,7 +14,8 @@ wait, and that needs no place in the record. Likewise one that another woke (`Tu
 
 On the end mark of a run: `order: 3fa1b2c4*3 9d0e1f22*2 @ask-1#0 +3fa1b2c4` tells, in order, calls
 with the number of their parts that were handed on, timers by their strand and their number in it,
-and with + what came together with what stands before it; `+>ask-2`: a thread began while others computed.
+and with + what came together with what stands before it; `+>ask-2`: a thread began while others computed;
+with = what an awaited function gave without awaiting anything: its task just went on.
 `timers: {ask-1: 2}` tells how many timers each strand set: those without a place never went off.
 """
 
@@ -83,6 +84,7 @@ class _Run:
     what: Named | str
     count: int
     together: bool
+    at_once: bool
 
 
 @dataclass(slots=True)
@@ -182,6 +184,10 @@ class Turns:
         """
         return self._take_turn((_LETS_ACT, next(self._tickets)), HOLD)
 
+    def do_others_act(self) -> bool:
+        """Whether another thread of the cell acts at this moment."""
+        return self._active(LOOKS, self._computing, None) is not None
+
     def _take_turn_while_patient(self, place: Place, patience: float) -> bool:
         if self._waited > BEGIN_IN_ALL:
             return False
@@ -253,6 +259,7 @@ class Handovers:
         self._strands: set[str] = set()
         self._timers: Counter[str] = Counter()
         self._count = self._begun = 0
+        self._has_tasks = False
         self._loops: dict[int, _Loop | None] = {}
         self._lock = threading.Lock()
 
@@ -268,19 +275,30 @@ class Handovers:
             self._timers[lineage] += 1
         return timer_name(lineage, number)
 
-    def note(self, what: Named | str, lineage: str, *, together: bool = False) -> int:
-        """It is handed over now: how often something was, with this."""
+    def note(
+        self, what: Named | str, lineage: str, *, together: bool = False, at_once: bool = False
+    ) -> int:
+        """It is handed over now: how often something was, with this. `at_once`: to a task that
+        awaited nothing for it.
+        """
         with self._lock:
             self._count += 1
             count = self._count
             self._strands.add(lineage)
-            if self._runs and self._runs[-1].what is what:
-                self._runs[-1].count += 1
+            last = self._runs[-1] if self._runs else None
+            if last is not None and last.what is what and last.at_once == at_once:
+                last.count += 1
             elif self._count <= LIMIT:
-                self._runs.append(_Run(what, 1, together))
+                self._runs.append(_Run(what, 1, together, at_once))
         if (state := self._find_running_loop()) is not None:
             state.busy.add(lineage)
         return count
+
+    def begin_task(self, lineage: str) -> None:
+        """A task is made: it acts from the next round of the loop on."""
+        self._has_tasks = True
+        if (state := self._find_running_loop()) is not None:
+            state.busy.add(lineage)
 
     def take_back(self, what: Named, count: int) -> bool:
         """It was handed over last, as the `count`-th, and needs no place; false where something
@@ -312,11 +330,18 @@ class Handovers:
         """The same for a task: what it is to await (`turn` tells what it gives); None where it need
         not.
         """
-        if not self.is_busy(lineage):
+        if not (self.is_busy(lineage) or (self._has_tasks and self._may_others_act())):
             return None
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.call_when_idle(partial(_resolve_future, future))
         return future
+
+    def _may_others_act(self) -> bool:
+        """Whether the loop that runs here has more to run, or another thread acts, which may hand
+        it something.
+        """
+        state = self._find_running_loop()
+        return state is not None and (self.runs_on() or self._turns.do_others_act())
 
     def is_busy(self, lineage: str) -> bool:
         """Whether another strand acts on something in the loop that runs here, since that was last
@@ -326,9 +351,11 @@ class Handovers:
         return state is not None and bool(state.waiting or state.busy - {lineage})
 
     def others_act(self, lineage: str) -> bool:
-        """The same, of those that act, without those that wait for their turn."""
+        """The same, of those that act or are about to, without those that wait for their turn."""
         state = self._find_running_loop()
-        return state is not None and bool(state.busy - {lineage})
+        if state is None:
+            return False
+        return bool(state.busy - {lineage}) or (self._has_tasks and self.runs_on())
 
     @property
     def round(self) -> int | None:
@@ -371,7 +398,9 @@ class Handovers:
             return False
         state.rounds += 1
         state.busy.clear()
-        return state.let_go()
+        if state.waiting:
+            self._turns.let_act()
+        return not getattr(state.loop, "_ready", ()) and state.let_go()
 
     def _find_running_loop(self) -> _Loop | None:
         """The loop that runs here; None where none does that can be watched."""
@@ -381,7 +410,7 @@ class Handovers:
     def _find_loop_state(self, loop: Any) -> _Loop | None:
         selector = getattr(loop, "_selector", None)
         if id(selector) not in self._loops:
-            self._loops[id(selector)] = _Loop(loop) if self._watch(loop) else None
+            self._loops[id(selector)] = _Loop(loop, {""}) if self._watch(loop) else None
         return self._loops[id(selector)]
 
     def close(self) -> None:
@@ -391,10 +420,14 @@ class Handovers:
                 with suppress(RuntimeError):  # the loop is closed
                     state.loop.call_soon_threadsafe(state.let_all_go)
 
-    def record(self) -> dict[str, Any]:
-        """What the end mark says; nothing where one strand alone was handed anything."""
+    def record(self, *, has_strands: bool = True) -> dict[str, Any]:
+        """What the end mark says; nothing where one strand alone ran (not `has_strands`)."""
         with self._lock:
-            if len(self._strands) <= 1 or self._begun == self._count or self._count > LIMIT:
+            if (
+                not (self._strands and has_strands)
+                or self._begun == self._count
+                or self._count > LIMIT
+            ):
                 return {}
             fields = {"order": " ".join(_format_run(run) for run in self._runs)}
             return (
@@ -404,7 +437,8 @@ class Handovers:
 
 def _format_run(run: _Run) -> str:
     name = run.what if isinstance(run.what, str) else run.what.id
-    return f"{'+' if run.together else ''}{name}{f'*{run.count}' if run.count > 1 else ''}"
+    mark = "=" if run.at_once else "+" * run.together
+    return f"{mark}{name}{f'*{run.count}' if run.count > 1 else ''}"
 
 
 def _resolve_future(future: asyncio.Future[bool], value: bool) -> bool:
@@ -432,6 +466,7 @@ class RecordedOrder:
         self._runs: list[int] = []
         self._names: list[str] = []
         self._together: set[int] = set()
+        self._at_once: set[int] = set()
         self._timers: Mapping[str, int] = timers or {}
         self._set: Counter[str] = Counter()
         self._last = self._top = -1
@@ -451,12 +486,14 @@ class RecordedOrder:
             self._parse_word(number, token)
 
     def _parse_word(self, run: int, token: str) -> None:
-        name, _, count = token.removeprefix("+").partition("*")
+        name, _, count = token.removeprefix("+").removeprefix("=").partition("*")
         if not name or not (count or "1").isdigit():
             raise CassetteError(f"the order of hand-overs has {token[:40]!r}, which is no call")
         if token.startswith("+"):
             self._together.add(len(self._runs))
         for _ in range(min(int(count or "1"), LIMIT)):
+            if token.startswith("="):
+                self._at_once.add(len(self._runs))
             self._numbers.setdefault(name, []).append(len(self._runs))
             self._runs.append(run)
             self._names.append(name)
@@ -476,6 +513,11 @@ class RecordedOrder:
         return known[
             min(part, len(known) - 1)
         ]  # the reply was edited: it has other parts than it had
+
+    def tells_items(self, call: str, items: int) -> bool:
+        """Whether it tells when a generator gave each of so many items."""
+        count = len(self._numbers.get(call, ()))
+        return count > 1 and count in (items, items + 1)
 
     def tells_end(self, call: str, parts: int | None) -> bool:
         """Whether it tells when the program went on that had read, or closed, the whole reply."""
@@ -505,6 +547,13 @@ class RecordedOrder:
     def follows(self, number: int) -> bool:
         """Whether it comes with what was handed over last: nobody else stands between them."""
         return 0 <= self._last < number < BEYOND and self._runs[self._last] == self._runs[number]
+
+    def is_at_once(self, number: int, *, alone: bool) -> bool:
+        """Whether the task that gets it goes on without a wait: it did, and no other thread is to
+        go on before it (`alone`: there is none).
+        """
+        is_next = number == self._top + 1 or (alone and number > self._top)
+        return number in self._at_once and is_next
 
     def is_together(self, number: int) -> bool:
         return number in self._together

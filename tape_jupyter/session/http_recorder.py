@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -71,6 +71,9 @@ class NullRecorder:
     def stepped(self) -> None:
         """Not kept."""
 
+    def yielded(self) -> None:
+        """Not kept."""
+
     def wait_to_show(self) -> None:
         """Nothing is shown by what is no function."""
 
@@ -106,7 +109,7 @@ class RecorderBase:
         self._beginning: Beginning | None = None
         self._json: Any = None
         self.tags = cell.tags.of_call()
-        self.out_of_turn = self._awaits_turn = False
+        self.out_of_turn = self._awaits_turn = self._gave_at_once = False
         self._of_one_read: int | None = None
         self._turn: bool | None = None
         """What the turn was that is kept for the next place."""
@@ -160,7 +163,7 @@ class RecorderBase:
         (determinism/order.py); None: nothing.
         """
         self._awaits_turn = True
-        if self._order is None or self.cell.closed:
+        if self._order is None or self.cell.closed or self._gave_at_once:
             return None
         return self._order.awaited_turn(self.where.lineage)
 
@@ -172,8 +175,15 @@ class RecorderBase:
             may_block = may_block and not self._awaits_turn  # an event loop is never blocked
             # no rest was reached in time, or another strand was at work: their order is not known
             together = (may_block and not self._order.turn()) or self.out_of_turn
-            self._order.note(self, self.where.lineage, together=together)
+            self._order.note(
+                self, self.where.lineage, together=together, at_once=self._gave_at_once
+            )
             self.out_of_turn = False
+
+    @property
+    def lineage(self) -> str:
+        """The strand that makes the call."""
+        return self.where.lineage
 
     @property
     def places(self) -> bool:
@@ -237,6 +247,17 @@ class RecorderBase:
         """Append the call and report it. Every failure becomes a warning: the program has its reply
         already.
         """
+        clock = self.cell.pins.clock
+        with clock.mark_writing() if clock is not None else nullcontext():
+            self._write_call(call, reply, kit, row)
+
+    def _write_call(
+        self,
+        call: Request | FunctionCall,
+        reply: Reply | Value,
+        kit: dict[str, Any],
+        row: ReportRow,
+    ) -> None:
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.cell.cassette is not None and self.cell.recording.run and self.match:

@@ -58,6 +58,9 @@ class _Capture(Protocol):
     def id(self) -> str: ...
 
     @property
+    def lineage(self) -> str: ...
+
+    @property
     def places(self) -> bool: ...
 
     def take_turn(self) -> None: ...
@@ -85,7 +88,7 @@ class ObservedBody:
         self._settings: ToolSettings | None = None
         self._events: list[dict[str, Any]] = []
         self._changes = Changes()
-        self._shown_at: tuple[Any, int] | None = None
+        self._shown_at: tuple[Any, int, int | None] | None = None
         self._groups: list[int] = []
         """By event, the group with which it came; 0 is what is shown at once."""
         self._began: tuple[int, int | None] = (0, None)
@@ -178,20 +181,39 @@ class ObservedBody:
         at_once = not self._groups and self._is_at_start()
         place = self._capture.take_place() if self is self._outermost and not at_once else 0
         self._running.shown_last = self._outermost
-        self._shown_at = (self._outermost, place or self._count_handovers())
+        self._shown_at = (self._outermost, place or self._count_handovers(), self._read_round())
         return 0 if at_once else last + 1
 
     def _is_alone_since_shown(self) -> bool:
-        return self._shown_at == (self._running.shown_last, self._count_handovers())
+        now = self._running.shown_last, self._count_handovers(), self._read_round()
+        return self._shown_at == now
+
+    def _read_round(self) -> int | None:
+        """The round of the event loop, where other tasks or threads may act in between."""
+        order = self._clock_order
+        return order.round if order is not None and self._cell.origin.has_children else None
 
     def _is_at_start(self) -> bool:
-        """Whether the task that this body runs in has awaited nothing since it began, and there are
-        only tasks: a replay shows it when it is called, too.
+        """Whether the task that this body runs in has awaited nothing since it began, and nobody
+        else got anything: a replay shows it when it is called, too.
         """
-        clock, order = self._cell.pins.clock, self._clock_order
-        if clock is None or order is None or self._began[1] is None:
+        order = self._clock_order
+        if order is None or self._began[1] is None:
             return False
-        return self._began == (order.count, order.round) and clock.is_only_thread()
+        return bool(self._began == (order.count, order.round))
+
+    def awaited_nothing(self) -> bool:
+        """Whether the task that this body runs in awaited nothing since it began, and what it
+        showed needs no place: a replay gives its result when it is called, too.
+        """
+        order = self._clock_order
+        if order is None or self._began[1] != order.round or any(self._groups):
+            return False
+        return self._began[1] is not None and (self._is_at_start() or self._is_only_thread())
+
+    def _is_only_thread(self) -> bool:
+        clock = self._cell.pins.clock
+        return clock is not None and bool(clock.is_only_thread())
 
     @property
     def _clock_order(self) -> Any | None:
@@ -258,22 +280,32 @@ class ObservedBody:
         """What the record says of others that went on while it showed things."""
         if not self._groups or self._shown_at is None:
             return False
-        first, last, is_alone = self._groups[0], self._groups[-1], self._is_alone_since_shown()
+        first, last = self._groups[0], self._groups[-1]
         if self is not self._outermost or not self._capture.places:
             return first != last
-        has_others = bool(
-            self._running.open
-        )  # one may be about to show something: before the result
-        if (
-            first == last
-            and is_alone
-            and (not last or (not has_others and self._capture.give_place_back(self._shown_at[1])))
-        ):
+        if first == last and self._is_alone_since_shown() and self._result_follows(last):
             return False
         kept = Counter(
             group for group, event in zip(self._groups, self._events, strict=True) if event
         )
         return [kept[group] for group in range(last + 1)]
+
+    def _result_follows(self, group: int) -> bool:
+        """Whether nobody else can do anything between what it showed, in this group, and its
+        result: then that has no place of its own.
+        """
+        is_alone = not self._cell.origin.has_children
+        if group == 0:
+            return is_alone or (self.awaited_nothing() and self._is_only_thread())
+        assert self._shown_at is not None
+        may_follow = is_alone or self._is_only_active_strand()
+        return may_follow and self._capture.give_place_back(self._shown_at[1])
+
+    def _is_only_active_strand(self) -> bool:
+        order = self._clock_order
+        if self._running.open or order is None or order.is_busy(self._capture.lineage):
+            return False
+        return self._is_only_thread()
 
     def let_go(self) -> None:
         """Nothing more is to be observed: what the body could reach is no longer kept."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -49,6 +49,9 @@ _LOOKS = re.compile(
 """A key by its prefix, or 24 characters or more of letters and digits in one word that is no path
 or address.
 """
+
+PLACED_ITEMS = 1_000
+"""Items of a generator that have places in the order of hand-overs."""
 
 _MARKER = re.compile(r"<secret:([\w.\-]+)>")
 
@@ -207,6 +210,11 @@ class FunctionCapture(RecorderBase, NullRecorder):
         else:
             self._commit_value(Value(structure, seconds=self._measure_elapsed(), did=did))
 
+    def turn(self) -> Awaitable[bool] | None:
+        """Nothing where the body awaited nothing: its task goes on, as it would untaped."""
+        self._gave_at_once = self.observed.awaited_nothing()
+        return super().turn()
+
     def progress(self, steps: GeneratorSteps) -> None:
         self._steps = steps
         self.observed.end()
@@ -220,6 +228,10 @@ class FunctionCapture(RecorderBase, NullRecorder):
         did = self.observed.end()
         if did and self._steps is not None:
             self._steps.did[len(self._steps.items)] = did
+
+    def yielded(self) -> None:
+        if self._steps is not None and len(self._steps.items) <= PLACED_ITEMS:
+            self.handed()
 
     def wait_to_show(self) -> None:
         self.observed.wait_to_show()

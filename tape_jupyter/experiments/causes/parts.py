@@ -320,7 +320,7 @@ def _compare_clocks(
 def _parse_order_calls(ended: Mapping[str, Any]) -> set[str]:
     """The calls that a run's order names: `+78a670b1*2 @ask-2#1` (determinism/order.py)."""
     tokens = str(ended.get("order") or "").split()
-    return {token.lstrip("+").partition("*")[0] for token in tokens if "@" not in token}
+    return {token.lstrip("+=").partition("*")[0] for token in tokens if "@" not in token}
 
 
 def _read_waits(entry: Entry) -> Any:

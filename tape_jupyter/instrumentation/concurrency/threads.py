@@ -17,11 +17,13 @@ import asyncio
 import copy
 import functools
 import inspect
+import itertools
 import sys
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any
@@ -47,6 +49,7 @@ def patch() -> Callable[[], None]:
         swap(threading.Condition, "wait", _wrap_wait),
         swap(asyncio.BaseEventLoop, "create_task", _wrap_create_task),
         swap(asyncio, "as_completed", _wrap_as_completed),
+        swap(asyncio, "wait", _wrap_async_wait),
         swap(asyncio.Runner, "run", _wrap_run),
     )
 
@@ -277,6 +280,21 @@ def _clear_origin() -> Iterator[None]:
         ORIGIN.reset(token)
 
 
+class TapedFuture(Future[Any]):
+    """One of a taped cell. `wait` gives futures in sets, and `as_completed` keeps them in one: their
+    order is by address, another one in every run, but by the strand for these.
+    """
+
+    strand: str
+
+    @classmethod
+    def adopt(cls, future: Any, strand: str) -> None:
+        future.__class__, future.strand = cls, strand
+
+    def __hash__(self) -> int:
+        return zlib.crc32(self.strand.encode())
+
+
 def _wrap_submit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def submit_taped(
@@ -296,6 +314,8 @@ def _wrap_submit(original: Callable[..., Any]) -> Callable[..., Any]:
         with _clear_origin(), strand.starting() as threads:
             future = original(pool, item, *args, **kwargs)
             threads.extend(pool._threads)  # noqa: SLF001 - whoever may run it
+        if type(future) is Future:
+            TapedFuture.adopt(future, strand.origin.lineage)
         _note_work(future, fn)
         return future
 
@@ -331,21 +351,59 @@ def _wrap_create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         origin = ORIGIN.get()
         if origin is None or _is_finalizer(coro):
             return original(loop, coro, **kwargs)
-        name = _read_name(coro)
         context: Context | None = kwargs.get("context")
         if context is not None:
             if _is_for_task(context, origin):
-                context.run(ORIGIN.set, origin.spawn(name))
-            return original(loop, coro, **kwargs)
-        token = ORIGIN.set(origin.spawn(name))  # a task copies the context it is created in
+                context.run(ORIGIN.set, _begin_task(origin, coro))
+            task = original(loop, coro, **kwargs)
+            _TASKS[task] = next(_task_numbers)
+            return task
+        token = ORIGIN.set(_begin_task(origin, coro))  # a task copies the context it is created in
         try:
             task = original(loop, coro, **kwargs)
         finally:
             ORIGIN.reset(token)
+        _TASKS[task] = next(_task_numbers)
         _note_work(task, coro)
         return task
 
     return create_task
+
+
+_TASKS: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+"""Tasks of taped cells, numbered in the order of creation."""
+_task_numbers = itertools.count()
+
+
+class _TaskSet(set[Any]):
+    """Tasks, in the order of their creation where a plain set has them by address."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(super().__iter__(), key=lambda task: _TASKS.get(task, -1)))
+
+    def pop(self) -> Any:
+        for task in self:
+            self.remove(task)
+            return task
+        return super().pop()
+
+
+def _wrap_async_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def wait(fs: Any, **kwargs: Any) -> tuple[set[Any], set[Any]]:
+        done, pending = await original(fs, **kwargs)
+        return (done, pending) if ORIGIN.get() is None else (_TaskSet(done), _TaskSet(pending))
+
+    return wait
+
+
+def _begin_task(origin: Origin, coro: Any) -> Origin:
+    """The strand of a task that this one makes."""
+    strand = origin.spawn(_read_name(coro))
+    order = getattr(_find_clock(origin), "order", None)
+    if order is not None:
+        order.begin_task(strand.lineage)
+    return strand
 
 
 def _is_for_task(context: Context, origin: Origin) -> bool:

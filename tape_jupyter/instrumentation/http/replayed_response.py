@@ -14,7 +14,7 @@ tasks do (pins/order).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -164,6 +164,17 @@ async def await_turn(capture: Capture) -> None:
     turn = getattr(capture, "turn", None)
     if turn is not None and (waiting := turn()) is not None and not await waiting:
         cast("Any", capture).out_of_turn = True
+
+
+async def await_result(body: Awaitable[Any], capture: Capture) -> Any:
+    """What it gives or raises, once that may be told."""
+    try:
+        result = await body
+    except Exception:
+        await await_turn(capture)
+        raise
+    await await_turn(capture)
+    return result
 
 
 def one_read(capture: Capture) -> AbstractContextManager[None]:

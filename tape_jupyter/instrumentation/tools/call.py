@@ -30,7 +30,7 @@ from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import (
     await_cancel,
     await_head,
-    await_turn,
+    await_result,
     pass_head,
     was_cancelled,
 )
@@ -170,8 +170,7 @@ class TapedFunction:
             return await call.play_async(call.decision)
         args, kwargs = self.sent(call.decision, args, kwargs)
         with running_body(call.decision, call.name):
-            result = await self.body(*args, **kwargs)
-            await await_turn(call.decision)
+            result = await await_result(self.body(*args, **kwargs), call.decision)
         return call.record_value(result, call.decision)
 
     def source(self, *args: Any, **kwargs: Any) -> Any:
@@ -214,8 +213,7 @@ class TapedToolCall:
     async def _await_result(self, coroutine: Awaitable[Any], capture: Capture) -> Any:
         """A plain function gave a coroutine: the call ends when that does."""
         with running_body(capture, self.name):
-            result = _make_lasting(await coroutine)
-            await await_turn(capture)
+            result = _make_lasting(await await_result(coroutine, capture))
         capture.value(registry.Awaited(self._build_reference(result)))
         return result
 

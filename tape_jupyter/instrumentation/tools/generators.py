@@ -24,6 +24,7 @@ from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.encoding.values.placeholders import not_kept
 from tape_jupyter.encoding.values.registry import CannotFreeze, GeneratorSteps
 from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.instrumentation.http.replayed_response import await_result
 from tape_jupyter.instrumentation.tools.output import listening
 
 Found = tuple[Any, ...]
@@ -195,6 +196,7 @@ class _StepRecorder:
         self.steps.waits.append(self._measure_elapsed())
         if step:
             self.steps.items.append(_freeze_item(step[0]))
+            self.capture.yielded()
         else:
             self.steps.returned, self.steps.end = _freeze_item(returned), "complete"
             self.capture.value(self.steps)
@@ -269,7 +271,7 @@ class AsyncLive(AsyncThrough):
 
     async def _take_step(self, go: Callable[[], Coroutine[Any, Any, Any]]) -> Found:
         with self._inputs.stepping():
-            step = await super()._take_step(go)
+            step = await await_result(super()._take_step(go), self._inputs.capture)
         return self._inputs.record_step(step)
 
 

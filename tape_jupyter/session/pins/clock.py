@@ -22,9 +22,10 @@ from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.determinism.clock import ClockBase, TapeClock
 from tape_jupyter.determinism.clock_readings import LIMIT, Notes, Readings
-from tape_jupyter.determinism.gate import NumberedGate, ReplyGate
+from tape_jupyter.determinism.gate import Gives, NumberedGate, ReplyGate
 from tape_jupyter.determinism.order import MOST_NAMED, RecordedOrder
 from tape_jupyter.determinism.scheduler import Timeline
+from tape_jupyter.encoding.values.generators import is_steps
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation.concurrency.threads import STARTED
 from tape_jupyter.instrumentation.determinism import clock as clock_tap
@@ -78,7 +79,7 @@ def pin(cell: TapedCell, run: Mapping[str, Any] | None) -> Callable[[], None]:
         clock.close()
         unhook()
         if clock.order is not None:
-            cell.recording.ends.update(clock.order.record())
+            cell.recording.ends.update(clock.order.record(has_strands=cell.origin.has_children))
         if clock.sequence is not None:
             _report_disorder(cell, clock.sequence)
         if notes is not None:
@@ -238,15 +239,13 @@ class GatePacing:
         if timeline is None or entry.id not in timeline:
             self._clock.advance(int(_read_duration(entry, reply) * 1e9))
             return None
-        if self._clock.sequence is not None and entry.run == self._run:
+        sequence = self._clock.sequence
+        if sequence is not None and entry.run == self._run:
+            parts, gives = _count_parts(reply), _find_kind(reply)
+            if gives == "items" and not sequence.tells_items(entry.id, parts or 0):
+                parts, gives = 1, "value"
             return NumberedGate(
-                self._clock,
-                timeline,
-                entry.id,
-                self._refuse_ended,
-                self._clock.sequence,
-                _count_parts(reply),
-                is_value=isinstance(reply, Value),
+                self._clock, timeline, entry.id, self._refuse_ended, sequence, parts, gives=gives
             )
         in_one = isinstance(reply, Reply) and _count_parts(reply) == 2 and reply.end == "complete"
         return ReplyGate(self._clock, timeline, entry.id, self._refuse_ended, in_one=in_one)
@@ -286,9 +285,17 @@ class GatePacing:
 
 def _count_parts(reply: Reply | Value) -> int | None:
     """How often it is handed on; None for a dialogue, of which each message of the server is."""
+    if isinstance(reply, Value) and is_steps(reply.value):
+        return len(reply.value.get("items", ()))
     if isinstance(reply, Value):
         return max(1, len(reply.groups))  # the first group has no place, the result has one
     return None if reply.status == SWITCHED else 1 + len(reply.chunks)
+
+
+def _find_kind(reply: Reply | Value) -> Gives:
+    if isinstance(reply, Reply):
+        return "reply"
+    return "items" if is_steps(reply.value) else "value"
 
 
 def _read_duration(entry: Entry, reply: Reply | Value) -> float:

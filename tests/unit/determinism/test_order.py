@@ -45,7 +45,7 @@ def test_one_strand_alone_has_no_order():
     order = handovers()
     order.note(Call("a1"), "ask-0")
     order.note(Call("b2"), "ask-0")
-    assert order.record() == {}
+    assert order.record(has_strands=False) == {}
     order.note(Call("c3"), "ask-1")
     assert order.record() == {"order": "a1 b2 c3"}
 
@@ -513,3 +513,109 @@ def test_a_recording_without_places_for_what_is_shown_says_so(tmp_path):
         replayed = printed_by(in_threads)()
     assert sorted(replayed) == sorted(recorded)
     assert any("here it shows all at once" in each for each in block.report.warnings)
+
+
+def shown_by(program, path, capsys):
+    """What a program showed when it was recorded, and what its replay shows and says."""
+    with tape.recording(path):
+        program()
+    recorded = capsys.readouterr().out
+    with tape.replaying(path) as block:
+        program()
+    return recorded, capsys.readouterr().out, block.report.warnings
+
+
+def test_what_a_tool_of_a_pool_shows_keeps_its_place_among_what_others_show(tmp_path, capsys):
+    @tape.tool
+    def sell(item):
+        print("sold", item)
+        return item
+
+    def work(item):
+        print("selling", item)
+        sell(item)
+        print("noted", item)
+
+    def program():
+        with ThreadPoolExecutor(4) as pool:
+            futures = [pool.submit(work, item) for item in ("tea", "milk", "pie")]
+            for future in as_completed(futures):
+                print("heard of", futures.index(future))
+
+    for number in range(5):
+        recorded, replayed, said = shown_by(program, tmp_path / f"{number}.tape.yaml", capsys)
+        assert replayed == recorded and not said
+
+
+def test_an_async_tool_that_awaits_nothing_lets_no_other_task_go_first(tmp_path, capsys):
+    @tape.tool
+    async def count(name):
+        print("counting", name)
+        return name
+
+    @tape.tool
+    async def pages(name):
+        for number in range(2):
+            yield f"{name}{number}"
+
+    async def work(name):
+        print("began", name)
+        print("counted", await count(name))
+        async for page in pages(name):
+            print("page", page)
+        await asyncio.sleep(0)
+        print("ended", name)
+
+    def program():
+        async def main():
+            await asyncio.gather(*map(work, "abc"))
+
+        asyncio.run(main())
+
+    recorded, replayed, said = shown_by(program, tmp_path / "a.tape.yaml", capsys)
+    assert recorded.startswith("began a\ncounting a\ncounted a\npage a0\npage a1\nbegan b\n")
+    assert replayed == recorded and not said
+
+
+def test_other_tasks_go_on_while_the_only_taped_one_waits(tmp_path, capsys):
+    @tape.tool
+    async def fetch(name):
+        print("fetching", name)
+        await asyncio.sleep(0.01)
+        return name
+
+    async def asks():
+        print("fetched", await fetch("a"))
+
+    async def counts():
+        for number in range(3):
+            print("counted", number)
+            await asyncio.sleep(0)
+
+    def program():
+        async def main():
+            await asyncio.gather(asks(), counts())
+
+        asyncio.run(main())
+
+    recorded, replayed, said = shown_by(program, tmp_path / "a.tape.yaml", capsys)
+    assert recorded.index("counted 2") < recorded.index("fetched a")
+    assert replayed == recorded and not said
+
+
+def test_sets_of_what_is_done_have_the_order_of_the_recording(tmp_path, capsys):
+    async def work(name):
+        return await asyncio.to_thread(look, name)
+
+    def program():
+        async def main():
+            done, _ = await asyncio.wait([asyncio.create_task(work(n)) for n in range(8)])
+            print([task.result() for task in done])
+
+        asyncio.run(main())
+        with ThreadPoolExecutor(4) as pool:
+            done, _ = wait([pool.submit(look, f"{n} of a pool") for n in range(8)])
+            print([future.result() for future in done])
+
+    recorded, replayed, said = shown_by(program, tmp_path / "a.tape.yaml", capsys)
+    assert replayed == recorded and not said
