@@ -21,7 +21,7 @@ from tape_jupyter.headless.run import drop_bundle_answers
 SESSION = "session"
 EXCLUDED = "left out by --exclude"
 ELSEWHERE = "what its packages need on another platform only"
-HOOK = "a file of this name would run by itself"
+HOOK = "a file of this name is run automatically"
 
 
 @dataclass(slots=True)

@@ -31,14 +31,14 @@ class Export(LongCommand):
         """
         result = super().run(on_progress)
         if not result.get("ok"):
-            raise NotExported(str(result.get("why", "it did not say why")))
+            raise NotExported(str(result.get("why", "it gave no reason")))
         return result
 
 
 def export_text(result: Mapping[str, Any], notebook: Path) -> str:
     """What a person reads of a bundle that was written."""
     outcome = (
-        "it does NOT repeat itself whole"
+        "NOT every cell replayed as saved"
         if result["differences"]
         else "every cell replayed as saved"
     )

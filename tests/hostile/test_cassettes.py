@@ -144,7 +144,7 @@ def test_03_torn_tail_replays_complete_calls_and_is_kept_aside(recorded):
     assert "never finished" in recorded.block.report.notes[0]
     assert recorded.path.read_bytes() == whole[: at + 30]
     recorded.record(ONE)
-    assert "put aside in .torn now" in recorded.block.report.notes[0]
+    assert "moved to .torn now" in recorded.block.report.notes[0]
     assert recorded.path.with_name("main.tape.yaml.torn").read_bytes() == torn + b"\n"
     recorded.plays()
     assert recorded.block.report.notes == []

@@ -153,9 +153,9 @@ def test_an_error_stops_run_all(kernel):
         ("%%tape record 'a", "No closing quotation"),
         ("%%tape record --strct", "unrecognized arguments: --strct"),
         ("%%tape record --on-divergence live", "goes with replay"),
-        ("%%tape step --live llm", "at each stop you say"),
+        ("%%tape step --live llm", "at each stop you decide"),
         ("%%tape replay --break tool", "--break goes with step"),
-        ("%%tape step --break modle", "is no breakpoint"),
+        ("%%tape step --break modle", "is not a breakpoint"),
     ],
 )
 def test_a_bad_tape_line_is_explained_and_the_cell_does_not_run(kernel, line, said):

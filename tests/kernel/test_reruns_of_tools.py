@@ -43,7 +43,7 @@ def test_an_earlier_turn_of_a_cell_that_ran_three_times_is_overridden(tmp_path):
         tape = next(tmp_path.glob("nb.tapes/main.tape.yaml")).read_text()
         first = re.search(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)[1]
         said = kernel.execute(f"%tape override {first} --value '\"b\"' --take new", "o")
-        assert "is of an earlier turn of its cell" in said.stdout, said
+        assert "is from an earlier run of its cell" in said.stdout, said
         kernel.execute("%tape rerun new --on-divergence live", "r")
         proof = aside(kernel, JOIN, tmp_path / "compared.json")["proof"]
         assert kernel.execute("print(log, n)", "l").stdout == "['b', 're b2', 're re b23'] 3\n"
@@ -55,7 +55,7 @@ def test_cells_that_a_proof_named_are_adopted_with_a_word(tmp_path):
     taped = [f"%%tape record\n{cell}" if "ask()" in cell else cell for cell in cells]
     lines = ["%tape rerun new", "%tape rerun new --adopt"]
     *_, said, compared = changed(tmp_path / "live", taped, "b", lines=lines)
-    assert "a fresh replay came out otherwise here" in said, said
+    assert "a fresh replay gave something else here" in said, said
     assert compared["ran"] == 3 and "not run: [4]" in said, said
 
 

@@ -297,7 +297,7 @@ test.each([["Keep", "keep", ""], ["Make default", "default", "Make it the defaul
 test("a discarded take can be taken back", async () => {
   const room = await compared();
   await room.click("Discard");
-  expect(room.text).toContain("put aside");
+  expect(room.text).toContain("moved aside");
   await room.click("Undo");
   expect(room.asked("undo")[0]).toMatchObject({ take: "angry-customer" });
 });

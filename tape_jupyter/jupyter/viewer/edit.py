@@ -160,6 +160,6 @@ def _choose_take_name(viewer: Viewer, name: str) -> str:
     files.check_take_name(name)
     if name in files.take_names(_find_root(viewer)):
         raise TapeUsageError(
-            f"a take {name!r} exists already; nothing is overwritten: give this one another name"
+            f"a take {name!r} exists already and is not overwritten: choose another name"
         )
     return name

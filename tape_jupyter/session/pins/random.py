@@ -50,7 +50,7 @@ TAKEN = (
     "temporary files within the cell that makes them"
 )
 HASHES = (
-    "sets of texts are in another order here than in the recording (PYTHONHASHSEED was not set): a request that is "
+    "sets of strings are ordered differently here than in the recording (PYTHONHASHSEED was not set): a request "
     "built from one differs. Start the kernel with PYTHONHASHSEED=0, and record again"
 )
 
@@ -224,7 +224,7 @@ def _compute_hash_print() -> str:
 
 
 OVERLAP = (
-    "{} moved {} while other code ran: whose draws were whose cannot be told, so in replay the numbers that follow may "
+    "{} used {} while other code ran: it is unknown which code drew which numbers, so in a replay later numbers may "
     "differ. Now: give the function a generator of its own (random.Random())"
 )
 

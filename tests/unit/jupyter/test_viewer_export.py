@@ -87,7 +87,7 @@ def test_it_is_begun_tells_its_steps_and_its_end_to_every_view(view):
     assert ask(view, redact=True, path="out.tape.zip")["answer"]["state"] == "running"
     assert view.said.until("running")["step"] == "packing"
     assert Fake.last.words == ["out.tape.zip", "--redact"]
-    assert "under way already" in ask(view)["error"]
+    assert "already running" in ask(view)["error"]
     assert ask(beside, look=True)["answer"]["done"] == 1
     ask(view, "export.stop")
     assert Fake.last.stopped

@@ -70,7 +70,7 @@ def test_the_choice_of_a_take_follows_its_name_and_goes_with_it(path):
     before = path.read_bytes()
     files.choose(path, "angry")
     assert files.default_take(path) == "angry" and path.read_bytes() == before
-    assert main.takes() == ["angry"], "the file with the choice is no take"
+    assert main.takes() == ["angry"], "the file with the choice is not a take"
     take.rename("calm")
     assert files.default_take(path) == "calm"
     with pytest.raises(TapeUsageError, match="no take 'gone'"):

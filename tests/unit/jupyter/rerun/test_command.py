@@ -51,7 +51,7 @@ def test_the_plan_says_which_cells_may_ask_and_at_what_price(cost, said):
 
 def test_cells_are_ticked_by_their_number_or_id():
     assert ticked(PLAN, ["3"]) == {2} and ticked(PLAN, ["[3]", "c-5"]) == {2, 5}
-    with pytest.raises(TapeUsageError, match="'4' is no cell of this plan; there are: 3, c-5"):
+    with pytest.raises(TapeUsageError, match="'4' is not a cell of this plan; there are: 3, c-5"):
         ticked(PLAN, ["4"])
 
 

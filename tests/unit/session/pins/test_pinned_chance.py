@@ -164,7 +164,7 @@ def test_that_sets_come_in_another_order_is_said_where_it_matters(tmp_path):
 
     run("recording", "1")
     assert "PYTHONHASHSEED" not in run("replaying", "1")
-    assert "sets of texts are in another order" in run("replaying", "2")
+    assert "sets of strings are ordered differently" in run("replaying", "2")
 
 
 def test_more_variables_than_anybody_has_are_not_all_held(tmp_path):
