@@ -120,7 +120,7 @@ def watched(cell: TapedCell) -> Callable[[], None]:
                 name, since
             ):
                 cell.warn(
-                    f"tool:{name} was not held: no function of that name was found here. If the cell called one, it "
+                    f"tool:{name} was not stopped: no function of that name was found here. If the cell called one, it "
                     "ran. Now: put @tape.tool on it",
                     cold=True,
                 )

@@ -128,12 +128,10 @@ def test_a_miss_before_is_no_doubt_and_what_went_live_is_planned_as_answered(tmp
         first = re.search(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)[1]
         kernel.execute(f"%tape override {first} --value '\"b\"' --take new", "o")
         said = kernel.execute("%tape rerun new --on-divergence live", "r").stdout
-        assert "1 may ask anew: 1 of [3]" in said and "went live" in said, said
+        assert "1 may go live: 1 of [3]" in said and "went live" in said, said
         proof = aside(kernel, JOIN, tmp_path / "compared.json")["proof"]
         assert proof["state"] == "proved", proof
-        assert (
-            "2 calls from the tape, 0 may ask anew" in kernel.execute("%tape plan new", "q").stdout
-        )
+        assert "2 recorded calls, 0 may go live" in kernel.execute("%tape plan new", "q").stdout
 
 
 def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
@@ -155,4 +153,4 @@ def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
         one = kernel.execute("%tape plan one", "q").stdout
         assert one.startswith("Re-run 1 of 8 cells"), one
         two = kernel.execute("%tape plan two", "r").stdout
-        assert "c = create" in two and "1 may ask anew" in two, two
+        assert "c = create" in two and "1 may go live" in two, two

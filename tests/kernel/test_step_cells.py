@@ -378,7 +378,7 @@ def test_without_a_page_it_asks_at_a_prompt(kernel):
     kernel.answer("c")
     ran = kernel.collect(asked)
     assert ran.ok, ran.traceback
-    first, again, second = ran.stdout.partition("tape step: the cell begins again")
+    first, again, second = ran.stdout.partition("tape step: the cell starts again")
     assert "stopped before call 2" in first and again and "stopped before call 1" in second
 
 

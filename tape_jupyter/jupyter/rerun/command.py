@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PLAN_USAGE = "%tape plan [TAKE]"
 CHOICES = (
-    "Now: %tape rerun --on-divergence live (ask anew), --on-divergence stale (keep the recorded reply), "
+    "Now: %tape rerun --on-divergence live (send it), --on-divergence stale (keep the recorded reply), "
     "--write TEXT (your own){}, or --cancel"
 )
 SKIP = ", --on-divergence skip (leave this cell out)"
@@ -209,7 +209,7 @@ def _list_cell_names(cell: PlanCell) -> list[str]:
 def plan_text(plan: Plan) -> str:
     """The plan before anything runs, for people."""
     live = plan.maybe_live - sum(cell.asks for cell in plan.cells if not cell.ticked)
-    calls = f"{plan.from_tape} calls from the tape, {live} may ask anew{_describe_live_calls(plan)}"
+    calls = f"{plan.from_tape} recorded calls, {live} may go live{_describe_live_calls(plan)}"
     count = len({cell.cell or cell.entry for cell in plan.cells})
     lines = [f"Re-run {count} of {plan.total} cells with take {plan.take}: {calls}"]
     for cell in plan.cells:

@@ -418,7 +418,7 @@ class FreshRun:
             return " ".join([*sentences, "Nothing was put into the notebook."])
         sentences.append(
             "This kernel's own variables and files are as they were. To have those of this run: %tape takes default "
-            f"{self.name}, restart the kernel, and Run All in replay (%tape replay; cells marked record ask anew)."
+            f"{self.name}, restart the kernel, and Run All in replay (%tape replay; cells marked record go live)."
         )
         if away := [self.history[index].title for index in changed if index not in placed]:
             sentences.append(

@@ -78,7 +78,7 @@ def discard(viewer: Viewer, message: Message) -> Message:
     root, name = _find_root(viewer), text_field(message, "take")
     above = _find_base_take(root, name)
     aside = files.delete(root, name)
-    return _add_note(viewer.open(paths.stem(root), above), f"take {name} is put aside, in {aside}")
+    return _add_note(viewer.open(paths.stem(root), above), f"take {name} was moved to {aside}")
 
 
 @answers("default")

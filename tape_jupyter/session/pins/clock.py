@@ -175,15 +175,15 @@ def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
         and _NUMPY_NOW.search(cell.request.source)
     ):
         cell.warn(
-            "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time. Now: "
-            "write np.datetime64(datetime.now())",
+            "numpy reads the clock in C, where it is not replayed: in replay datetime64('now') gives the new time. "
+            "Now: write np.datetime64(datetime.now())",
             cold=True,
         )
     try:
         return wall_clock.hold_wall_clock()
     except RuntimeError as error:
         cell.warn(
-            f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
+            f"the wall clock (time.time, datetime.now, ...) is not replayed: {error}. Sleeps and perf_counter are",
             cold=True,
         )
         return do_nothing

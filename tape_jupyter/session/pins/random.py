@@ -145,7 +145,7 @@ class _CellRandomness:
         ) as error:  # of other people's generators, and of a tape that somebody edited
             why = f"{type(error).__name__}: {error}"
             self.cell.warn(
-                f"{generator.name} is not held: its state on the tape cannot be used ({why})",
+                f"{generator.name} is not replayed: its state on the tape cannot be used ({why})",
                 cold=True,
             )
 
@@ -161,7 +161,7 @@ class _CellRandomness:
             generator.restore_state(GeneratorState(state, at))
         elif "states" not in pinned and self._is_cut_off():
             self.cell.warn(
-                f"{generator.name} is not held: the recording was cut off before its state was written"
+                f"{generator.name} is not replayed: the recording was cut off before its state was written"
             )
 
     def _is_cut_off(self) -> bool:
@@ -299,7 +299,7 @@ def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
                 _advance_generator(generator, distance)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 cell.warn(
-                    f"{generator.name} is not held: how far a function moved it cannot be read ({error})"
+                    f"{generator.name} is not replayed: how far a function moved it cannot be read ({error})"
                 )
 
 

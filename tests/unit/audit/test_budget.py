@@ -260,7 +260,7 @@ def test_what_ran_live_in_a_replay_has_the_clock_of_the_run_it_repeats(tmp_path)
 def test_a_clock_that_is_not_held_is_missing_and_readings_in_c_are_named(tmp_path):
     assert item(run_of(tmp_path, pins=None), 9).capture == "record it again without --no-pin clock"
     cold = [
-        "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time"
+        "numpy reads the clock in C, where it is not replayed: in replay datetime64('now') gives the new time"
     ]
     told = item(run_of(tmp_path, end={"cold": cold}), 9)
     assert told.status == "missing" and told.capture == "np.datetime64(datetime.now())"
