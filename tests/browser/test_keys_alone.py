@@ -104,6 +104,9 @@ def test_from_the_first_cell_to_the_exported_file(server, page, provider, reques
     keys.press("d")
     keys.press("d")
     expect(notebook.cells).to_have_count(5)
+    for _ in range(3):
+        keys.press("ArrowUp")
+    expect(notebook.cell(2)).to_have_class(re.compile("jp-mod-active"))
 
     keys.command("Show the Tape")
     view = page.locator(".tape-sidebar")
