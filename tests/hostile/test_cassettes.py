@@ -160,7 +160,7 @@ def test_03_torn_header_of_a_new_cassette_is_kept_aside(recorded):
 
 def test_03_a_file_that_is_no_cassette_is_not_taken_for_a_torn_one(recorded):
     recorded.write("---\nservices:\n  web:\n    image: nginx\n")
-    recorded.refused("no cassette", line=1)
+    recorded.refused("not a cassette", line=1)
 
 
 def test_04_torn_in_the_middle_of_a_character(recorded):
