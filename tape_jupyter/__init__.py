@@ -1,4 +1,4 @@
-"""tape-jupyter: record a notebook's LLM and tool calls once, replay them for ever.
+"""tape-jupyter: record a notebook's LLM and tool calls once, replay them forever.
 
 `%load_ext tape_jupyter` in a notebook, `import tape_jupyter as tape` in Python. Public names are
 imported on first use: importing this package costs nothing in a program that already has its own

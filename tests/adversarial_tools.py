@@ -7,7 +7,7 @@ R = "%%tape record\n"
 ADD = "@tape.tool\ndef add(item):\n    todo.append(item)\n    return len(todo)"
 
 SAID = {
-    "a tool that reads what came out otherwise, where nothing may go live": (
+    "a tool that reads what changed, where nothing may go live": (
         [
             "todo = []\n" + ADD,
             R + "mood = ask()",
@@ -47,7 +47,7 @@ KEPT = (
     "    d = json.loads(p.read_text()); d[k] = v; p.write_text(json.dumps(d)); return len(d)"
 )
 READING = {
-    "a tool that reads what came out otherwise": (
+    "a tool that reads what changed": (
         [
             "todo = []\n" + ADD,
             R + "mood = ask()",

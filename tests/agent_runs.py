@@ -368,7 +368,7 @@ def _words(output: Mapping[str, Any] | None) -> str:
 
 
 _SAYS = re.compile(
-    r"did not happen|does not do this again|was not taped|were not taped|is not on the tape|not held|cannot be (kept|written|shown)"
+    r"did not happen|does not do this again|was not taped|were not taped|is not on the tape|not held|is not replayed|is not used \(|cannot be (kept|written|shown)"
 )
 """What a line says that names a thing which a replay lacks."""
 

@@ -32,7 +32,7 @@ class Gemini(Sdk):
             return "google-genai streams with alt=sse only; the record is another wire form"
         if "$alt" in query_of(record):
             return "google-genai does not ask for $alt"
-        return "" if body_of(record) is not None else "the request is no JSON object"
+        return "" if body_of(record) is not None else "the request is not a JSON object"
 
     def __init__(self, base: str) -> None:
         super().__init__(base)

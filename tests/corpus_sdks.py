@@ -109,7 +109,7 @@ class _Stainless(Sdk):
         if not re.search(cls.paths, path_of(record)):
             return OTHER
         if record["request"]["method"] == "POST" and body_of(record) is None:
-            return "the request is no JSON object"
+            return "the request is not a JSON object"
         return ""
 
     def http(self) -> Any:
@@ -242,7 +242,7 @@ class Mistral(Sdk):
         ].startswith("mistral")
         if not own or not re.search(r"/v1/(?:chat/completions|embeddings)$", path_of(record)):
             return OTHER
-        return "" if body_of(record) is not None else "the request is no JSON object"
+        return "" if body_of(record) is not None else "the request is not a JSON object"
 
     def __init__(self, base: str) -> None:
         super().__init__(base)
@@ -313,7 +313,7 @@ class Boto3(Sdk):
         return (
             ""
             if call["verb"].startswith("invoke") or body_of(record) is not None
-            else "the request is no JSON object"
+            else "the request is not a JSON object"
         )
 
     def __init__(self, base: str) -> None:

@@ -188,7 +188,7 @@ def in_place(folder, cells, rules):
         return "traceback", said
     if not proof:
         return "stopped", f"{plan}\n{said} {end}"
-    if wrong or (moved and "0 came out otherwise" in said):
+    if wrong or (moved and "0 changed" in said):
         how = "silent" if proof.get("state") == "proved" else "said"
         return how, f"{state}\n{json.dumps(wrong, indent=1)}\n{plan}\n{said}"
     return "right", state
@@ -218,7 +218,7 @@ def headless(folder, cells, rules):
     wrong = {n: (left[n], truth[n]) for n in range(len(truth)) if left[n] != truth[n]}
     moved = recorded != truth
     asked = stops.returncode == 0 or "is not on the tape" in stops.stdout
-    if wrong or not asked or (moved and "0 came out otherwise" in ends.stdout):
+    if wrong or not asked or (moved and "0 changed" in ends.stdout):
         return "wrong", f"{json.dumps(wrong, indent=1)}\n{said}"
     return "right", "asked" if stops.returncode else "ended"
 

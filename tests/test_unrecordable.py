@@ -174,8 +174,11 @@ def test_websocket_client_is_named_while_recording_and_refused_in_replay(path):
     with SocketServer() as server:
         with tape.recording(path) as block:
             assert program(f"{server.url}/echo") == "x"
-        assert "was seen by no tap" in block.report.warnings[0]
-        with pytest.raises(BlockedConnection, match="no tap saw it"), tape.replaying(path):
+        assert "is not from a recorded library" in block.report.warnings[0]
+        with (
+            pytest.raises(BlockedConnection, match="it is not from a recorded library"),
+            tape.replaying(path),
+        ):
             program(f"{server.url}/echo")
         assert server.opened == 1
 

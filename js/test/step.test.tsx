@@ -230,7 +230,7 @@ test("Step runs the selected cell where there are cells; else the next one that 
   const widget = await open(null, {}, { ...ABLE, cells: false });
   await click("Step the next cell");
   expect(widget.asked.at(-1)).toMatchObject({ about: "step.arm", cell: "" });
-  expect(text(".step-says")).toBe("The next cell that you run is stepped.");
+  expect(text(".step-says")).toBe("The next cell that you run stops at each call.");
 });
 
 test("hostile texts are text", async () => {

@@ -22,7 +22,9 @@ AGAIN = "record it again with %%tape record"
 def of_run(run: AuditedRun) -> list[AuditFinding]:
     """The run-level fields, in the order of the format's description."""
     if not run.kit:
-        return [AuditFinding("kit", "missing", "this run says nothing of its environment", AGAIN)]
+        return [
+            AuditFinding("kit", "missing", "this run recorded nothing about its environment", AGAIN)
+        ]
     return [
         *_audit_identity(run),
         *_audit_users(run),
@@ -71,12 +73,15 @@ def _audit_identity(run: AuditedRun) -> list[AuditFinding]:
     record = run.record
     parent, cell = (
         record.get("parent"),
-        record.get("cell") or "this front end tells none; the source hash stands for it",
+        record.get("cell")
+        or "this front end sends no cell id; the hash of its source is used instead",
     )
     return [
         AuditFinding("run", "recorded", run.id),
         AuditFinding(
-            "parent", "recorded", f"adds to {parent}" if parent else "none: a recording of its own"
+            "parent",
+            "recorded",
+            f"adds to {parent}" if parent else "none: this run does not add to another",
         ),
         _audit_field("notebook", run.notebook, "%%tape record in a saved notebook"),
         AuditFinding("cell id", "recorded", str(cell)),
@@ -99,7 +104,7 @@ def _audit_users(run: AuditedRun) -> list[AuditFinding]:
     return [
         *findings,
         AuditFinding(
-            "flags", "recorded", _shorten_value(flags) if flags else "none told, none evaluated"
+            "flags", "recorded", _shorten_value(flags) if flags else "none set, none evaluated"
         ),
     ]
 
@@ -130,12 +135,12 @@ def _audit_code(kit: Mapping[str, Any]) -> list[AuditFinding]:
 
 def _audit_git(git: Mapping[str, Any]) -> AuditFinding:
     if not git:
-        what = "the notebook lies in no git repository"
+        what = "the notebook is not in a git repository"
         return AuditFinding(
             "code version", "missing", what, "git init, and commit, before recording"
         )
     if "unknown" in git:
-        what = f"git could not tell ({git['unknown']})"
+        what = f"git failed ({git['unknown']})"
         return AuditFinding("code version", "missing", what, "record where `git status` works")
     if git.get("dirty"):
         kept = f"only their digest is kept: {git.get('diff', '')}"
@@ -170,15 +175,15 @@ def _audit_moment(run: AuditedRun) -> list[AuditFinding]:
         return [
             *findings,
             AuditFinding(
-                "random state", "pinned", ", ".join(map(str, places)) or "a seed for what is drawn"
+                "random state",
+                "pinned",
+                ", ".join(map(str, places)) or "a seed for the random numbers",
             ),
         ]
     capture = "record it again without --no-pin random"
     return [
         *findings,
-        AuditFinding(
-            "random state", "missing", "only a digest of it, if anything, is kept", capture
-        ),
+        AuditFinding("random state", "missing", "at most a digest of it is recorded", capture),
     ]
 
 
@@ -189,11 +194,9 @@ def _audit_hash_seed(run: AuditedRun, seed: Any) -> AuditFinding:
     if seed not in (None, "", "random"):
         return AuditFinding("hash seed", "recorded", f"PYTHONHASHSEED={seed}")
     if mark := as_text(as_mapping(run.pins.get("random")).get("hash")):
-        what = (
-            f"that kernel's own ({mark}); a request that it put in another order is named in replay"
-        )
+        what = f"that kernel's own ({mark}); a replay names a request that only differs in order"
         return AuditFinding("hash seed", "recorded", what)
-    what = "PYTHONHASHSEED is not set, so sets of texts may be in another order"
+    what = "PYTHONHASHSEED is not set, so sets of strings may be in another order"
     return AuditFinding("hash seed", "missing", what, "start the kernel with PYTHONHASHSEED=0")
 
 
@@ -215,7 +218,11 @@ def environment_findings(call: AuditedCall) -> list[AuditFinding]:
     if call.problem:
         return [
             AuditFinding(
-                "record", "missing", call.problem, "mend the file, or record it again", call=call.id
+                "record",
+                "missing",
+                call.problem,
+                "repair the file, or record it again",
+                call=call.id,
             )
         ]
     request_findings = [] if isinstance(call.request, FunctionCall) else _audit_request(call)
@@ -239,15 +246,15 @@ def _audit_request(call: AuditedCall) -> list[AuditFinding]:
     return [
         AuditFinding("host", "recorded", call.host),
         _audit_region(call.region, pinned=where == "pinned"),
-        AuditFinding("request id", "recorded", call.facts.request_id or "the reply gave none"),
-        AuditFinding("rate limits", "recorded", limits or "the reply told none"),
+        AuditFinding("request id", "recorded", call.facts.request_id or "the reply has none"),
+        AuditFinding("rate limits", "recorded", limits or "the reply has none"),
         AuditFinding("attempt", "recorded", str(call.more.attempt)),
     ]
 
 
 def _audit_region(region: str, *, pinned: bool) -> AuditFinding:
     if not region:
-        return AuditFinding("region", "unpinnable", "neither the address nor the reply tells one")
+        return AuditFinding("region", "unpinnable", "neither the URL nor the reply names one")
     return AuditFinding("region", "pinned" if pinned else "recorded", region)
 
 

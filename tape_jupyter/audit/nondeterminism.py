@@ -178,7 +178,7 @@ def sampling(call: AuditedCall) -> AuditFinding | None:
         return AuditFinding(
             NAMES[1],
             "unpinnable",
-            f"{what}; {why}: the reply on the tape is the only way",
+            f"{what}; {why}: only the recorded reply repeats it",
             "",
             1,
             call.id,
@@ -266,10 +266,10 @@ def _find_route_status(call: AuditedCall) -> tuple[Status, str, str]:
     """How the route is held, what more is to be said of it, and the line that keeps it."""
     if is_gateway(call.facts.provider) and not call.more.routed and not call.more.upstream:
         capture = 'extra_body={"provider": {"order": ["..."], "allow_fallbacks": False}}'
-        return "missing", "; whom the gateway asked is not told", capture
+        return "missing", "; the gateway does not say which provider answered", capture
     if call.more.routed or _has_fixed_region(call):
         return "pinned", "", ""
-    return "recorded", "" if call.region or call.more.upstream else "; no region told", ""
+    return "recorded", "" if call.region or call.more.upstream else "; no region given", ""
 
 
 def _has_fixed_region(call: AuditedCall) -> bool:
@@ -284,7 +284,7 @@ def latency(call: AuditedCall) -> AuditFinding | None:
     if call.began is None or call.seconds is None:
         capture = "record it again: this record holds no times"
         return AuditFinding(
-            NAMES[5], "missing", "when it began or ended is not on the tape", capture, 5, call.id
+            NAMES[5], "missing", "its start or end time is not on the tape", capture, 5, call.id
         )
     lineage = f", strand {call.lineage}" if call.lineage else ""
     waits = (
@@ -305,7 +305,7 @@ def races(run: AuditedRun) -> AuditFinding:
         several = len(run.calls) > 1
         summary = "one call after another" if several else "at most one call"
         return AuditFinding(NAMES[5], "pinned", summary, number=5, empty=not several)
-    what = f"{together} calls were under way together; their order of completion is recorded (--pace order holds it)"
+    what = f"{together} calls overlapped; the order in which they ended is recorded (--pace order repeats it)"
     return AuditFinding(NAMES[5], "pinned", what, number=5)
 
 
@@ -496,7 +496,7 @@ def failures(run: AuditedRun) -> AuditFinding:
     hour = f"{as_text(clock_told.get('utc'))[:16]}Z {as_text(clock_told.get('zone'))}".strip()
     if not clock_told.get("utc"):
         return AuditFinding(
-            NAMES[8], "missing", "the hour of the run is not on the tape", "record it again", 8
+            NAMES[8], "missing", "the time of the run is not on the tape", "record it again", 8
         )
     limited = sum(bool(call.facts.limits) for call in run.calls)
     limits = f", rate-limit headers of {limited} calls" if limited else ""
@@ -518,7 +518,9 @@ def clock(run: AuditedRun) -> AuditFinding:
         )
     if "clock" not in run.pins:
         capture = "record it again without --no-pin clock"
-        return AuditFinding(NAMES[9], "missing", "the clock of this run is not held", capture, 9)
+        return AuditFinding(
+            NAMES[9], "missing", "the clock of this run is not replayed", capture, 9
+        )
     if unheld:
         capture = (
             "np.datetime64(datetime.now())"
@@ -529,7 +531,7 @@ def clock(run: AuditedRun) -> AuditFinding:
     readings = as_mapping((run.end or {}).get("clock"))
     count = sum(len(each) for each in readings.values() if isinstance(each, list))
     who = ", ".join(sorted({str(name).partition(" ")[0] for name in readings})[:4])
-    note = f"{count} readings on the tape, by {who}" if count else "held; nobody read it"
+    note = f"{count} readings on the tape, by {who}" if count else "replayed; no code read it"
     return AuditFinding(NAMES[9], "pinned", note, number=9)
 
 

@@ -109,12 +109,12 @@ class ExportedBundle:
                 for each in bundle_manifest.redactions
             ),
             *(f"  ! {note}" for note in self.notes),
-            f"  whoever has it: uvx tape-jupyter replay {Path(self.place).name}",
+            f"  to replay it anywhere: uvx tape-jupyter replay {Path(self.place).name}",
         ]
 
     def _format_proof(self) -> str:
         if self.manifest.differences:
-            return "it does NOT repeat itself whole"
+            return "NOT every cell replayed as saved"
         unrun = [cell.number for cell in self.cells if not cell.ran]
         which = f" but {numbered(unrun)}, which did not run then either," if unrun else ""
         return f"every cell{which} replayed as saved"
@@ -341,8 +341,8 @@ def _format_leaks(found_leaks: Iterable[leaks.Leak], else_: str) -> str:
     ]
     count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
     return "\n".join([
-        f"there are secrets in what would be exported ({count}), nothing was written:", *lines,
-        f"Now: take them out and record again, {else_}",
+        f"there are secrets in what would be exported ({count}); nothing was written:", *lines,
+        f"Now: remove them and record again, {else_}",
     ])  # fmt: skip
 
 

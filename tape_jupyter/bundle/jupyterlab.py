@@ -137,8 +137,8 @@ def lab_facts(bundle: Bundle, want: ReplayRequest) -> list[str]:
     )
     return [
         f"In JupyterLab its code can run on this machine, as you: {len(bundle.manifest.cells)} cells, with {packages}.",
-        "Its kernel gets an empty home and none of your variables, but it can read what you can read.",
-        f"What holds its kernel: {'; '.join(sandbox.guards())}.",
+        "Its kernel gets an empty home folder and none of your environment variables, but can read what you can read.",
+        f"What restricts its kernel: {'; '.join(sandbox.guards())}.",
     ]
 
 

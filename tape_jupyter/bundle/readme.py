@@ -17,7 +17,7 @@ from tape_jupyter.comparison import outputs
 NAME = "README.md"
 ROLES = {
     "notebook": "the notebook, with its outputs", "cassette": "recorded calls", "take": "takes: changed replies",
-    "asset": "long texts of the recording", "module": "modules of the notebook's own", "data": "files that it reads",
+    "asset": "long texts of the recording", "module": "the notebook's own modules", "data": "files that it reads",
     "lock": "the packages it ran with", "wheel": "tape-jupyter itself", "source": "packages that no index has",
     "page": "all calls, to read in a browser", "readme": "this text",
 }  # fmt: skip
@@ -38,7 +38,7 @@ def readme(manifest: Manifest) -> str:
         _build_instructions(manifest),
         _build_missing(manifest.left_out, manifest.redactions, unseen),
     ]
-    parts += [["## What may differ and is still the same", ""]]
+    parts += [["## Differences that do not count", ""]]
     lines = [line for part in parts for line in part] + [
         f"* {phrase}" for phrase in outputs.forgiven_words()
     ]
@@ -77,7 +77,7 @@ def _build_wheel_note(manifest: Manifest, name: str) -> list[str]:
     if not wheel:
         return []
     return [
-        "Where `tape-jupyter` cannot be had from an index, it is in here:", "",
+        "Where `tape-jupyter` cannot be had from an index, the bundle contains it:", "",
         "```", f"unzip {name} {wheel}", f"uvx --from ./{wheel} tape-jupyter replay {name}", "```", "",
     ]  # fmt: skip
 
@@ -90,7 +90,7 @@ def _build_proof(differences: Sequence[ProofDifference]) -> list[str]:
         )
         return [intro, ""]
     intro = (
-        "**It does not repeat itself whole.** It was exported all the same; in its proof these cells did not give what "
+        "**Not every cell replays as saved.** It was exported anyway; in its proof these cells did not give what "
         "the notebook shows:"
     )
     return [intro, "", *(f"* cell {each.cell}: {each.why}" for each in differences), ""]
@@ -105,7 +105,7 @@ def _build_contents(manifest: Manifest) -> list[str]:
         for role, description in ROLES.items()
         if role in by_role
     ]
-    return ["## What is in it", "", "| file | is |", "|---|---|", *lines, ""]
+    return ["## What is in it", "", "| file | what it is |", "|---|---|", *lines, ""]
 
 
 def _format_paths(paths: Sequence[str]) -> str:
@@ -132,12 +132,12 @@ def _build_instructions(manifest: Manifest) -> list[str]:
         {"/".join(each.path.split("/")[:3]) for each in manifest.files if each.role == "source"}
     )
     hashes = " --require-hashes" if manifest.lock.hashed else ""
-    not_pip = "pip does not, for the sources" if sources else "pip does too, from 26.1 on"
+    not_pip = "pip cannot, because of the sources" if sources else "so can pip, from 26.1 on"
     return [
         "`tape replay` makes the environment itself. By hand, in this folder unpacked, with pip or with uv (`uv pip`):",
         "", "```", f"pip install --no-deps{hashes} -r environment/requirements.txt",
         f"pip install --no-deps {' '.join(f'./{each}' for each in (*wheels, *sources))}", "```", "",
-        f"uv takes `environment/pylock.toml` at once, in their place (`uv pip install -r`); {not_pip}.", "",
+        f"uv can install `environment/pylock.toml` instead (`uv pip install -r`); {not_pip}.", "",
     ]  # fmt: skip
 
 

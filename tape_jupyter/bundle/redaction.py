@@ -238,7 +238,7 @@ def _split_records(text: str) -> Iterator[str]:
 
 Content = Mapping[str, bytes | Path]
 
-BINARY = "a secret stands in it, and it is no text"
+BINARY = "a secret stands in it, and it is not text"
 
 
 @dataclass(frozen=True)
@@ -359,7 +359,7 @@ def _mask_files(
 
 def _build_leak_error(hits: Iterable[Hit]) -> BundleError:
     places = [f"{leak.where}: {leak.kind}" for leak in leaks.shown_leaks(hits)]
-    reason = f"secrets that could not be masked: {'; '.join(places[:5])}. Take them out by hand, then export again"
+    reason = f"secrets that could not be masked: {'; '.join(places[:5])}. Remove them by hand, then export again"
     return BundleError(reason, problems=places)
 
 

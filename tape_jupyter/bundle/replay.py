@@ -264,9 +264,9 @@ def replay_facts(manifest: Manifest, want: ReplayRequest) -> list[str]:
     cells = f"{len(manifest.cells)} cells of {safe_text(manifest.notebook)}"
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
-        "It gets an empty home and none of your variables, but it can read what you can read.",
+        "It gets an empty home folder and none of your environment variables, but it can read what you can read.",
         *package_notes,
-        "What holds it: " + "; ".join(sandbox.guards()) + ".",
+        "What restricts it: " + "; ".join(sandbox.guards()) + ".",
         f"Without running anything: tape verify, tape open. It says it was made by {safe_text(manifest.made_by)}.",
     ]
 

@@ -111,7 +111,7 @@ def report_path(path: Path, kind: str, page: str = "--report") -> Path:
         raise TapeUsageError(f"{option} {path}: there is no folder {path.absolute().parent}")
     if path.exists() and mark.encode() not in path.read_bytes()[:2_000]:
         raise TapeUsageError(
-            f"{option} {path} exists and is no report of tape-jupyter's; give another name"
+            f"{option} {path} exists and is not a report of tape-jupyter's; give another name"
         )
     return path
 

@@ -76,7 +76,7 @@ def session_of(notebook: Path) -> Session:
         asset = tapes / "assets" / name
         if not asset.is_file() or asset.is_symlink():
             raise BundleError(
-                f"{_to_relative(path, asset)} is referred to and not there; restore it, or record again"
+                f"{_to_relative(path, asset)} is needed by the recording and missing; restore it, or record again"
             )
         roles[_to_relative(path, asset)] = "asset"
     return Session(path, node, dict(sorted(roles.items())), tuple(cassettes))
@@ -166,5 +166,5 @@ def _require_inside(glob: str, option: str) -> None:
     parts = PurePosixPath(glob.replace("\\", "/"))
     if not glob.strip() or parts.is_absolute() or ".." in parts.parts or Path(glob).is_absolute():
         raise TapeUsageError(
-            f"{option} {glob!r}: a glob speaks of files in the notebook's folder (data/*.csv)"
+            f"{option} {glob!r}: a glob names files in the notebook's folder (data/*.csv)"
         )

@@ -45,7 +45,7 @@ class Signed:
             case "none":
                 return "not signed: nothing shows who made it"
             case "key":
-                return f"signed with the key {self.key}; whose it is only a file of signers can say (--signers FILE)"
+                return f"signed with the key {self.key}; only a file of signers can say whose it is (--signers FILE)"
             case "signer":
                 return (
                     f"signed by {self.who}, whom your file of signers lists with the key {self.key}"
@@ -82,9 +82,9 @@ def verify_signature(manifest: bytes, signature: bytes | None, signers: Path | N
     if signature is None:
         if signers is None:
             return NONE
-        return Signed("wrong", why="there is none, and a file of signers was given")
+        return Signed("wrong", why="the bundle has none, and --signers asks for one")
     if not signature.startswith(_FIRST):
-        return Signed("wrong", why="it is no signature of ssh-keygen's")
+        return Signed("wrong", why="it is not a signature of ssh-keygen's")
     keygen = _find_program()
     with tempfile.TemporaryDirectory(prefix="tape-signature-") as folder:
         at = Path(folder, "signature")

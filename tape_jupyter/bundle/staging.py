@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +16,12 @@ from tape_jupyter.bundle.proof.collection import Collected
 from tape_jupyter.bundle.proof.inputs import InputFile
 from tape_jupyter.bundle.session import Session, excluded, included
 from tape_jupyter.errors import BundleError, TapeUsageError
+from tape_jupyter.headless.run import drop_bundle_answers
 
 SESSION = "session"
 EXCLUDED = "left out by --exclude"
 ELSEWHERE = "what its packages need on another platform only"
-HOOK = "a file of this name would run by itself"
+HOOK = "a file of this name is run automatically"
 
 
 @dataclass(slots=True)
@@ -59,9 +61,10 @@ def staged(
     exclude: Iterable[str] = (),
     before: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Staged:
-    """The session as it lies on the disk and what its cells read and imported, under `session/`.
-    `before`: content of files that the recording changed, as it found them; that is what a replay
-    needs.
+    """The session as it lies on the disk and what its cells read and imported, under `session/`;
+    without what `%tape export` and `%tape verify` answered in the notebook, so that a bundle does
+    not depend on the one made before it. `before`: content of files that the recording changed, as
+    it found them; that is what a replay needs.
 
     Raises BundleError where a file changed since it was read, TapeUsageError for globs that cannot
     be used.
@@ -86,6 +89,8 @@ def staged(
             continue
         content = before.get(path, top / path)
         _require_unchanged(top / path, content, read.get(path))
+        if role == "notebook" and path not in read:
+            content = _drop_bundle_answers(top / path)
         result.add(f"{SESSION}/{_to_relative(collected.root, path)}", content, role)
         result.carried.add(path)
     for each in collected.left_out:
@@ -97,6 +102,17 @@ def staged(
             LeftOut(ELSEWHERE, 0, "", f"the lock is of this one ({', '.join(collected.elsewhere)})")
         )
     return result
+
+
+def _drop_bundle_answers(path: Path) -> Path | bytes:
+    """The notebook as it is carried; the file itself where nothing is dropped."""
+    node = json.loads(path.read_text(encoding="utf-8"))
+    dropped = False
+    for cell in node.get("cells", ()):  # nbformat 3 has none
+        if before := cell.get("outputs"):
+            cell["outputs"] = drop_bundle_answers("".join(cell["source"]), before)
+            dropped = dropped or len(cell["outputs"]) < len(before)
+    return f"{json.dumps(node, indent=1)}\n".encode() if dropped else path
 
 
 def _explain_omission(path: str, excluded: set[str]) -> str:

@@ -52,7 +52,7 @@ def remember_trust(digest: str, notebook: str, how: How) -> str:
         _add_line(f"{digest} {how} {_to_plain_line(notebook)}")
     except (CassetteError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
-        return f"that it may run could not be kept ({file()}: {reason}); it will be asked for again"
+        return f"your permission to run it could not be saved ({file()}: {reason}); it will be asked for again"
     return ""
 
 
@@ -72,8 +72,8 @@ def ask_trust(
     )
     if prompt is None:
         raise BundleError(
-            f"{notice}\nIt was not run: there is no terminal to ask on. To run it say --yes, or look first: tape "
-            "verify, tape open (neither runs anything of it)"
+            f"{notice}\nIt was not run: there is no terminal to ask in. To run it, add --yes; to look first: tape "
+            "verify, tape open (neither runs any of its code)"
         )
     if (
         prompt(f"{notice}\nType {WORD} to run it, anything else to leave it: ").strip().lower()

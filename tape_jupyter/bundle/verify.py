@@ -102,7 +102,7 @@ def verify_bundle(
     with locations.fetched(place) as path:
         if not path.is_dir() and not (path.is_file() and locations.is_bundle(path)):
             raise BundleError(
-                "it is no bundle: a bundle begins with its manifest", place=shown_place
+                "it is not a bundle: a bundle begins with its manifest", place=shown_place
             )
         try:
             with opened(path, on_progress) as it:
@@ -136,7 +136,7 @@ def _check_bundle(it: Bundle, place: str, on_progress: Tell) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="tape-verify-") as folder:
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
         problems += [
-            f"{name} is no notebook that can be read: {reason}"
+            f"{name} is not a notebook that can be read: {reason}"
             for name in it.names("notebook")
             if (reason := notebook_schema.wrong((unpacked / name).read_bytes()))
         ]
@@ -174,14 +174,14 @@ def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
     notebook = json.loads(it.read(it.manifest.notebook).decode("utf-8"))
     if notebook.get("nbformat") != 4:
         notes.append(
-            f"{it.manifest.notebook} is of an old format: its cells were not compared with the manifest's"
+            f"{it.manifest.notebook} has an old format: its cells were not compared with the manifest's"
         )
         return []
     problems, unsure = expected.compare_with_manifest(it.manifest.cells, notebook["cells"])
     if unsure:
         notes.append(
             f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_format_few(unsure)}. "
-            "That may be the folders of its maker's machine, which count as none; a replay tells"
+            "The cause may be folder names of its maker's machine, which do not count; a replay can tell"
         )
     return problems
 
@@ -219,7 +219,7 @@ def _check_recording(
     notes += [f"{name}: {note}" for note in book.notes]
     if left := len(own_calls) - len(restored):
         notes.append(
-            f"{name}: {left:,} replies are not put together: their long texts are too large for a check. A replay does"
+            f"{name}: {left:,} replies were not checked in full: their long texts are too large. A replay reads them"
         )
     if edited:
         notes.append(f"{name}: {edited:,} replies were edited by hand")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WHOLE_CHECK", "Cassette", "Entry", "Overridden", "open"]
 
-_ASIDE = "and are put aside in .torn now"
+_ASIDE = "and are moved to .torn now"
 _NO_HEADER: Mapping[str, Any] = {}
 # calls of a take's base that its own may refer to: the last ones hold what those before them held
 _PRIMED = 4
@@ -103,7 +103,7 @@ class Cassette(Derived):
         if self.base is None or replaced is None:
             reason = f"call {entry.id} of run {entry.run} cannot be overridden here: "
             reason += (
-                "this is no take"
+                "this is not a take"
                 if self.base is None
                 else f"{self.base.path.name} does not hold it"
             )

@@ -182,7 +182,7 @@ class _Reading:
         name = mark[MARK]
         if len(mark) > 1:
             raise CassetteError(
-                f"beside the asset {str(name)[:80]!r} stand other keys; take them out"
+                f"beside the asset {str(name)[:80]!r} there are other keys; remove them"
             )
         text = self._texts.get(name) if isinstance(name, str) else None
         if text is None:

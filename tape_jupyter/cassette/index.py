@@ -27,7 +27,7 @@ from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
 
 _MIGRATED = "written in format"
-TORN = "and will be put aside in .torn at the next recording"
+TORN = "and will be moved to .torn by the next recording"
 _ID = re.compile(r"[0-9a-f]{8}(?:-\d{1,9})?")
 _HEAD = re.compile(
     rb'---\r?\n"?(call|run|end|more|override|tape)"?: (?:"([^"\\]*)"|([^"\r\n]+))\r?\n'
@@ -123,7 +123,7 @@ class CassetteIndex(Holder):
         start = b"" if self._journal.committed else self._journal.read(0, 11).replace(b"\r", b"")
         if start.strip(b"\0") and not b"---\ntape: ".startswith(start[:10]):
             self._journal.distrust()
-            reason = f"is no cassette: it does not begin with a `tape: {VERSION}` record"
+            reason = f"is not a cassette: it does not begin with a `tape: {VERSION}` record"
             raise CassetteError(reason, path=str(self.path), line=1)
 
     def _clear_index(self) -> None:
@@ -314,7 +314,7 @@ class CassetteIndex(Holder):
         if not _ID.fullmatch(entry.id):
             raise self.locate_error(
                 CassetteError(
-                    f"{entry.id[:80]!r} is no call id, like 78a670b1 or 78a670b1-2", line=2
+                    f"{entry.id[:80]!r} is not a call id, like 78a670b1 or 78a670b1-2", line=2
                 ),
                 entry.offset,
             )

@@ -234,7 +234,7 @@ class Journal:
                 offset,
             )
         first = next(iter(text.splitlines()), b"").decode("utf-8", "backslashreplace")[:60]
-        description = repr(first) if first.strip() else "an empty line; take it out"
+        description = repr(first) if first.strip() else "an empty line; remove it"
         return self._build_error(
             f"expected `---`, the start of a record, found {description}", offset
         )
@@ -289,7 +289,7 @@ class Journal:
         try:
             with self._hold_lock() as (file, current):
                 if not self._has_known_beginning(file, current):
-                    raise Replaced("was changed by somebody else meanwhile", path=str(self.path))
+                    raise Replaced("was changed by another program meanwhile", path=str(self.path))
                 # Where nobody wrote since we did, the file ends in our commit mark: there is
                 # nothing to mend.
                 size = current.size if current == self._written else self._mend_tail(file)

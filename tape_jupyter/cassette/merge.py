@@ -270,7 +270,7 @@ def _choose_output(a: Path, out: Path | None) -> Path:
             goal = a.with_name(f"{stem}-{number}{paths.SUFFIX}")
         return goal
     if out.exists() or out.is_symlink():
-        raise TapeUsageError(f"{out} is there already, and is not overwritten; name a new file")
+        raise TapeUsageError(f"{out} exists already and is not overwritten; name a new file")
     if not out.parent.is_dir():
         raise TapeUsageError(f"{out.parent}: there is no such folder")
     return out
@@ -307,7 +307,7 @@ def _name_draft(draft: Path, goal: Path) -> None:
         os.link(draft, goal)
     except FileExistsError:
         raise TapeUsageError(
-            f"{goal} was made by somebody else meanwhile; name another file"
+            f"{goal} was created by another program meanwhile; name another file"
         ) from None
     except OSError:  # a file system without links
         with goal.open("xb") as file:
@@ -344,7 +344,7 @@ def merge_text(merged: Merged, a: Path, b: Path) -> str:
         return "\n".join(
             [
                 *lines,
-                "Nothing was written. Say whose counts: --prefer a, or --prefer b (neither file is changed)",
+                "Nothing was written. Choose one: --prefer a, or --prefer b (neither file is changed)",
             ]
         )
     counts = (

@@ -492,7 +492,7 @@ def section_headers(section: Any) -> Headers:
     for name, value in pairs:
         if type(value) is not str:
             raise CassetteError(
-                f'the value of header {name!r} is no text; write it in quotes: "{value}"'
+                f'the value of header {name!r} is not text; write it in quotes: "{value}"'
             )
         if _splits(name) or _splits(value):
             raise CassetteError(

@@ -71,7 +71,7 @@ def parse_ref(text: Any) -> Ref:
 def _parse_lone_ref(mark: dict[str, Any]) -> Ref:
     if len(mark) > 1:
         raise CassetteError(
-            f"beside the reference {str(mark[MARK])[:80]!r} stand other keys; take them out"
+            f"beside the reference {str(mark[MARK])[:80]!r} there are other keys; remove them"
         )
     return parse_ref(mark[MARK])
 

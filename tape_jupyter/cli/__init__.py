@@ -86,11 +86,11 @@ def _raise_usage(why: str) -> None:
 )
 @click.version_option(__version__, "-V", "--version", message="tape-jupyter %(version)s")
 def tape() -> None:
-    """Record the LLM and tool calls of a notebook once, replay them for ever."""
+    """Record the LLM and tool calls of a notebook once, replay them forever."""
 
 
 cell_timeout = click.option(
-    "--timeout", type=float, metavar="SECONDS", help="For each cell; none by default."
+    "--timeout", type=float, metavar="SECONDS", help="Seconds per cell; no limit by default."
 )
 X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
 of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
@@ -98,14 +98,14 @@ kernel = click.option(
     "--kernel", "kernel_name", metavar="NAME", help="Run it in this kernel, not the notebook's own."
 )
 freeze = click.option(
-    "--freeze", multiple=True, metavar="X", help="Never runs: answered from a recording."
+    "--freeze", multiple=True, metavar="X", help="X never runs; its recorded result is used."
 )
 on_divergence = click.option(
     "--on-divergence", type=click.Choice(["stop", "live", "stale"]),
     help="A call that is not on the tape: refused, sent, or answered as recorded; into a take.",
 )  # fmt: skip
 stub = click.option(
-    "--stub", multiple=True, metavar="tool:NAME=JSON", help="Never runs: answered with JSON."
+    "--stub", multiple=True, metavar="tool:NAME=JSON", help="This tool never runs; it returns JSON."
 )
 
 
@@ -179,46 +179,46 @@ def record(
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse replies edited by hand, and calls that match by less than all.",
+    help="Refuse replies edited by hand, and calls that match only in part.",
 )
 @pace
 @click.option(
     "--shuffle",
     type=int,
     metavar="SEED",
-    help="Replies of concurrent calls in an order drawn from SEED.",
+    help="Replies to concurrent calls arrive in a random order, from SEED.",
 )
 @click.option(
-    "--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell breaks."
+    "--tries", type=click.IntRange(1), default=1, help="Try that many seeds, until a cell fails."
 )
-@click.option("--yes", is_flag=True, help="Of a bundle: run its code without being asked.")
+@click.option("--yes", is_flag=True, help="Bundles: run its code without asking.")
 @click.option(
     "--here",
     is_flag=True,
-    help="Of a bundle: with this interpreter's packages, not those of its lock.",
+    help="Bundles: use this interpreter's packages, not those of its lock.",
 )
 @click.option(
     "--allow-index",
     is_flag=True,
-    help="Of a bundle: install from another index that its lock names.",
+    help="Bundles: install from another index that its lock names.",
 )
 @click.option(
     "--allow-build",
     is_flag=True,
-    help="Of a bundle: build packages that have no wheel. Their code runs, without network.",
+    help="Bundles: build packages that have no wheel. Their code runs, without network.",
 )
 @click.option(
     "--report",
     "page",
     type=click.Path(path_type=Path),
     metavar="HTML",
-    help="Of a bundle: write a page to read.",
+    help="Bundles: write an HTML report.",
 )
 @click.option(
     "--junit",
     type=click.Path(path_type=Path),
     metavar="XML",
-    help="Of a bundle: write a report for a CI.",
+    help="Bundles: write a JUnit report for CI.",
 )
 @kernel
 @cell_timeout
@@ -327,7 +327,7 @@ def replay(  # noqa: PLR0913 - an option each
     "--output",
     type=click.Path(path_type=Path),
     metavar="NEW.ipynb",
-    help="Write the new outputs there.",
+    help="Write a notebook with the new outputs here.",
 )
 @kernel
 @cell_timeout
@@ -411,7 +411,7 @@ def doctor(where: Path | None, *, as_json: bool) -> int:
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Leave the files there.",
+    help="Keep the files in this folder.",
 )
 @as_json
 @handled
@@ -434,7 +434,7 @@ def demo(*, live: bool, keep: Path | None, as_json: bool) -> int:
 @as_json
 @handled
 def completion(shell: str, *, as_json: bool) -> None:
-    """Print what lets a shell complete `tape`. The examples are the one line that installs it."""
+    """Print the shell completion script of `tape`. The examples are the one line that installs it."""
     script = _build_completion(shell)
     click.echo(json_text({"shell": shell, "script": script}) if as_json else script)
 

@@ -43,12 +43,12 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
 @click.option(
     "--redact",
     is_flag=True,
-    help="Mask the secrets that are found, everywhere alike, and prove it again.",
+    help="Mask the secrets that are found, everywhere, and check the replay again.",
 )
 @click.option(
     "--allow-differences",
     is_flag=True,
-    help="Export a session that does not repeat itself, marked so.",
+    help="Export even where cells differ; the bundle says so.",
 )
 @click.option(
     "--include", multiple=True, metavar="GLOB", help="Also these files of the notebook's folder."
@@ -67,7 +67,7 @@ place = click.argument("place", metavar="FILE|FOLDER|URL")
     is_flag=False,
     flag_value="",
     metavar="[FILE.py]",
-    help="Also write a small test file that pins this run.",
+    help="Also write a small pytest file that checks this run.",
 )
 @click.option(
     "--sign",
@@ -102,7 +102,7 @@ def export(  # noqa: PLR0913 - an option each
     notebook: Path, path: str | None, *, no_index: bool, test: str | None, sign: Path | None, pace: str | None,
     form: str | None, out: Path | None, endpoint: str, progress: bool, as_json: bool, **bundle_options: Any,
 ) -> int:  # fmt: skip
-    """Make one file of a notebook's session, and prove it.
+    """Export a session as one file, and check that it replays.
 
     The saved notebook, its recordings, data, modules and packages become one bundle. Before it is
     written, the session replays in a fresh kernel without network and is compared cell by cell.
@@ -195,12 +195,12 @@ def _export_as(
     epilog=f"{EXAMPLES}  tape verify churn.tape.zip\n  tape verify churn.tape.zip --signers ~/.ssh/allowed_signers"
 )
 @place
-@click.option("--signature", metavar="FILE", help="The detached signature; FILE.sig by itself.")
+@click.option("--signature", metavar="FILE", help="The detached signature; by default FILE.sig.")
 @click.option(
     "--signers",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Whose signatures count (ssh-keygen).",
+    help="Accepted signers, as in ssh-keygen's allowed_signers.",
 )
 @as_json
 @handled
@@ -239,12 +239,14 @@ def verify(place: str, *, signature: str | None, signers: Path | None, as_json: 
     is_flag=True,
     help="In JupyterLab: a scratch folder, the bundle's packages, replay mode.",
 )
-@click.option("-n", "--name", help="That recording of the notebook, where there are several.")
-@click.option("--take", metavar="NAME", help="That take of it.")
+@click.option("-n", "--name", help="Which recording of the notebook, if it has several.")
+@click.option("--take", metavar="NAME", help="Which take of it.")
 @pace
-@click.option("--yes", is_flag=True, help="With --lab: its code may run, without being asked.")
+@click.option("--yes", is_flag=True, help="With --lab: run its code without asking.")
 @click.option(
-    "--here", is_flag=True, help="With --lab: this interpreter's packages, not those of its lock."
+    "--here",
+    is_flag=True,
+    help="With --lab: use this interpreter's packages, not those of its lock.",
 )
 @click.option(
     "--allow-index",

@@ -41,7 +41,7 @@ where = click.argument("where", type=click.Path(path_type=Path), metavar="CASSET
     is_flag=False,
     flag_value="",
     metavar="[OUT.html]",
-    help="Write one page that needs nothing else.",
+    help="Write one self-contained HTML page.",
 )
 @as_json
 @handled
@@ -118,15 +118,17 @@ def calls(where: Path, name: str | None, *, as_json: bool) -> None:
 
 @click.command(
     epilog=f"{EXAMPLES}  tape gaps churn.ipynb          what a replay lacks, and the line that would keep it\n"
-    "  tape gaps notebooks/          all below a folder: which runs are cold, and what they have in common"
+    "  tape gaps notebooks/          all below a folder: which runs cannot replay fully, and what they have in common"
 )
 @click.argument("where", type=click.Path(path_type=Path), metavar="NB|CASSETTE|FOLDER")
 @of_name
-@click.option("--all", "whole", is_flag=True, help="Every field of every run, also what is there.")
+@click.option(
+    "--all", "whole", is_flag=True, help="Every field of every run, also what is recorded."
+)
 @as_json
 @handled
 def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
-    """Tell what recordings hold and what they could not hold."""
+    """Say what recordings lack for a full replay."""
     from tape_jupyter.reports import gaps as reports_gaps
     from tape_jupyter.reports import gaps_html
 
@@ -141,7 +143,7 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
 @click.command(epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb")
 @where
 @of_name
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be dropped.")
 @as_json
 @handled
 def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> None:
@@ -176,23 +178,25 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
 )
 @where
 @click.argument("call")
-@click.option("--text", help="Instead of the reply's first text.")
-@click.option("--message", metavar="JSON", help="What is to be other in the assembled message.")
+@click.option("--text", help="Replace the reply's first text.")
+@click.option("--message", metavar="JSON", help="What to change in the assembled message.")
 @click.option(
     "--fault",
     metavar="NAME[:OPTION=VALUE,...]",
     help=f"One of {', '.join(FAULTS)}; a function has error.",
 )
 @click.option("--value", metavar="JSON", help="What a tool returns.")
-@click.option("--reply", metavar="BODY", help="The body as it is sent.")
-@click.option("--status", type=int, help="With --reply: the status.")
-@click.option("--take", metavar="NAME", help="The take that it is written to; a new one by itself.")
+@click.option("--reply", metavar="BODY", help="The whole body of the reply.")
+@click.option("--status", type=int, help="With --reply: the HTTP status.")
+@click.option(
+    "--take", metavar="NAME", help="The take that it is written to; by default a new one."
+)
 @click.option("--of", metavar="TAKE", help="Change the reply as it is in that take.")
 @of_name
 @as_json
 @handled
 def override(where: Path, name: str | None, *, as_json: bool, **arguments: Any) -> None:
-    """Put another reply in a recorded CALL's place, in a take. The recording stays as it is."""
+    """Replace the reply of a recorded CALL, in a take. The recording stays as it is."""
     from tape_jupyter.commands import override as commands_override
     from tape_jupyter.reports import listing
 
@@ -205,7 +209,7 @@ def override(where: Path, name: str | None, *, as_json: bool, **arguments: Any) 
     "takes",
     epilog=f"{EXAMPLES}  tape takes churn.ipynb\n  tape takes churn.ipynb rename live angry-customer\n"
     "  tape takes churn.ipynb diff main angry-customer\n  tape takes churn.ipynb discard angry-customer\n"
-    "  tape takes churn.ipynb default angry-customer    it replays without a word\n"
+    "  tape takes churn.ipynb default angry-customer    it is replayed when no take is named\n"
     "  tape takes churn.ipynb promote resend            an answer of tape resend, in the call's place\n"
     "  tape takes churn.ipynb undo angry-customer       without its last change; or back, if it was put aside",
 )
@@ -293,12 +297,12 @@ def diff(a: Path, b: str, name: str | None, *, as_json: bool) -> int:
     "--output",
     type=click.Path(path_type=Path),
     metavar="NEW.tape.yaml",
-    help="Write the result there.",
+    help="Write the result to this file.",
 )
 @click.option(
     "--prefer",
     type=click.Choice(["a", "b"]),
-    help="Whose record counts where both have it, and not alike.",
+    help="Whose record wins where both have it and they differ.",
 )
 @of_name
 @as_json

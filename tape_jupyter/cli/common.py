@@ -111,10 +111,10 @@ of_name = click.option(
 )
 pace = click.option(
     "--pace", type=click.Choice(["instant", "order", "recorded"]),
-    help="Replies are handed on at once, in the recorded order, or after their recorded waits.",
+    help="When replies arrive: at once, in the recorded order, or after the recorded waits.",
 )  # fmt: skip
 progress = click.option(
-    "--progress", is_flag=True, hidden=True, help="Tell the steps on stderr, as lines of JSON."
+    "--progress", is_flag=True, hidden=True, help="Report progress on stderr, as JSON lines."
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 notebook = click.argument("notebook", type=click.Path(path_type=Path), metavar="NB")

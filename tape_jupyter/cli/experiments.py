@@ -50,16 +50,19 @@ from tape_jupyter.cli.common import (
     "--max-calls",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Of --on-divergence live: at most so many.",
+    help="With --on-divergence live: send at most N calls.",
 )
 @click.option(
     "--max-cost",
     type=click.FloatRange(min=0),
     metavar="USD",
-    help="Of --on-divergence live: at most so much.",
+    help="With --on-divergence live: spend at most this much.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="That one trial gets."
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Time limit of one trial, in seconds.",
 )
 @of_name
 @progress
@@ -68,7 +71,7 @@ from tape_jupyter.cli.common import (
 def why(
     notebook: Path, good: str, bad: str, check: str, name: str | None, *, progress: bool, as_json: bool, **limits: Any
 ) -> None:  # fmt: skip
-    """Find what makes a run come out otherwise.
+    """Find which difference between two runs makes a check fail.
 
     What differs between the two recordings is put back to A's: all of it, all of one layer (models,
     each tool, retrieval, clock, chance, code of cells), then ever fewer, to a set of which nothing

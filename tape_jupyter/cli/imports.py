@@ -37,7 +37,7 @@ from tape_jupyter.errors import TapeUsageError
 def import_(
     places: tuple[Path, ...], form: str, out: Path | None, *, progress: bool, as_json: bool
 ) -> int:
-    """Make a cassette of what another system recorded.
+    """Make a cassette from another system's trace or recording.
 
     Traces (OTLP, OpenInference, ...), HTTP recordings (HAR, vcrpy, ...), logs and sessions: their
     format is recognised. Each trace becomes a run, each model, tool or HTTP call a call. What the

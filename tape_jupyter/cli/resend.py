@@ -36,7 +36,7 @@ from tape_jupyter.errors import TapeUsageError
     help="The user's newest text; or JSON of a list: all messages.",
 )
 @click.option(
-    "--take", metavar="NAME", help="The take that the answer is written to; a new one by itself."
+    "--take", metavar="NAME", help="The take that the answer is written to; by default a new one."
 )
 @click.option("--of", default="", metavar="TAKE", help="The call as it is in that take.")
 @click.option(

@@ -18,7 +18,7 @@ from tape_jupyter.errors import TapeUsageError
     epilog=f"{EXAMPLES}  tape rows churn.ipynb                         a line of JSON a call\n"
     "  tape rows notebooks/ --of model --out calls.jsonl\n"
     "  tape rows churn.ipynb --as evals --out churn.jsonl    samples of OpenAI's Evals\n"
-    "  tape rows churn.ipynb --read churn.jsonl              what they say otherwise, as a take"
+    "  tape rows churn.ipynb --read churn.jsonl              what differs, as a take"
 )
 @click.argument("where", type=click.Path(path_type=Path), metavar="NB|CASSETTE|FOLDER")
 @click.option(
@@ -31,7 +31,7 @@ from tape_jupyter.errors import TapeUsageError
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write them there.")
 @click.option(
     "--read", "source", type=click.Path(path_type=Path), metavar="FILE",
-    help="Make a take of what these rows say otherwise than the recording.",
+    help="Make a take of the rows that differ from the recording.",
 )  # fmt: skip
 @click.option(
     "--take", default="", metavar="NAME", help="Rows of that take; with --read: its name."
@@ -43,7 +43,7 @@ def rows(
     where: Path, of: Literal["call", "model", "tool", "run"], form: str, out: Path | None,
     source: Path | None, take: str, name: str | None, *, as_json: bool,
 ) -> None:  # fmt: skip
-    """Give a row a call or run; or read rows back as a take.
+    """Write a row per call or run, or read rows back as a take.
 
     A row has input, output, expected, tags, tokens, cost and time. `expected` is what a person put
     in the reply's place in the take that is read (--take). Read back, a row's `expected` (Evals:

@@ -86,7 +86,7 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
     of: str, key: str, name: str | None, max_cost: Decimal | None, max_calls: int | None, *,
     calls: int, dry_run: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Ask a recorded CALL live, and go on with each answer.
+    """Send a recorded CALL live several times; compare the outcomes.
 
     Each answer is paid once and kept in a take of its own; the notebook then runs on it offline. A
     later run with the same request counts the answers that are there, and pays for the rest. The

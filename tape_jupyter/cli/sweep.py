@@ -55,17 +55,19 @@ class Bytes(click.ParamType[int]):
     "--workers", default="", metavar="N|tcp://...", help="Processes, or a Dask scheduler's address."
 )
 @click.option(
-    "--results", default="tape-try", metavar="FOLDER|URL", help="Where rows are kept; they count again later."
+    "--results", default="tape-try", metavar="FOLDER|URL", help="Where finished rows are kept and reused."
 )  # fmt: skip
-@click.option("--again", is_flag=True, help="Make rows anew that are there already.")
+@click.option("--again", is_flag=True, help="Run again the rows that exist already.")
 @click.option("--yes", is_flag=True, help="Run the bundles' code without being asked.")
 @click.option(
     "--here", is_flag=True, help="Bundles with this interpreter's packages, not their lock's."
 )
 @click.option("--allow-index", is_flag=True, help="Install from another index that a lock names.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="For each cell; none by default.")
 @click.option(
-    "--seconds", type=float, default=600.0, metavar="SECONDS", help="For a whole run; then it is ended. Usual: 600."
+    "--timeout", type=float, metavar="SECONDS", help="Seconds per cell; no limit by default."
+)
+@click.option(
+    "--seconds", type=float, default=600.0, metavar="SECONDS", help="Time limit of a run, in seconds; by default 600."
 )  # fmt: skip
 @click.option(
     "--memory", type=Bytes(), default=0, metavar="SIZE", help="For a whole run; then it is ended."
@@ -103,7 +105,7 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
         if path is not None:
             bundle_report.report_path(path, kind, "--html")
     if out is not None and out.exists():
-        raise TapeUsageError(f"{out} is there already, and is not overwritten; name another file")
+        raise TapeUsageError(f"{out} exists already and is not overwritten; name another file")
     tried = [candidate.read_candidate(file) for file in files]
     options = door.SweepOptions(
         check, results, "current" if here else "lock", allow_index, timeout, seconds, memory,

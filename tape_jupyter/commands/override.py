@@ -46,13 +46,13 @@ class OverriddenReply:
     def text(self) -> str:
         name = files.take_name(self.take.path)
         lines = [
-            f"take {name}: call {self.entry.id} answers otherwise now; {self.take.root.name} is as it was"
+            f"take {name}: call {self.entry.id} answers differently now; {self.take.root.name} is as it was"
         ]
         lines += [f"  {note}" for note in (*self.answer.notes, *self.warnings)]
         return "\n".join(
             [
                 *lines,
-                f"to play it: --take {name}; to have the recorded reply again: takes undo {name}",
+                f"to play it: --take {name}; to restore the recorded reply: takes undo {name}",
             ]
         )
 
@@ -119,8 +119,8 @@ def _warn_of_earlier_turn(book: Cassette, entry: Entry) -> tuple[str, ...]:
     if not newer_than(book.runs, entry.run):
         return ()
     warning = (
-        f"call {entry.id} is of an earlier turn of its cell: %tape rerun plays it in the kernel that ran all of them; "
-        "a replay of the notebook plays the newest"
+        f"call {entry.id} is from an earlier run of its cell: %tape rerun plays it in the kernel that ran them all; "
+        "a replay of the notebook plays the newest run"
     )
     return (warning,)
 
@@ -146,8 +146,8 @@ def body_way(entry: Entry, body: str) -> str:
 def _warn_of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:
     """What becomes of the taped functions in whose bodies the call was made."""
     return tuple(
-        f"it is made inside {each.title} (call {each.id}), whose body runs again in a replay of the take, on the tape; "
-        f"to have what it gave as recorded: override {each.id} --value JSON"
+        f"it was made inside {each.title} (call {each.id}), whose body runs again when the take is replayed; "
+        f"to keep its recorded result: override {each.id} --value JSON"
         for each in overrides.callers(book, entry).values()
     )
 

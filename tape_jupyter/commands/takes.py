@@ -92,7 +92,7 @@ def _run_action(cassette: Path, arguments: Sequence[str]) -> str:
             return f"take {old} is called {files.take_name(files.rename(cassette, old, new))} now"
         case ["delete" | "discard", name]:
             aside = files.delete(cassette, name)
-            return f"take {name} is put aside, in {aside}; `takes undo {name}` or move it back to have it again"
+            return f"take {name} was moved to {aside}; `takes undo {name}` brings it back"
         case ["undo", name]:
             return undo.undo(cassette, name)
         case ["promote", name]:
@@ -102,7 +102,7 @@ def _run_action(cassette: Path, arguments: Sequence[str]) -> str:
         case ["default", name]:
             files.choose(cassette, name)
             is_recording = name == paths.stem(cassette)
-            return f"{'the recording' if is_recording else f'take {name}'} replays where no take is named"
+            return f"{'the recording' if is_recording else f'take {name}'} is replayed when no take is named"
         case _:
             raise TapeUsageError(f"{' '.join(arguments)[:80]!r}: usage: {USAGE}")
 
@@ -110,7 +110,7 @@ def _run_action(cassette: Path, arguments: Sequence[str]) -> str:
 def _promote_take(cassette: Path, name: str) -> str:
     files.require_take(cassette, name)
     done = promotion.promote(Cassette.open(cassette).take(name))
-    return f"take {name} answers {', '.join(each.id for each in done)} otherwise now; to play it: --take {name}"
+    return f"take {name} answers {', '.join(each.id for each in done)} differently now; to play it: --take {name}"
 
 
 def compare_takes(
@@ -149,4 +149,4 @@ def resolve_word(cassette: Path, name: str) -> Cassette:
     if Path(name).is_file():
         return Cassette.open(name)
     have = ", ".join([paths.stem(cassette), *files.take_names(cassette)])
-    raise TapeUsageError(f"{name[:80]!r} is no cassette or take here; there are: {have}")
+    raise TapeUsageError(f"{name[:80]!r} is not a cassette or take here; there are: {have}")

@@ -71,7 +71,7 @@ def _format_lock_failure(error: Exception) -> str:
     cause = error.__cause__ or error
     text = f"cannot be locked: {getattr(cause, 'strerror', None) or error}"
     if getattr(cause, "errno", None) in _HAS_NO_LOCKS:
-        text += ". Its disk has no locks (NFS may be mounted so): keep it on one that has"
+        text += ". Its disk has no file locks (as some NFS mounts): keep it on one that has"
     return text
 
 

@@ -27,7 +27,7 @@ def wrong(data: bytes) -> str:
     try:
         notebook = json.loads(data.decode("utf-8"))
         if not isinstance(notebook, dict):
-            return "it is no JSON object"
+            return "it is not a JSON object"
         if not _is_flat_enough(notebook):
             return f"it is nested deeper than {DEEPEST}"
         validate = _build_validator(notebook.get("nbformat"), notebook.get("nbformat_minor"))

@@ -33,8 +33,10 @@ REPLY = ":reply"
 """Among what a thing depends on: what a call to something outside returned, a taped one perhaps."""
 
 TOO_LARGE = "`{name}` is too large to keep"
-UNREAD = "what `{name}` held after {title} was let go: no cell asked for it before it was bound anew or deleted"
-UNCALLED = "what `{name}` held after {title} was let go: no cell had made a call when it was last asked for"
+UNREAD = "what `{name}` held after {title} was discarded: no cell read it before it was assigned again or deleted"
+UNCALLED = (
+    "what `{name}` held after {title} was discarded: no cell had made a call when it was last read"
+)
 UNWATCHED = "what `{name}` held after {title} was not kept: no cell was taped yet"
 """Why values are not kept (Entry.unkept)."""
 

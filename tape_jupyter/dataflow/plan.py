@@ -146,7 +146,7 @@ def plan_rerun(
     if isinstance(learned, Mapping):
         adopted = learned
     else:
-        adopted = dict.fromkeys(learned, "a fresh replay came out otherwise here")
+        adopted = dict.fromkeys(learned, "a fresh replay gave something else here")
     for index, reason in adopted.items():
         draft.add(index, "downstream", reason)
     while live and draft.todo:
@@ -296,6 +296,6 @@ def _collect_warnings(planned: Iterable[Execution]) -> list[str]:
             messages[f"{entry.title} {note}"] = None
         if EVERYTHING in entry.reads:
             messages[
-                f"{entry.title} runs code that is not known beforehand: it may read any name"
+                f"{entry.title} runs code that is only known at run time: it may read any name"
             ] = None
     return list(messages)

@@ -76,7 +76,7 @@ def history_of(sources: Sequence[str], ids: Sequence[str]) -> History:
         entry = history.begin(cell, source, number)
         parsed = cell_names(transform(source))
         if parsed.broken:
-            entry.notes = ("is no Python: what it reads is not known",)
+            entry.notes = ("is not Python: what it reads is unknown",)
             entry.steps = (Step(1, reads=frozenset({EVERYTHING, *find_identifiers(source)})),)
         else:
             magic_names = _find_magic_names(source)

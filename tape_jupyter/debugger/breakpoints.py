@@ -73,7 +73,7 @@ class Breaks:
             return _build_keyed_test(key, value)
         if not conditions:
             raise TapeUsageError(
-                f"{spec[:80]!r} is none of {FORMS}. A Python condition stands on the cell's own line: "
+                f"{spec[:80]!r} is not one of {FORMS}. A Python condition stands on the cell's own line: "
                 "%%tape step --break 'CONDITION'"
             )
         return self._build_condition(spec)
@@ -83,10 +83,10 @@ class Breaks:
             code = compile(spec, "--break", "eval")
         except (SyntaxError, ValueError) as error:
             raise TapeUsageError(
-                f"--break {spec[:80]!r} is no breakpoint ({error}). Usage: {USAGE}"
+                f"--break {spec[:80]!r} is not a breakpoint ({error}). Usage: {USAGE}"
             ) from None
         if spec.strip().isidentifier() and spec.strip() not in NAMES:
-            raise TapeUsageError(f"--break {spec[:80]!r} is no breakpoint. Usage: {USAGE}")
+            raise TapeUsageError(f"--break {spec[:80]!r} is not a breakpoint. Usage: {USAGE}")
         return lambda site, nth, strand: self._is_condition_met(spec, code, site, nth, strand)
 
     def _is_condition_met(

@@ -167,19 +167,19 @@ class Machine:
     def parked(self, strand: str | None, revision: int | None = None) -> ParkedStrand:
         """The strand that is spoken of; the first where none is named. Raises TapeUsageError."""
         if self.over:
-            raise TapeUsageError("the step is over")
+            raise TapeUsageError("stepping has ended")
         parked_strand = (
             next(iter(self.strands.values()), None) if strand is None else self.strands.get(strand)
         )
         if parked_strand is None:
             where = (
-                "nothing stands at a call now"
+                "no call is waiting now"
                 if not self.strands
-                else "that strand does not stand at a call"
+                else "that thread or task is not waiting at a call"
             )
-            raise TapeUsageError(f"{where}: it runs, or has gone on")
+            raise TapeUsageError(f"{where}: it is running, or has gone on")
         if revision is not None and revision < self._since.get(parked_strand.strand, 0):
-            raise TapeUsageError("the strand has moved on since: look again")
+            raise TapeUsageError("that thread or task has moved on since: look again")
         return parked_strand
 
     def release(self, strand: str, until: str = "each", *, edited: bool = False) -> None:
@@ -220,7 +220,7 @@ class Machine:
         if place and any(done.place == place for done in self.passed):
             return Rewind(place)
         if not place and not span:
-            raise TapeUsageError("say which call: its place or its span")
+            raise TapeUsageError("name a call: its place or its span")
         self._goal = _Goal(place, span)
         released = list(self.strands)
         for strand in released:

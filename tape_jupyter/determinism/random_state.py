@@ -193,7 +193,7 @@ def further(now: Raw, words: Any, gauss: float | None) -> Raw:
     does not give.
     """
     if type(words) is not int or not 0 <= words <= _FURTHEST * BLOCK:
-        raise ValueError(f"{words!r} is no number of words")
+        raise ValueError(f"{words!r} is not a number of words")
     block, index, _ = mersenne(now)
     scratch = Random()
     scratch.setstate((3, (*block, index), None))
@@ -245,7 +245,7 @@ def mersenne(raw: Raw) -> tuple[list[int], int, float | None]:
             float(raw["gauss"]) if raw.get("has_gauss") else None,
         )
     if not isinstance(raw, tuple) or raw[0] != 3:
-        raise ValueError("this is no state of a Mersenne Twister as Python writes it")
+        raise ValueError("this is not a state of a Mersenne Twister as Python writes it")
     return list(raw[1][:-1]), raw[1][-1], raw[2]
 
 
@@ -267,7 +267,7 @@ def like_mersenne(now: Raw, words: tuple[int, ...], index: Any, gauss: float | N
     is none.
     """
     if type(index) is not int or not 0 <= index <= BLOCK:
-        raise ValueError(f"{index!r} is no place in a block of {BLOCK} words")
+        raise ValueError(f"{index!r} is not a place in a block of {BLOCK} words")
     if not isinstance(now, dict):
         return 3, (*words, index), gauss
     spare = (

@@ -55,7 +55,7 @@ class Check:
             tree = ast.parse(text, mode="eval")
         except (SyntaxError, ValueError) as error:
             why = error.msg if isinstance(error, SyntaxError) else error
-            raise TapeUsageError(f"--check {text!r} is no Python expression: {why}") from None
+            raise TapeUsageError(f"--check {text!r} is not a Python expression: {why}") from None
         if not any(isinstance(each, ast.Name) for each in ast.walk(tree)):
             raise TapeUsageError(
                 f"--check {text}: it reads nothing of the notebook, so it is always true or always false"

@@ -51,7 +51,7 @@ def requirement(text: str) -> Requirement:
     try:
         parsed = Requirement(text)
     except InvalidRequirement as error:
-        raise TapeUsageError(f"{text!r} is no requirement: {error}") from None
+        raise TapeUsageError(f"{text!r} is not a requirement: {error}") from None
     if parsed.url:
         raise TapeUsageError(f"{text!r}: name a version, not an address")
     return parsed

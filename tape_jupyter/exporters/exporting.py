@@ -159,7 +159,7 @@ def write_files(
 def _require_free(path: Path) -> None:
     if path.exists() or path.is_symlink():
         raise TapeUsageError(
-            f"{path} is there already, and is not overwritten; name another with --out"
+            f"{path} exists already and is not overwritten; name another with --out"
         )
     if not path.parent.is_dir():
         raise TapeUsageError(f"{path.parent}: there is no such folder")
@@ -178,8 +178,8 @@ def _require_clean(where: Path, files: Mapping[Path, bytes], on_progress: Tell) 
         ]
         count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
         raise NotExported("\n".join([
-            f"there are secrets in what would be exported ({count}), nothing was written:", *lines,
-            "Now: take them out and record again",
+            f"there are secrets in what would be exported ({count}); nothing was written:", *lines,
+            "Now: remove them and record again",
         ]))  # fmt: skip
 
 

@@ -238,11 +238,11 @@ class ReadRows:
 
     def text(self) -> str:
         if not self.takes:
-            return f"{self.same} rows say what is recorded: no take was written"
+            return f"{self.same} rows are as recorded: no take was written"
         names = [f"take {files.take_name(path)} ({path})" for path in self.takes]
         calls = "1 call answers" if len(self.changed) == 1 else f"{len(self.changed)} calls answer"
         return "\n".join([
-            *names, f"  {calls} otherwise: {', '.join(self.changed)}", f"  {self.same} rows say what is recorded",
+            *names, f"  {calls} differently: {', '.join(self.changed)}", f"  {self.same} rows are as recorded",
         ])  # fmt: skip
 
 
@@ -293,7 +293,7 @@ def _read_lines(source: Path) -> Iterator[tuple[int, Row]]:
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not text"
         raise TapeUsageError(f"{source}: its rows cannot be read: {why}") from error
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -301,7 +301,7 @@ def _read_lines(source: Path) -> Iterator[tuple[int, Row]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise TapeUsageError(f"{source}:{number}: this line is no JSON ({error})") from None
+            raise TapeUsageError(f"{source}:{number}: this line is not JSON ({error})") from None
         if not isinstance(row, dict):
             raise TapeUsageError(f"{source}:{number}: a row is a JSON object")
         if row.get("kind") != "run":

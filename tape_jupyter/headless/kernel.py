@@ -83,7 +83,7 @@ class WatchedClient(NotebookClient):
             return
         self._silent = self._silent or time.monotonic()
         if time.monotonic() - self._silent > SILENCE:
-            raise DeadKernelError(f"the kernel stands still: no heartbeat for {SILENCE:.0f} s")
+            raise DeadKernelError(f"the kernel does not respond: no heartbeat for {SILENCE:.0f} s")
 
 
 @contextmanager

@@ -404,13 +404,27 @@ def counted_outputs(source: str, cell_outputs: Sequence[Any]) -> Sequence[Any]:
     """
     if not asks_only(source):
         return cell_outputs
-    if _OF_BUNDLES.match(source):
+    if _BUNDLE_LINE.search(source) and all(map(_IDLE_LINE.fullmatch, source.splitlines())):
         return ()
     return [each for each in cell_outputs if each.get("output_type") == "error"]
 
 
-_OF_BUNDLES = re.compile(r"\s*%tape\s+(export|verify)\b[^\n]*\s*\Z")
-"""A cell that does nothing in a headless run, where it may have failed when it was saved."""
+def drop_bundle_answers(source: str, cell_outputs: Sequence[Any]) -> Sequence[Any]:
+    """The outputs of a cell without what `%tape export` and `%tape verify` answered in it: digest
+    and size of a bundle that would have to hold them.
+    """
+    if not _BUNDLE_LINE.search(source):
+        return cell_outputs
+    return [
+        each
+        for each in counted_outputs(source, cell_outputs)
+        if not outputs.is_summary(each) or "text/html" in each["data"]  # a list of calls
+    ]
+
+
+_BUNDLE_LINE = re.compile(r"^[ \t]*%tape[ \t]+(export|verify)\b", re.MULTILINE)
+_IDLE_LINE = re.compile(r"\s*(#.*|%tape\s+(export|verify)\b.*)?")
+"""Of a cell that does nothing in a headless run, where it may have failed when it was saved."""
 
 
 def execute_cell(client: NotebookClient, cell: NotebookNode, index: int) -> CellEnd:

@@ -124,9 +124,7 @@ def import_trace(
     if goal.exists() or (
         cassette is not None and goal.parent.exists() and any(goal.parent.iterdir())
     ):
-        raise TapeUsageError(
-            f"{goal.parent} is there already, and is not overwritten; name another"
-        )
+        raise TapeUsageError(f"{goal.parent} exists already and is not overwritten; name another")
     with _Assembly(goal, tell) as assembly:
         for source in sources:
             _read_source(
@@ -162,7 +160,7 @@ def _list_sources(places: Sequence[Path]) -> Iterator[Source]:
         elif not place.exists():
             raise TapeUsageError(f"{place}: there is no such file")
         elif not place.is_file():
-            raise TapeUsageError(f"{place} is no plain file")
+            raise TapeUsageError(f"{place} is not a plain file")
         else:
             yield Source(place)
 
@@ -480,7 +478,7 @@ class _Assembly:
         for count, what in (
             (len(outer), f"{len(outer)} model calls hold another one, and are spans"),
             (trace.tree.strangers(), "parents are not in the file"),
-            (trace.tree.circles(), "spans name each other as parents in a circle"),
+            (trace.tree.circles(), "spans form a cycle of parents"),
         ):
             if count:
                 report.notes.append(what if what[0].isdigit() else f"{count} {what}")

@@ -154,7 +154,7 @@ def why_empty(span: Traced) -> str:
     """Why a model call has no messages."""
     names = (*span.attributes, *(name for event in span.events for name in event.attributes))
     if any(name.startswith("gen_ai.") and name.endswith("_ref") for name in names):
-        return "whose messages lie elsewhere, and are not fetched"
+        return "whose messages are stored elsewhere, and are not fetched"
     return "without their messages (their capture was off)"
 
 

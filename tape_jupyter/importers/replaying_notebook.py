@@ -29,7 +29,7 @@ _LONG = 200
 def require_free(path: Path) -> None:
     """Raises TapeUsageError where something of that name is there."""
     if path.exists() or path.is_symlink():
-        raise TapeUsageError(f"{path} is there already, and is not overwritten; name another")
+        raise TapeUsageError(f"{path} exists already and is not overwritten; name another")
 
 
 def write_replaying_notebook(path: Path, cassette: Path) -> list[str]:
@@ -140,7 +140,7 @@ class _Maker:
             )
             return ""
         if not _is_json(dict(call.arguments)):
-            self.left.append(f"{entry.name}: {_clean_text(call.name)} was given what is no JSON")
+            self.left.append(f"{entry.name}: {_clean_text(call.name)} was given what is not JSON")
             return ""
         key = (call.name, names)
         if key not in self._stubs:

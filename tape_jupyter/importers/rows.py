@@ -38,10 +38,10 @@ def read_rows(
             yield from each(partial(make, row, line), line)
         elif isinstance(row, Broken):
             yield Skipped(
-                f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text
+                f"a record that breaks off or is not JSON: {row.reason}", line=line, text=row.text
             )
         elif not path or path[-1] == "[]":
-            yield Skipped("a record that is no JSON object", line=line, text=str(row))
+            yield Skipped("a record that is not a JSON object", line=line, text=str(row))
 
 
 def source_rows(source: Source, *lists: str) -> Iterator[Value]:
@@ -82,7 +82,7 @@ def _read_parquet(source: Source) -> Iterator[Value]:
                 number += 1
                 yield Value((), {name: _format_time(value) for name, value in row.items()}, number)
     except (OSError, ValueError) as error:
-        raise source.failed(f"is no sound Parquet file: {error}", number) from None
+        raise source.failed(f"is not a sound Parquet file: {error}", number) from None
 
 
 def _format_time(value: Any) -> Any:
@@ -99,7 +99,7 @@ def _read_table(source: Source) -> Iterator[Value]:
             try:
                 row = next(reader, None)
             except csv.Error as error:
-                raise source.failed(f"is no sound table: {error}", reader.line_num) from None
+                raise source.failed(f"is not a sound table: {error}", reader.line_num) from None
             finally:
                 csv.field_size_limit(usual)
             if row is None:

@@ -152,7 +152,7 @@ class Source:
         try:
             return self.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise self.failed(f"is no UTF-8 text (byte {error.start})") from None
+            raise self.failed(f"is not UTF-8 text (byte {error.start})") from None
 
     # -- JSON
 
@@ -162,9 +162,9 @@ class Source:
         try:
             return load(text)
         except json.JSONDecodeError as error:
-            raise self.failed(f"is no JSON: {error.msg}", error.lineno) from None
+            raise self.failed(f"is not JSON: {error.msg}", error.lineno) from None
         except ValueError as error:
-            raise self.failed(f"is no JSON: {error}", 1) from None
+            raise self.failed(f"is not JSON: {error}", 1) from None
 
     def lines(self) -> Iterator[tuple[int, Any]]:
         """(line number, its JSON) of each line that is not empty; a Broken for one that is no JSON."""
@@ -209,7 +209,7 @@ class Source:
         with self.open() as file:
             for number, each in enumerate(_Walk(self, file, enter).run()):
                 if not number and isinstance(each.value, Broken):
-                    raise self.failed(f"is no JSON: {each.value.reason}", each.line)
+                    raise self.failed(f"is not JSON: {each.value.reason}", each.line)
                 yield each
 
     def _walk_lines(self, enter: Callable[[tuple[str, ...]], bool]) -> Iterator[Value]:
@@ -243,7 +243,7 @@ class Source:
                     data = self._read_member(archive, info)
                     yield Source(self.path, f"{self.name}/{_clean_name(info.filename)}", data)
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise self.failed(f"is no sound zip archive: {error}") from None
+            raise self.failed(f"is not a sound zip archive: {error}") from None
         except (
             NotImplementedError,
             RuntimeError,
@@ -273,7 +273,7 @@ class Source:
                 data: bytes = file.read(info.file_size + 1)
         except zstandard.ZstdError as error:
             raise self.failed(
-                f"{_clean_name(info.filename)} in it is no sound zstd: {error}"
+                f"{_clean_name(info.filename)} in it is not a sound zstd: {error}"
             ) from None
         if len(data) > info.file_size:
             raise self.failed(f"{_clean_name(info.filename)} in it is larger than it says: refused")
@@ -310,7 +310,7 @@ class Source:
         try:
             return parquet.ParquetFile(self.path)
         except (OSError, ValueError) as error:  # what pyarrow raises for a file that is none
-            raise self.failed(f"is no sound Parquet file: {error}") from None
+            raise self.failed(f"is not a sound Parquet file: {error}") from None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -406,7 +406,7 @@ _UTF_16 = {
     b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"{\0": "utf-16-le", b"[\0": "utf-16-le", b"\0{": "utf-16-be",
     b"\0[": "utf-16-be",
 }  # fmt: skip
-_NO_UTF_8 = "it is no UTF-8 in places: what cannot be read stands as \ufffd"
+_NO_UTF_8 = "it is not UTF-8 in places: what cannot be read stands as \ufffd"
 _OPEN = "{["
 _LINES = 50
 """Of so many lines the first that is an object tells what a file of lines is."""
@@ -590,7 +590,7 @@ class _Walk:
                 return
 
     def _refuse_value(self) -> Iterator[Value]:
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
 
     def _read_block(self) -> bool:
         """Read on; what was done with is let go."""

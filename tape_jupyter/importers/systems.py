@@ -74,7 +74,7 @@ SYSTEMS: Sequence[System] = (
         "Arize Phoenix",
         ("otlp",),
         "spans.json",
-        "Have the project's spans from its REST API.",
+        "Get the project's spans from its REST API.",
         "J (SDK instrumentors), P (frameworks)",
         _PLATFORM,
         "curl $PHOENIX/v1/projects/default/spans > spans.json",
@@ -206,7 +206,7 @@ SYSTEMS: Sequence[System] = (
         "W&B Weave",
         ("weave",),
         "calls.jsonl",
-        "Have the calls from `/calls/stream_query`, or export them in the UI.",
+        "Get the calls from `/calls/stream_query`, or export them in the UI.",
         "J",
         "objects in its store, headers",
     ),
@@ -225,7 +225,7 @@ SYSTEMS: Sequence[System] = (
         "PromptLayer",
         ("promptlayer",),
         "request.json",
-        "Have a request from `GET /requests/ID`.",
+        "Get a request from `GET /requests/ID`.",
         "P",
         _PLATFORM,
     ),
@@ -440,7 +440,7 @@ _REPLAYED = (
 )
 _VIEWED = (
     "`tape import` writes `run.tapes/main.tape.yaml`, a cassette of ordinary calls, and `run.ipynb`. A session does",
-    "not hold what was sent to the model: its tools' calls replay, the model's are there to be looked at.",
+    "not hold what was sent to the model: its tools' calls replay, the model's are for viewing.",
 )
 
 

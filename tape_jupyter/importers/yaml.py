@@ -36,9 +36,9 @@ def load_document(text: str, yaml: Any) -> Any:
         line = mark.line + 1 if mark else 0
         if error.problem == _PARSERS_DEPTH:
             raise YamlError(_TOO_DEEP, line) from None
-        raise YamlError(f"is no YAML that is read: {error.problem}", line) from None
+        raise YamlError(f"is not YAML that is read: {error.problem}", line) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise YamlError(f"is no YAML that is read: {str(error)[:200]}") from None
+        raise YamlError(f"is not YAML that is read: {str(error)[:200]}") from None
 
 
 def _check_events(text: str, yaml: Any) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 CUT = ("the network is cut off: a network namespace of its own", "the socket guard")
 GUARDED = (
     "the socket guard alone refuses connections: this machine gives no network namespace",
-    "it holds programs, not somebody who means to get around it",
+    "it stops ordinary programs, not code that is written to get around it",
 )
 SYSTEM_FOLDERS = (
     (

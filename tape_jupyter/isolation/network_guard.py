@@ -148,7 +148,7 @@ class Sighting:
             return f"a forked process ({self.where}): calls that it makes are not on the tape"
         if self.kind == "child":
             return f"child process `{self.what}` ({self.where}) runs live: what it does is not on the tape"
-        return f"connection to {self.what} ({self.where}) was seen by no tap: it is not on the tape"
+        return f"connection to {self.what} ({self.where}) is not from a recorded library: it is not on the tape"
 
 
 def _return_false(_: Any) -> bool:
@@ -251,7 +251,7 @@ class Guard:
         except Exception as problem:
             if refuse:
                 raise BlockedConnection(
-                    f"replay: {event} was refused: judging it failed with {problem!r}"
+                    f"replay: {event} was refused: checking it failed with {problem!r}"
                 ) from problem
             return
         if seen is not None:
@@ -296,7 +296,7 @@ class Guard:
             target.telemetry or hosts.telemetry_host(_find_looked_up_name(target))
         ):
             if refuse:
-                raise ConnectionRefusedError(f"{target.what}: telemetry stays at home in a replay")
+                raise ConnectionRefusedError(f"{target.what}: telemetry is not sent in a replay")
             return
         if not refuse or not target.networked:
             in_taped_function = bool(PARENT.get())  # its body does not run in replay
@@ -492,11 +492,12 @@ def _format_refusal(target: Target, where: str) -> str:
     if target.kind == "child":
         return (
             f"replay: the child process `{target.command}` ({where}) was refused, since it may reach the network.\n"
-            "Make its result a tool's (@tape.tool), or run this cell untaped."
+            "Make what starts it a tool (@tape.tool), so that its result is on the tape; or run this with %tape off."
         )
     verb = "looking up" if target.kind == "lookup" else "a connection to"
     return (
-        f"replay: {verb} {_format_target(target)} ({where}) was refused: no tap saw it, so it cannot be on the tape.\n"
+        f"replay: {verb} {_format_target(target)} ({where}) was refused: it is not from a recorded library, "
+        "so it is not on the tape.\n"
         f"Make what opens it a tool (@tape.tool), so that its result is on the tape; or let it through "
-        f"(%%tape replay --live host:{_find_looked_up_name(target) or target.host}); or run the cell untaped."
+        f"(%%tape replay --live host:{_find_looked_up_name(target) or target.host}); or run the cell with %tape off."
     )

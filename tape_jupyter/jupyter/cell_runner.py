@@ -227,7 +227,7 @@ class CellRunner:
         ):
             return None
         return TapeUsageError(
-            "%%tape cannot tape a cell that runs silently, or in a subshell beside a taped cell"
+            "%%tape cannot record or replay a cell that runs silently, or in a subshell beside another such cell"
         )
 
     def last_look(self) -> BaseException | None:
@@ -278,7 +278,7 @@ class CellRunner:
         if command.mode != "off":
             self.begin_here()
         elif (cell := self.deck.active) is not None:
-            return f"tape off: following cells run untaped; what is taped now ends as it began ({cell.mode})"
+            return f"tape off: the next cells are not recorded or replayed; this one ends as it began ({cell.mode})"
         return ""
 
     @property
@@ -450,13 +450,13 @@ class CellRunner:
         self.shell.last_execution_succeeded = False
         more = f" and {len(misses) - 1} more" if len(misses) > 1 else ""
         reason = (
-            "The cell's own code caught this"
+            "The cell's own code caught this error"
             if error.__traceback__ is not None
-            else "This was seen at the cell's end"
+            else "This was noticed at the end of the cell"
         )
         lines = [
             *short_traceback(error),
-            f"{reason}{more}; the cell fails here, since replay refused it.",
+            f"{reason}{more}; the cell fails here, since the replay refused it.",
         ]
         # the hook that front ends override
         self.shell._showtraceback(type(error), error, lines)  # noqa: SLF001

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +31,21 @@ class Export(LongCommand):
         """
         result = super().run(on_progress)
         if not result.get("ok"):
-            raise NotExported(str(result.get("why", "it did not say why")))
+            raise NotExported(str(result.get("why", "it gave no reason")))
         return result
 
 
 def export_text(result: Mapping[str, Any], notebook: Path) -> str:
     """What a person reads of a bundle that was written."""
-    saved = datetime.fromtimestamp(notebook.stat().st_mtime).astimezone().strftime("%H:%M:%S")
     outcome = (
-        "it does NOT repeat itself whole"
+        "NOT every cell replayed as saved"
         if result["differences"]
         else "every cell replayed as saved"
     )
     lines = [
         f"{result['path']}: {result['bytes']:,} bytes, {result['cells']} cells, {result['calls']} calls",
         f"  sha256 {result['sha256']}",
-        f"  {notebook.name} as it was saved at {saved}; {outcome}, in a fresh kernel; {'; '.join(result['guards'])}",
+        f"  {notebook.name} as last saved; {outcome}, in a fresh kernel; {'; '.join(result['guards'])}",
         *(
             f"  {each['count']} x {each['kind']} in {each['where']}, masked"
             for each in result["redactions"]

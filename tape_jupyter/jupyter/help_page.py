@@ -15,16 +15,16 @@ TAPE_A_CELL: Lines = (
     ("%%tape override CALL", "the text or JSON below is the new reply of that call"),
 )
 SESSION: Lines = (
-    ("%tape record", "so for every cell from here on; also replay, once, new_episodes"),
-    ("%tape live", "every cell goes live, is watched, and is not written"),
-    ("%tape off", "cells are not taped"),
-    ("%tape set KEY=VALUE", "whom a run serves; redact=REGEX masks more; adopt=OLD.tapes"),
+    ("%tape record", "record every cell from here on; also replay, once, new_episodes"),
+    ("%tape live", "every cell goes live and is shown, but not recorded"),
+    ("%tape off", "cells are neither recorded nor replayed"),
+    ("%tape set KEY=VALUE", "tag runs, like user_id=ada; redact=REGEX masks more; adopt=OLD.tapes"),
 )
 LOOK: Lines = (
     ("%tape status", "mode, notebook, cassettes"),
     ("%tape calls [NAME]", "the calls: tokens, cost, time"),
     ("%tape show [NAME]", "the runs and how they ended"),
-    ("%tape gaps [NAME]", "what a replay would miss, and the line that keeps it"),
+    ("%tape gaps [NAME]", "what a replay would lack, and the line that records it next time"),
     ("%tape view [NAME]", "the viewer"),
     ("%tape frame [NAME]", "the calls as a pandas frame"),
     ("%tape diff A B", "how two takes answer differently"),
@@ -41,8 +41,8 @@ CHANGE: Lines = (
     ("%tape prune [NAME]", "drop recordings that newer ones replaced; --dry-run lists them"),
 )
 SHARE: Lines = (
-    ("%tape export [PATH]", "the session as one file that was proven; --redact masks secrets"),
-    ("%tape verify FILE", "whether such a file is whole; nothing of it runs"),
+    ("%tape export [PATH]", "the session as one file, checked by a replay; --redact masks secrets"),
+    ("%tape verify FILE", "check that such a file is intact; none of its code runs"),
 )
 OPTIONS: Lines = tuple(
     (

@@ -159,7 +159,7 @@ class LongTask:
         mine = _asked.setdefault(self.viewer.cells, {})
         known = mine.get(self.about)
         if known is not None and known.last.get("state") == "running":
-            raise TapeUsageError(f"tape {self.about} is under way already")
+            raise TapeUsageError(f"tape {self.about} is already running")
         self.last = {**self.idle, "state": "running", "step": "starting"}
         mine[self.about] = self
         thread = threading.Thread(

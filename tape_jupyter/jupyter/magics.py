@@ -289,8 +289,8 @@ MEANING = {
     "replay": "every following cell is replayed; nothing goes out",
     "once": "every following cell is replayed if it was recorded, else recorded",
     "new_episodes": "in every following cell known calls are replayed, others recorded",
-    "live": "every following cell goes live, is observed, and is not written",
-    "off": "cells run untaped",
+    "live": "every following cell goes live and is shown, but not recorded",
+    "off": "cells are neither recorded nor replayed",
 }
 
 

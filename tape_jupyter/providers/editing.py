@@ -163,7 +163,7 @@ def _explain_no_message(request: Request, reply: Reply) -> str:
         return "this call got no reply but an error"
     if reply.status >= 400:
         return f"this reply is an error ({reply.status}), no message"
-    return f"what {request.method} {request.url.partition('?')[0]} answered is no message that can be taken apart"
+    return f"what {request.method} {request.url.partition('?')[0]} answered is not a message that can be taken apart"
 
 
 # ---------------------------------------------------------------- texts, and changes to them

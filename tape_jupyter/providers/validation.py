@@ -141,7 +141,7 @@ def _parse_field(field: Field, recorded: Any, value: str) -> Any:
     except (ValueError, RecursionError) as error:
         if isinstance(recorded, str):
             return value
-        raise TapeUsageError(f"{field['label']}: this is no JSON ({error})") from None
+        raise TapeUsageError(f"{field['label']}: this is not JSON ({error})") from None
     return json.dumps(parsed, ensure_ascii=False) if isinstance(recorded, str) else parsed
 
 
@@ -190,7 +190,7 @@ def _check_shape(form: MessageFormat, message: Mapping[str, Any]) -> Iterator[Pr
     for at, part in enumerate(parts):
         where = f"{form.parts}[{at}]"
         if not isinstance(part, dict):
-            yield problem("error", where, "this is no JSON object")
+            yield problem("error", where, "this is not a JSON object")
             continue
         missing, reason = form.part_problem(part)
         if reason:
@@ -226,7 +226,7 @@ def _check_arguments(path: str, arguments: Any, schema: Any, plain: Any) -> Iter
         try:
             arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError) as error:
-            yield problem("warning", path, f"the arguments are no JSON: {error}")
+            yield problem("warning", path, f"the arguments are not JSON: {error}")
             return
     if not isinstance(arguments, dict):
         yield problem("warning", path, "the arguments of a tool are a JSON object")

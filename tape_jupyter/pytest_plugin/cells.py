@@ -254,8 +254,8 @@ class BundleCollector(CellsFile):
         config = self.config
         if not config.getoption("tape_trust") and not trust.trusted(self.digest):
             raise BundleError(
-                f"it was never let run here (sha256 {self.digest[:16]}), and it holds code of others. Look first: tape "
-                f"verify {self.path.name}, tape open {self.path.name} (neither runs anything of it). Then: tape replay "
+                f"it was never allowed to run here (sha256 {self.digest[:16]}) and is others' code. Look first: tape "
+                f"verify {self.path.name}, tape open {self.path.name} (neither runs its code). Then: tape replay "
                 f"{self.path.name}, which asks once; or pytest --tape-trust. Nothing of it was run",
                 place=str(self.path),
             )

@@ -233,7 +233,7 @@ def _build_taped(
     if mode not in CELL_MODES:
         near = did_you_mean(mode, CELL_MODES)
         raise TapeUsageError(
-            f"{mode!r} is no mode of a taped test{near} (there are: {', '.join(CELL_MODES)})"
+            f"{mode!r} is not a mode of a taped test{near} (there are: {', '.join(CELL_MODES)})"
         )
     if unknown := sorted(set(options) - _OPTIONS):
         raise TapeUsageError(

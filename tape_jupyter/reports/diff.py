@@ -75,7 +75,7 @@ def drifts(a: Cassette, b: Cassette, on_progress: Tell = ignore_progress) -> lis
     runs: dict[tuple[str, str], None] = {}
     for entry, other in count_items(
         list(pair_calls(_find_used_calls(a), _find_used_calls(b))),
-        "looking for drift around calls",
+        "looking for what changed around calls",
         on_progress,
     ):
         if entry is None or other is None or entry is other:
@@ -165,7 +165,7 @@ def _drop_plumbing(value: Any) -> Any:
 def diff_text(differences: Sequence[CallDifference], a: str, b: str) -> str:
     """For people."""
     if not differences:
-        return f"{a} and {b} answer every call alike"
+        return f"{a} and {b} answer every call the same way"
     blocks = [f"--- {a}\n+++ {b}"]
     for each in differences:
         call = (each.a or each.b).partition("/")[2]

@@ -99,7 +99,7 @@ def check_command() -> DoctorLine:
     return DoctorLine(
         "command",
         "wrong",
-        f"{found} is another program, before tape-jupyter's on PATH: say tape-jupyter instead of tape",
+        f"{found} is another program, before tape-jupyter's on PATH: type tape-jupyter instead of tape",
     )
 
 
@@ -114,7 +114,7 @@ def tap(name: str) -> DoctorLine:
     """Whether calls through that library are recorded."""
     installed, (low, high) = version(name), TAPPED[name]
     if installed is None:
-        return DoctorLine(f"tap {name}", "note", "not installed, nothing to tap")
+        return DoctorLine(f"tap {name}", "note", "not installed, so nothing to record")
     if _parse_version(installed) < _parse_version(low):
         return DoctorLine(
             f"tap {name}", "wrong", f"{installed} is too old; from {low} on its calls are recorded"
@@ -123,7 +123,7 @@ def tap(name: str) -> DoctorLine:
         return DoctorLine(
             f"tap {name}",
             "note",
-            f"{installed} is newer than what tape-jupyter was tried with (below {high})",
+            f"{installed} is newer than what tape-jupyter was tested with (below {high})",
         )
     return DoctorLine(f"tap {name}", "ok", installed)
 
@@ -138,7 +138,7 @@ def check_kernel() -> DoctorLine:
         return DoctorLine(
             "kernel",
             "note",
-            "ipykernel is not here: `tape record NB` needs it (pip install ipykernel)",
+            "ipykernel is not installed: `tape record NB` needs it (pip install ipykernel)",
         )
     from jupyter_client.kernelspec import KernelSpecManager
 
@@ -219,9 +219,11 @@ def check_locks(folder: Path) -> DoctorLine:
     except OSError as error:
         return DoctorLine("lock", "wrong", f"no file can be locked in {folder}: {error.strerror}")
     if completed.returncode:
-        return DoctorLine("lock", "ok", "a second writer waits")
+        return DoctorLine("lock", "ok", "file locks work")
     return DoctorLine(
-        "lock", "wrong", f"locks do nothing in {folder}: two kernels must not record there at once"
+        "lock",
+        "wrong",
+        f"file locks do nothing in {folder}: two kernels must not record there at once",
     )
 
 

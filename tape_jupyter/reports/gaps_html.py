@@ -53,7 +53,7 @@ def gaps_html(gap_report: Report) -> str:
     parts = [
         f'<div style="{_CODE}">{escape(gaps_headline(gap_report))}</div>',
         _build_table(
-            ("", "source of chance", "status", "what the recording says"),
+            ("", "source of randomness", "status", "what the recording says"),
             map(_build_item_row, gap_report.budget),
         ),
         _build_missing(gap_report),
@@ -121,7 +121,7 @@ def _build_patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
     rows = (
         (name, escape(gaps.coldest(findings))) for name, findings in patterns.items() if findings
     )
-    return _build_table(("by", "cold of all runs"), rows)
+    return _build_table(("by", "runs without it"), rows)
 
 
 def _build_details(run: RunReport) -> str:
@@ -173,7 +173,7 @@ def print_it(gap_report: Report, *, full: bool = False) -> None:
 
 
 def _build_item_table(findings: Iterable[AuditFinding]) -> Table:
-    table = _build_columns("", "source of chance", "status", "what the recording says")
+    table = _build_columns("", "source of randomness", "status", "what the recording says")
     for each in findings:
         table.add_row(str(each.number), each.name, _colour_status(each), each.what)
     return table

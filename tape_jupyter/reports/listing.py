@@ -187,7 +187,7 @@ def readable_body(data: bytes, headers: Headers) -> Any:
     try:
         text = decode_body(data, coding).decode("utf-8")
     except ValueError:
-        return f"({len(data):,} bytes that are no text)"
+        return f"({len(data):,} bytes that are not text)"
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -182,7 +182,7 @@ def write_page(
         )
     if out.exists() and _MADE.encode() not in out.read_bytes()[:2_000]:
         raise TapeUsageError(
-            f"{out} exists and is no page of tape-jupyter's; nothing was written. Give another name"
+            f"{out} exists and is not a page of tape-jupyter's; nothing was written. Give another name"
         )
     notes: list[str] = []
     try:

@@ -226,8 +226,8 @@ class Block:
             type(result).__name__.strip("_"),
         )
         raise TapeUsageError(
-            f"{self._format_api_name()}: {name} returned a {kind}, whose work would be done after the block and "
-            "past the tape. Decorate the function that does it (`async def`, or with `yield`), or put a `with` "
+            f"{self._format_api_name()}: {name} returned a {kind}, which does its work after the block, where it is "
+            "not recorded. Decorate the function that does it (`async def`, or with `yield`), or put a `with` "
             "around where it is used"
         )
 
@@ -238,7 +238,7 @@ class Block:
 def _build_loss_error(report: CellReport) -> CassetteError:
     first, count = report.lost[0], len(report.lost)
     more = f", and {count - 1:,} more like it" if count > 1 else ""
-    return CassetteError(f"{first}{more}. The block ran to its end; mend that, and record it again")
+    return CassetteError(f"{first}{more}. The block ran to its end; fix that, and record it again")
 
 
 def _find_call_method(anything: Any) -> Any:

@@ -272,8 +272,8 @@ class Interceptor(Tape):
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return NullRecorder()
-        now = "Ask in the process of the cell, in its threads or tasks, or run the cell untaped."
-        why = "the tape cannot be shared between processes"
+        now = "Ask in the process of the cell, in its threads or tasks, or run the cell without the tape (%tape off)."
+        why = "a recording cannot be shared between processes"
         text = f"{title(call)} in a forked process: {why}. Nothing was sent. {now}"
         network_guard.post("note", text, cell, refused=True)
         raise cell.refuse(BlockedConnection(text))
@@ -583,7 +583,7 @@ class Interceptor(Tape):
             text = (
                 f"call {entry.id} ({entry.book.path.name}:{entry.line}) matches without {near.less}"
             )
-            now = "Now: give what tells it apart as a plain value, or replay without --strict"
+            now = "Now: pass what distinguishes it as a plain value, or replay without --strict"
             raise cell.refuse(
                 UnmatchedCall(f"{title(call)}: {text}; --strict goes by all of a call. {now}")
             )
@@ -625,7 +625,7 @@ class Interceptor(Tape):
         if lacking := self.desk.lending.lacks(request):
             raise cell.refuse(
                 BlockedConnection(
-                    f"{title(request)} was to go live. Nothing was sent: {lacks(lacking)}"
+                    f"{title(request)} would have gone live. Nothing was sent: {lacks(lacking)}"
                 )
             )
 

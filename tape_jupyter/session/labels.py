@@ -124,7 +124,7 @@ def flags_of(text: str) -> dict[str, Any]:
         try:
             flags = json.loads(text)
         except ValueError as error:
-            raise TapeUsageError(f"flags={text[:80]}: it is no JSON ({error})") from None
+            raise TapeUsageError(f"flags={text[:80]}: it is not JSON ({error})") from None
         return {str(key): _to_plain_value(value) for key, value in flags.items()}
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return {key.strip(): value.strip() if is_pair else True for key, is_pair, value in pairs}

@@ -67,7 +67,7 @@ def miss(
         lines += near
     then = "%tape off, then " if cell.request.overruled else ""
     lines.append(
-        f"Now: mend the difference, record the cell again ({then}%%tape record), or add it "
+        f"Now: fix the difference, record the cell again ({then}%%tape record), or add it "
         f"({then}%%tape new_episodes)."
     )
     if cell.execution.selection.live:
@@ -107,7 +107,7 @@ def _describe_frozen_call(
         if isinstance(call, FunctionCall)
         else "a tool of its own and --stub"
     )
-    now = f"Now: give it {stub}, mend the difference, or let it run once without --freeze."
+    now = f"Now: give it {stub}, fix the difference, or let it run once without --freeze."
     if refused.times:
         return (
             f"{title(call)} is frozen, recorded {times_text(refused.times)} in {where}, and now made once more. "

@@ -80,16 +80,18 @@ LINE_OPTIONS = (
         {"choices": POLICIES},
     ),
     LineOption("--strict", "", "refuse replies edited by hand, and loose matches", _SWITCH),
-    LineOption("--ignore", "JSON.PATH", "leave a field out when requests are matched", _REPEATED),
+    LineOption("--ignore", "JSON.PATH", "ignore a field when requests are matched", _REPEATED),
     LineOption("--tools", "a,b", "tape these functions", {"type": _split_names, "default": []}),
     LineOption(
         "--pace",
         "WHEN",
-        f"replies are handed on: {', '.join(PACES)} (with their waits)",
+        f"replies arrive: {', '.join(PACES)} (with their waits)",
         {"choices": PACES},
     ),
-    LineOption("--cut-short", "", "play a reply that an interrupt cut, and the interrupt", _SWITCH),
-    LineOption("--no-pin", "a,b", f"leave to chance: {', '.join(PINS)}", _LISTED),
+    LineOption(
+        "--cut-short", "", "replay a reply that an interrupt cut off, and the interrupt", _SWITCH
+    ),
+    LineOption("--no-pin", "a,b", f"do not record: {', '.join(PINS)}", _LISTED),
     LineOption(
         "--no-effects",
         "a,b",
@@ -182,7 +184,7 @@ def stubs(assignments: Iterable[str]) -> dict[str, Any]:
         try:
             values[name] = json.loads(text)
         except ValueError as error:
-            why = f"{text[:80]!r} is no JSON ({error})" if equals else "it has no =JSON"
+            why = f"{text[:80]!r} is not JSON ({error})" if equals else "it has no =JSON"
             raise TapeUsageError(
                 f"--stub {name[:80]!r}: {why}; write --stub 'tool:NAME={{\"sent\": true}}'"
             ) from None
@@ -198,7 +200,7 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
     except ValueError as error:
         raise TapeUsageError(f"{line.strip()!r}: {error}. {HELP}") from None
     if not arguments:
-        raise TapeUsageError(f"say what the tape shall do. Usage: {USAGE}")
+        raise TapeUsageError(f"name a mode. Usage: {USAGE}")
     if not arguments[0].startswith("-"):
         check_mode(arguments[0], modes)
     parsed = _build_parser().parse_args(arguments)
@@ -235,7 +237,7 @@ def check_pace(pace: str) -> str:
     """The pace itself ("": none was said). Raises TapeUsageError for what is none."""
     if pace and pace not in PACES:
         raise TapeUsageError(
-            f"{pace[:80]!r} is no pace{did_you_mean(pace, PACES)} (there are: {', '.join(PACES)})"
+            f"{pace[:80]!r} is not a pace{did_you_mean(pace, PACES)} (there are: {', '.join(PACES)})"
         )
     return pace
 
@@ -266,11 +268,11 @@ def _require_known_words(
 
 
 def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "") -> str:
-    """The mode itself; TapeUsageError with the nearest word when there is no such mode."""
+    """The mode itself; TapeUsageError with the nearest word when there is not a mode."""
     if mode in modes:
         return mode
     raise TapeUsageError(
-        f"{where}{mode[:80]!r} is no mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})"
+        f"{where}{mode[:80]!r} is not a mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})"
     )
 
 

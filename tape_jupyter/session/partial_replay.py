@@ -37,7 +37,7 @@ def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
     selection = Selection.parse(lists["live"], lists["freeze"], options.get("stub") or {})
     if mode == "step" and selection:
         raise TapeUsageError(
-            "step takes no --live, --freeze or --stub: at each stop you say what becomes of the call"
+            "step takes no --live, --freeze or --stub: at each stop you decide what happens to the call"
         )
     if selection.live and mode != "replay":
         instead = (
@@ -49,9 +49,7 @@ def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
             f"--live goes with replay, and what ran live goes to a take ({instead})"
         )
     if selection and mode == "live":
-        raise TapeUsageError(
-            "live takes no --freeze or --stub: nothing is decided there, calls are only observed"
-        )
+        raise TapeUsageError("live takes no --freeze or --stub: calls are only watched there")
     return selection
 
 
@@ -62,14 +60,14 @@ def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
     requested = options.get("on_divergence") or "stop"
     if requested not in POLICIES:
         raise TapeUsageError(
-            f"{str(requested)[:80]!r} is not done with a divergence (there are: {', '.join(POLICIES)})"
+            f"{str(requested)[:80]!r} is not a choice at a changed request (there are: {', '.join(POLICIES)})"
         )
     if requested != "stop" and mode == "step":
         raise TapeUsageError(
-            "step stops at a call that is not on the tape: you say what becomes of it there"
+            "step stops at a call that is not on the tape: you decide there what happens to it"
         )
     if requested != "stop" and mode != "replay":
-        raise TapeUsageError(f"--on-divergence goes with replay: in {mode} nothing diverges")
+        raise TapeUsageError(f"--on-divergence goes with replay: in {mode} no call is refused")
     policy: Policy = requested
     return policy
 
@@ -95,8 +93,8 @@ def require_outside(request: CellRequest, selection: Selection) -> None:
             re.MULTILINE,
         ):
             raise TapeUsageError(
-                f"--freeze or --stub tool:{name}: this cell defines {name} itself, and it could run before the tape "
-                "has seen it. Define it in an earlier cell, or put @tape.tool on it. Nothing was run"
+                f"--freeze or --stub tool:{name}: this cell defines {name} itself, and it could run before it is "
+                "replaced. Define it in an earlier cell, or put @tape.tool on it. Nothing was run"
             )
 
 
@@ -122,7 +120,7 @@ def watched(cell: TapedCell) -> Callable[[], None]:
                 name, since
             ):
                 cell.warn(
-                    f"tool:{name} was not held: no function of that name was found here. If the cell called one, it "
+                    f"tool:{name} was not stopped: no function of that name was found here. If the cell called one, it "
                     "ran. Now: put @tape.tool on it",
                     cold=True,
                 )

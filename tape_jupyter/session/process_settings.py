@@ -93,7 +93,7 @@ def set_settings(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
         setting = _SETTINGS.get(name)
         if setting is None or setting.restore is None:
-            raise CassetteError(f"{name!r} is no setting that a recording sets")
+            raise CassetteError(f"{name!r} is not a setting that a recording sets")
         setting.restore(value)
 
 

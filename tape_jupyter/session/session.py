@@ -143,7 +143,7 @@ class TapeSession:
         it began.
         """
         if mode != "off" and mode not in MODES:
-            raise TapeUsageError(f"{mode!r} is no mode; there are {', '.join((*MODES, 'off'))}")
+            raise TapeUsageError(f"{mode!r} is not a mode; there are {', '.join((*MODES, 'off'))}")
         self.session_options, self._fresh = options or {}, {}
         self.session_mode, self._mode_pending = mode, True
         if self.tracker is not None:
@@ -228,7 +228,7 @@ class TapeSession:
 
     def _resolve_cassette(self, request: CellRequest) -> tuple[Cassette | None, Path | None]:
         if request.mode not in MODES:
-            raise TapeUsageError(f"{request.mode!r} is no mode; there are {', '.join(MODES)}")
+            raise TapeUsageError(f"{request.mode!r} is not a mode; there are {', '.join(MODES)}")
         active = self.active
         if active is not None and request.explicit and active.request.explicit:
             raise TapeUsageError(
@@ -676,7 +676,7 @@ class TapeSession:
     def _report_allowed_connection(self, what: str, cell: Any) -> None:
         """A connection to a host that --live names: it is not on the tape, and that is said."""
         cell = cell if isinstance(cell, TapedCell) else self.active
-        note = f"{what} was let through (--live host): what it answered is not on the tape"
+        note = f"{what} was let through (--live host): its answer is not on the tape"
         if cell is not None and note not in cell.findings.notes:
             cell.findings.notes.append(note)
 

@@ -43,7 +43,7 @@ def first_live_line(cell: TapedCell) -> list[str]:
             differences = _compare_with_earlier(tape, cell)
     except Exception as error:
         return [
-            f"what drifted since the last recording cannot be told: {type(error).__name__}: {error}"
+            f"what changed since the last recording cannot be determined: {type(error).__name__}: {error}"
         ]
     line = drift.line(differences)
     return [line] if line else []

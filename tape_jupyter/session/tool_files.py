@@ -175,7 +175,7 @@ def redo_files(
 ) -> Iterator[str]:
     """Make files as the recorded body did. Gives what was not done, in words.
 
-    `rerun`: each file is as its cell found it, but for what came out otherwise since: what was
+    `rerun`: each file is as its cell found it, but for what changed since: what was
     appended is appended to that, and what was written over it is the recording's.
     """
     removed = [each for each in files if each.get("now") == ABSENT]

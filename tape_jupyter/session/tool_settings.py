@@ -171,7 +171,7 @@ def _put_warnings(change: Mapping[str, Any]) -> None:
     for action, message, category, module, line in change["put"]:
         kind = find_class(category, None)
         if not issubclass(kind, Warning) or action not in _ACTIONS:
-            raise CassetteError(f"{category!r} is no warning")
+            raise CassetteError(f"{category!r} is not a warning")
         matched = re.compile(message, re.IGNORECASE) if message else None
         items.append((action, matched, kind, re.compile(module) if module else None, int(line)))
     ambient.restore_part("warnings", _apply_splice(list(warnings.filters), change, items))

@@ -52,10 +52,10 @@ def refuse_untaped(cell: TapedCell) -> None:
 
 
 _LOOSE = (
-    "The function that goes by that name now was put there after the last request, so for all the tape can tell "
+    "The function of that name was defined after the last request, so it may be that "
     "its body ran. Now: define it before the request that declares it, or put @tape.tool on it."
 )
-_MISSING = "No function here goes by that name: if the cell called one, its body ran. Now: put @tape.tool on it"
+_MISSING = "There is no function of that name here: if the cell called one, its body ran. Now: put @tape.tool on it"
 
 
 def _count_unmade_calls(cell: TapedCell) -> dict[str, int]:

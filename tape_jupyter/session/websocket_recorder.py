@@ -206,7 +206,7 @@ class PlayedDialogue(Script):
             diff = field_diff(self._extract_fields(recorded), self._extract_fields(now)) or [
                 "  nothing that is shown here: a secret"
             ]
-        lines = [text, *diff, "Now: mend the difference, or record the cell again (%%tape record)."]
+        lines = [text, *diff, "Now: fix the difference, or record the cell again (%%tape record)."]
         return self._find_current_cell().refuse(UnmatchedCall("\n".join(lines)))
 
     def _extract_fields(self, frame: WebSocketFrame) -> Mapping[str, Any]:

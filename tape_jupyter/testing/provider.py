@@ -253,7 +253,9 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 kind, chunks = _encode_answer(request, answer, number)
             except (ValueError, AttributeError):
-                answer = fails(400, "the body is no JSON object; script this path with sends(...)")
+                answer = fails(
+                    400, "the body is not a JSON object; script this path with sends(...)"
+                )
                 kind, chunks = "", [answer.body or b""]
         self.send_response(answer.status)
         for name, value in {**({"content-type": kind} if kind else {}), **answer.headers}.items():

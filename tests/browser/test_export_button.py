@@ -22,14 +22,14 @@ def test_one_click_saves_the_notebook_proves_it_and_names_the_file(lab, page, pr
     card = view.get_by_role("group", name="Export")
     card.get_by_role("button", name="Export…").click()
     expect(card.get_by_role("progressbar")).to_be_visible()
-    ended = card.get_by_text(re.compile("Exported and proven|nothing was written"))
+    ended = card.get_by_text(re.compile("Exported and checked|nothing was written"))
     expect(ended).to_be_visible(timeout=MINUTES)
     if pictures := os.environ.get("TAPE_PICTURES"):
         for scheme, width in (("light", 1400), ("dark", 1400), ("light", 700)):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
             page.screenshot(path=f"{pictures}/export-{scheme}-{width}.png")
-    expect(card).to_contain_text("Exported and proven")
+    expect(card).to_contain_text("Exported and checked")
     place = re.search(r"(\S+\.tape\.zip):", card.inner_text())[1]
     with archive.opened(place) as bundle:
         assert sum(cell.calls for cell in bundle.manifest.cells) > 0

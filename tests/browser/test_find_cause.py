@@ -38,7 +38,7 @@ def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, prov
     page.keyboard.press("Enter")
     field = card.get_by_label("What must hold")
     expect(field).to_be_focused()
-    expect(card.get_by_label("It holds with")).to_have_value("patient")
+    expect(card.get_by_label("It passes with")).to_have_value("patient")
     page.keyboard.press("Enter")
     expect(card.get_by_role("alert")).to_contain_text("say what must hold")
     pictures = os.environ.get("TAPE_PICTURES")

@@ -256,7 +256,7 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
     rows(output).nth(1).click()
     expect(output.get_by_text("Answer a person").first).to_be_visible()
     expect(output.locator(".notes")).to_contain_text(
-        "the cassette was changed since this output was saved"
+        "the cassette changed after this output was saved"
     )
     cassette.write_bytes(was)
 

@@ -392,7 +392,7 @@ def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(
             notebook.run(number)
         view = notebook.cell(3).locator(".tape-view")
         view.get_by_role("button", name="Step the next cell").click()
-        expect(view.get_by_text("The next cell that you run is stepped.")).to_be_visible()
+        expect(view.get_by_text("The next cell that you run stops at each call.")).to_be_visible()
         notebook.run(2, wait=False)
         bar = view.get_by_role("group", name="Step", exact=True)
         for name, nth in (("Step", 1), ("Step", 2), ("Back", 3), ("Step", 2), ("Continue", 3)):

@@ -208,7 +208,7 @@ def test_axe_finds_nothing_in_an_empty_list_in_ten_thousand_rows_and_in_what_ope
     nothing_found("the filters")
     page.keyboard.press("Escape")
     page.get_by_role("searchbox").fill("nothing is like that")
-    expect(page.get_by_text("No span is like that.")).to_be_visible()
+    expect(page.get_by_text("No span matches.")).to_be_visible()
     nothing_found("nothing found")
 
 
@@ -238,11 +238,11 @@ def test_enter_searches_what_was_said_too(page, tmp_path):
     page.goto(story(tmp_path / "story.html"))
     search = page.get_by_role("searchbox", name="Search spans")
     search.fill("what was SAID at lookup_order")
-    expect(page.get_by_text("No span is like that.")).to_be_visible()
+    expect(page.get_by_text("No span matches.")).to_be_visible()
     search.press("Enter")
     expect(page.get_by_role("treeitem")).to_have_count(3)  # two calls, and the cell above them
     search.fill("what was SAID at")
-    expect(page.get_by_text("No span is like that.")).to_be_visible()
+    expect(page.get_by_text("No span matches.")).to_be_visible()
 
 
 def test_a_narrow_pane_gives_the_focus_back_to_its_list(page, tmp_path):

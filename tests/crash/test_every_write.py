@@ -46,7 +46,7 @@ FAULTS = {
     "a moment without room": Fault(1, errno.ENOSPC),
     "a quota": Fault(1, errno.EDQUOT, stays=True),
     "a disk that is read-only now": Fault(1, errno.EROFS, stays=True),
-    "no locks": Fault(1, errno.ENOLCK, stays=True, only="lock"),
+    "no file locks": Fault(1, errno.ENOLCK, stays=True, only="lock"),
 }
 COMMANDS = {
     "override": ("override", "churn.ipynb", "CALL", "--text", "angry", "--take", "angry"),
@@ -154,7 +154,7 @@ def test_a_script_has_its_replies_and_does_not_end_well(disk, provider, tmp_path
 
 
 @pytest.mark.spread(5)
-@pytest.mark.parametrize("name", ["a full disk", "no locks"])
+@pytest.mark.parametrize("name", ["a full disk", "no file locks"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_says_it_in_a_line_and_changes_nothing(
     disk, session, provider, tmp_path, command, name

@@ -144,7 +144,7 @@ def test_03_torn_tail_replays_complete_calls_and_is_kept_aside(recorded):
     assert "never finished" in recorded.block.report.notes[0]
     assert recorded.path.read_bytes() == whole[: at + 30]
     recorded.record(ONE)
-    assert "put aside in .torn now" in recorded.block.report.notes[0]
+    assert "moved to .torn now" in recorded.block.report.notes[0]
     assert recorded.path.with_name("main.tape.yaml.torn").read_bytes() == torn + b"\n"
     recorded.plays()
     assert recorded.block.report.notes == []
@@ -160,7 +160,7 @@ def test_03_torn_header_of_a_new_cassette_is_kept_aside(recorded):
 
 def test_03_a_file_that_is_no_cassette_is_not_taken_for_a_torn_one(recorded):
     recorded.write("---\nservices:\n  web:\n    image: nginx\n")
-    recorded.refused("no cassette", line=1)
+    recorded.refused("not a cassette", line=1)
 
 
 def test_04_torn_in_the_middle_of_a_character(recorded):

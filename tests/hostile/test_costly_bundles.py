@@ -145,7 +145,7 @@ NOTEBOOKS = {
 def test_a_notebook_that_is_none_is_refused_before_anything_runs(tmp_path, name, words):
     code, said = look(tmp_path, with_notebook(**NOTEBOOKS[name]), *words)
     assert code == (1 if words[0] == "verify" else 2)
-    assert "is no notebook that can be read" in said or "its notebook cannot be read" in said
+    assert "is not a notebook that can be read" in said or "its notebook cannot be read" in said
 
 
 @pytest.fixture(scope="module")

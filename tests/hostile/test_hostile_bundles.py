@@ -55,7 +55,7 @@ def saying(**said):
     return lambda: by_hand(said=canonical(json.loads(made().to_bytes()) | said)).bytes()
 
 
-OUTSIDE = "is no path inside the bundle"
+OUTSIDE = "is not a path inside the bundle"
 for name in (
     "../evil", "session/../../evil", "/etc/cron.d/evil", "C:/evil", "C:evil", "..\\evil", "session\\..\\evil", "//server/share/evil",
     "\\\\server\\share", "./evil", "session//evil", "session/./evil", "..", "file:///etc/passwd",
@@ -63,8 +63,8 @@ for name in (
     case(f"38 the name {name}", OUTSIDE, with_entry(name))
 case("38 a name that leads out, in the manifest too", OUTSIDE, with_file("../evil"))
 case("38 an absolute name, in the manifest too", OUTSIDE, with_file("/tmp/evil"))
-case("38 no name", "is no name", with_entry(""))
-case("38 a name of 5,000 characters", "is no name", with_entry("a" * 5_000))
+case("38 no name", "is not a name", with_entry(""))
+case("38 a name of 5,000 characters", "is not a name", with_entry("a" * 5_000))
 case("38 a part of 300 characters", "too long", with_entry(f"session/{'a' * 300}"))
 for what, mode in (
     ("symlink", 0o120777),
@@ -75,18 +75,20 @@ for what, mode in (
 ):
     case(
         f"39 a {what}",
-        "is no plain file",
+        "is not a plain file",
         with_entry("session/x", b"/etc/passwd", central={"external": mode << 16}),
     )
-case("39 a folder by its name", "is no path inside|is no plain file", with_entry("session/x/"))
+case(
+    "39 a folder by its name", "is not a path inside|is not a plain file", with_entry("session/x/")
+)
 case(
     "39 a folder by its mode",
-    "is no plain file",
+    "is not a plain file",
     with_entry("session/x", central={"external": 0o040755 << 16}),
 )
 case(
     "39 a folder by its DOS flag",
-    "is no plain file",
+    "is not a plain file",
     with_entry("session/x", central={"external": 0x10}),
 )
 case(
@@ -136,13 +138,13 @@ for name in (
 ):
     case(f"41 the name {name!a}", "does not show", with_entry(name))
 case(
-    "41 a name that is no UTF-8",
-    "is no text",
+    "41 a name that is not UTF-8",
+    "is not text",
     with_entry(b"session/\xff\xfe", local={"flags": 0x800}, central={"flags": 0x800}),
 )
 case(
     "41 a name in another code page",
-    "is no text",
+    "is not text",
     with_entry(b"session/\x81", local={"flags": 0}, central={"flags": 0}),
 )
 case("41 a git repository's hook", "git repository", with_entry("session/.git/hooks/post-checkout"))
@@ -235,7 +237,7 @@ case(
 case("46 cut off", "was cut off", lambda: packed()[:-30])
 case("46 half of it", "was cut off", lambda: packed()[: len(packed()) // 2])
 case("46 nothing in the file", "ends too early", lambda: b"")
-case("46 no zip", "is no zip", lambda: b"%PDF-1.7\n" * 100)
+case("46 no zip", "is not a zip", lambda: b"%PDF-1.7\n" * 100)
 case(
     "46 encrypted",
     "is encrypted",
@@ -319,12 +321,20 @@ case(
 case("50 another format", "format is 2", saying(format=2))
 case(
     "50 a manifest of 200,000 brackets",
-    "no JSON",
+    "not JSON",
     lambda: Raw().add("manifest.json", b"[" * 200_000, method=0).bytes(),
 )
-case("53 a sitecustomize", "would run by merely lying there", with_file("session/sitecustomize.py"))
-case("53 a .pth", "would run by merely lying there", with_file("session/evil.pth"))
-case("53 a conftest", "would run by merely lying there", with_file("session/sub/conftest.py"))
+case(
+    "53 a sitecustomize",
+    "is run automatically just because it exists",
+    with_file("session/sitecustomize.py"),
+)
+case("53 a .pth", "is run automatically just because it exists", with_file("session/evil.pth"))
+case(
+    "53 a conftest",
+    "is run automatically just because it exists",
+    with_file("session/sub/conftest.py"),
+)
 
 
 def huge(count, size):
@@ -431,7 +441,7 @@ def test_it_is_refused_whole_and_writes_nothing(name, place, monkeypatch):
     if not name.startswith(NO_BUNDLE):
         assert not verify_bundle(str(bundle)).good
     else:
-        with pytest.raises(BundleError, match="it is no bundle"):
+        with pytest.raises(BundleError, match="it is not a bundle"):
             verify_bundle(str(bundle))
     assert tree(place) == before
     assert sum(unpacked) <= 2 * manifest.MOST_BYTES and max(unpacked, default=0) <= MIB

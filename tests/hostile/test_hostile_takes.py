@@ -35,8 +35,8 @@ def edit(take, pattern, new):
             'take of: "../../etc/passwd"',
             r":2: `take of: \.\./\.\./etc/passwd` is no",
         ),
-        (r'take of: "\.\./main.tape.yaml"', "take of: /etc/passwd", "is no file of this folder"),
-        (r'take of: "\.\./main.tape.yaml"', 'take of: ".."', "is no file of this folder"),
+        (r'take of: "\.\./main.tape.yaml"', "take of: /etc/passwd", "is not a file of this folder"),
+        (r'take of: "\.\./main.tape.yaml"', 'take of: ".."', "is not a file of this folder"),
         (
             r'take of: "\.\./main.tape.yaml"',
             "take of: main.angry.tape.yaml",

@@ -36,4 +36,4 @@ def test_the_plan_has_the_cells_that_read_what_came_of_it(tmp_path, subshell):
         )
         kernel.execute(f"%tape override {found[0]} --value '{RIGHT}' --take new", "o")
         said = kernel.execute("%tape plan new", "p").stdout
-    assert "Re-run 3 of 6 cells" in said and "2 may ask anew: 1 of [2], 1 of [3]" in said, said
+    assert "Re-run 3 of 6 cells" in said and "2 may go live: 1 of [2], 1 of [3]" in said, said

@@ -1,4 +1,4 @@
-"""Everything fresh: the whole notebook runs on the take in a process of its own; what came out otherwise lands in its
+"""Everything fresh: the whole notebook runs on the take in a process of its own; what changed lands in its
 cells, the kernel keeps its variables, and nothing goes out or is written.
 """
 
@@ -40,9 +40,7 @@ def test_outputs_land_in_their_cells_and_the_kernel_keeps_its_variables(
         "report: positive/"
     )
     assert page.text("unrelated") == before["unrelated"] and page.text("setup") == before["setup"]
-    assert (
-        "2 came out otherwise" in said and "-mood: negative" in said and "+mood: positive" in said
-    ), said
+    assert "2 changed" in said and "-mood: negative" in said and "+mood: positive" in said, said
     assert (
         '("negative" -> "positive")' in said and "mood: 'negative' -> another value there" in said
     ), said
@@ -223,4 +221,4 @@ def test_the_story_with_an_sdk_in_the_set_up_cell_is_proved(tmp_path, provider, 
         assert page.text("report") == "report: SO POSITIVE\n", page.text("asks")
         assert "proved in a fresh kernel" in page.text("asks"), page.text("asks")
         said = fresh(page)
-    assert "all cells ran in a fresh process" in said and "0 came out otherwise" in said, said
+    assert "all cells ran in a fresh process" in said and "0 changed" in said, said

@@ -153,9 +153,9 @@ def test_an_error_stops_run_all(kernel):
         ("%%tape record 'a", "No closing quotation"),
         ("%%tape record --strct", "unrecognized arguments: --strct"),
         ("%%tape record --on-divergence live", "goes with replay"),
-        ("%%tape step --live llm", "at each stop you say"),
+        ("%%tape step --live llm", "at each stop you decide"),
         ("%%tape replay --break tool", "--break goes with step"),
-        ("%%tape step --break modle", "is no breakpoint"),
+        ("%%tape step --break modle", "is not a breakpoint"),
     ],
 )
 def test_a_bad_tape_line_is_explained_and_the_cell_does_not_run(kernel, line, said):
@@ -245,7 +245,7 @@ def test_the_session_mode_tapes_every_following_cell_but_not_set_up(kernel):
     active = "from tape_jupyter.session import session as deck\ndeck.get().active is not None"
     assert kernel.execute(active).result == "True"
     assert kernel.execute("%tape status").stdout.startswith("mode:         record")
-    assert "untaped" in kernel.execute("%tape off").stdout
+    assert "neither recorded nor replayed" in kernel.execute("%tape off").stdout
     assert kernel.execute(active).result == "False"
 
 
@@ -304,8 +304,10 @@ def test_the_rest_of_a_replayed_cell_does_not_go_live_after(kernel, site, line):
 
 def test_a_cell_that_takes_the_tape_off_says_that_it_stays_taped_itself(kernel, site):
     ran = kernel.execute("%%tape record off\n%tape off\n" + visit(site))
-    assert "what is taped now ends as it began (record)" in ran.stdout and "1 call" in ran.summary
-    assert kernel.execute("%tape off").stdout == "tape off: cells run untaped\n"
+    assert "this one ends as it began (record)" in ran.stdout and "1 call" in ran.summary
+    assert (
+        kernel.execute("%tape off").stdout == "tape off: cells are neither recorded nor replayed\n"
+    )
 
 
 def test_tape_mode_tapes_the_rest_of_the_load_cell(tmp_path):

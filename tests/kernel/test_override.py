@@ -31,7 +31,7 @@ def test_a_streamed_reply_is_overridden_replayed_chosen_and_undone(tmp_path):
         angry = kernel.execute(again.replace("replay", "replay --take angry")).result
         assert angry == "'very angry {x} $HOME'" and kernel.execute(again).result == recorded
         assert (
-            "take angry replays where no take is named"
+            "take angry is replayed when no take is named"
             in kernel.execute("%tape takes default angry").stdout
         )
         assert kernel.execute(again).result == angry

@@ -155,7 +155,7 @@ def test_takes_are_listed_compared_renamed_and_put_aside_by_magic(kernel, provid
     assert told.startswith("--- main\n+++ main > live\nchanged: ") and "\n  +" in told
     assert "is called calm now" in kernel.execute("%tape takes rename live calm").stdout
     assert kernel.execute("%tape takes rename calm calm").ename == "TapeUsageError"
-    assert "put aside" in kernel.execute("%tape takes delete calm").stdout
+    assert "was moved to" in kernel.execute("%tape takes delete calm").stdout
     assert "has no takes" in kernel.execute("%tape takes").stdout
     assert len(list((base.parent / "takes" / "deleted").iterdir())) == 1
     assert kernel.execute("%tape takes explode").ename == "TapeUsageError"

@@ -103,7 +103,7 @@ def test_a_replayed_cell_that_ran_a_tool_it_defined_too_late_fails_and_says_so(k
         f"%%tape replay late\n{reply}{version('new')}\nweather('Oslo')", cell_id="c1"
     )
     assert (late.status, late.ename) == ("error", "UnmatchedCall")
-    assert "This was seen at the cell's end; the cell fails here" in late.traceback
+    assert "This was noticed at the end of the cell; the cell fails here" in late.traceback
     assert (
         "tool weather: a played reply asks for it, and a recorded call of it was not played"
         in late.summary

@@ -95,9 +95,9 @@ def test_a_cell_that_was_left_out_stays_out_until_it_is_ticked_in_again(
     page.execute("%tape rerun angry")
     page.execute("%tape rerun --on-divergence skip")
     again = page.execute("%tape rerun angry")
-    assert "the re-run waits here" not in again.stdout and "[4] left out by you" in again.stdout
+    assert "the re-run waits here" not in again.stdout and "[4] you left it out" in again.stdout
     row = next(line for line in again.stdout.splitlines() if "[4]" in line)
-    assert row.split()[0] == "[4]" and "left out by you before, in this take" in row, (
+    assert row.split()[0] == "[4]" and "you left it out before, in this take" in row, (
         "it is not ticked"
     )
 

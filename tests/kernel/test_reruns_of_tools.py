@@ -43,7 +43,7 @@ def test_an_earlier_turn_of_a_cell_that_ran_three_times_is_overridden(tmp_path):
         tape = next(tmp_path.glob("nb.tapes/main.tape.yaml")).read_text()
         first = re.search(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)[1]
         said = kernel.execute(f"%tape override {first} --value '\"b\"' --take new", "o")
-        assert "is of an earlier turn of its cell" in said.stdout, said
+        assert "is from an earlier run of its cell" in said.stdout, said
         kernel.execute("%tape rerun new --on-divergence live", "r")
         proof = aside(kernel, JOIN, tmp_path / "compared.json")["proof"]
         assert kernel.execute("print(log, n)", "l").stdout == "['b', 're b2', 're re b23'] 3\n"
@@ -55,7 +55,7 @@ def test_cells_that_a_proof_named_are_adopted_with_a_word(tmp_path):
     taped = [f"%%tape record\n{cell}" if "ask()" in cell else cell for cell in cells]
     lines = ["%tape rerun new", "%tape rerun new --adopt"]
     *_, said, compared = changed(tmp_path / "live", taped, "b", lines=lines)
-    assert "a fresh replay came out otherwise here" in said, said
+    assert "a fresh replay gave something else here" in said, said
     assert compared["ran"] == 3 and "not run: [4]" in said, said
 
 
@@ -128,12 +128,10 @@ def test_a_miss_before_is_no_doubt_and_what_went_live_is_planned_as_answered(tmp
         first = re.search(r'^call: "?([0-9a-f]{8})"?$', tape, re.MULTILINE)[1]
         kernel.execute(f"%tape override {first} --value '\"b\"' --take new", "o")
         said = kernel.execute("%tape rerun new --on-divergence live", "r").stdout
-        assert "1 may ask anew: 1 of [3]" in said and "went live" in said, said
+        assert "1 may go live: 1 of [3]" in said and "went live" in said, said
         proof = aside(kernel, JOIN, tmp_path / "compared.json")["proof"]
         assert proof["state"] == "proved", proof
-        assert (
-            "2 calls from the tape, 0 may ask anew" in kernel.execute("%tape plan new", "q").stdout
-        )
+        assert "2 recorded calls, 0 may go live" in kernel.execute("%tape plan new", "q").stdout
 
 
 def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
@@ -155,4 +153,4 @@ def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
         one = kernel.execute("%tape plan one", "q").stdout
         assert one.startswith("Re-run 1 of 8 cells"), one
         two = kernel.execute("%tape plan two", "r").stdout
-        assert "c = create" in two and "1 may ask anew" in two, two
+        assert "c = create" in two and "1 may go live" in two, two

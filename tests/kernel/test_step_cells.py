@@ -296,7 +296,7 @@ def test_what_a_cell_has_shown_is_there_for_a_page_that_comes_late(page, kernel)
     assert later.ask("step.outputs")["outputs"] == []
     page.do("stop")
     page.end()
-    with pytest.raises(Refused, match="no cell is stepped"):
+    with pytest.raises(Refused, match="no cell is being stepped"):
         later.ask("step.outputs")
 
 
@@ -361,7 +361,7 @@ def test_where_nobody_answers_the_cell_is_refused_in_one_line(kernel):
     ran = kernel.execute(f"%%tape step\n{THREE}")
     assert (
         ran.ename == "TapeUsageError"
-        and "needs somebody who answers" in ran.evalue
+        and "needs a viewer or an input prompt" in ran.evalue
         and "\n" not in ran.evalue
     )
     page = Stepper(kernel, answers=False)
@@ -378,7 +378,7 @@ def test_without_a_page_it_asks_at_a_prompt(kernel):
     kernel.answer("c")
     ran = kernel.collect(asked)
     assert ran.ok, ran.traceback
-    first, again, second = ran.stdout.partition("tape step: the cell begins again")
+    first, again, second = ran.stdout.partition("tape step: the cell starts again")
     assert "stopped before call 2" in first and again and "stopped before call 1" in second
 
 

@@ -76,7 +76,7 @@ export class Cassette {
   #replaced(id: string): Recorded {
     const span = this.#calls.get(id);
     if (!span && this.#base) return this.#base.call(id);
-    if (!span) throw new TapeError("this call is not in the cassette any more");
+    if (!span) throw new TapeError("this call is no longer in the cassette");
     const record = this.#parsed(span);
     const { request, ...head } = record;
     const more = (this.#more.get(id) ?? []).map((each) => this.#parsed(each));
@@ -93,7 +93,7 @@ export class Cassette {
   run(id: string): Fields {
     const span = this.#runs.get(id);
     if (!span && this.#base) return this.#base.run(id);
-    if (!span) throw new TapeError("this run is not in the cassette any more");
+    if (!span) throw new TapeError("this run is no longer in the cassette");
     return this.#parsed(span);
   }
 
@@ -223,7 +223,7 @@ export class Cassette {
   }
 
   #step(): void {
-    if (++this.#steps > MOST_STEPS) throw new TapeError("its references unfold to more than can be shown here");
+    if (++this.#steps > MOST_STEPS) throw new TapeError("its references expand to more than can be shown here");
   }
 }
 

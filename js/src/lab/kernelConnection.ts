@@ -23,7 +23,7 @@ const BESIDE = "beside-";
 /** ms after which a kernel that has not answered is taken for one that runs a cell. */
 const BUSY_MS = 1000;
 const SUBSHELL_MS = 5000;
-const GONE = "the kernel has gone: run %load_ext tape_jupyter in the notebook again";
+const GONE = "the kernel is gone: run %load_ext tape_jupyter in the notebook again";
 
 type Hear = (message: Record<string, unknown>) => void;
 

@@ -9,7 +9,7 @@ import { asSaved, detail, raw, unchanged } from "./savedSpans.ts";
 
 const MOST_BYTES = 64 * 1024 * 1024;
 const MOST_BASES = 4;
-const CHANGED = "the cassette was changed since this output was saved: what you see of a call may not be what the cell got";
+const CHANGED = "the cassette changed after this output was saved: a call shown here may not be what the cell got";
 const NEEDS_KERNEL = "this needs the notebook's kernel: run %load_ext tape_jupyter in it";
 
 export class Alone {
@@ -68,7 +68,7 @@ export class Alone {
     const url = await this.#resolver.resolveUrl(path);
     const { size } = await this.#contents.get(url, { content: false }).catch((error: unknown) => {
       const missing = (error as { response?: Response }).response?.status === 404;
-      throw missing ? new Error(`${path} is not here: the recording lies beside the notebook, and was not sent or moved with it`) : error;
+      throw missing ? new Error(`${path} is not here: the recording belongs beside the notebook, and was not moved along with it`) : error;
     });
     if (size !== undefined && size > MOST_BYTES) throw new Error(`${path} is too large to be read here: run %load_ext tape_jupyter`);
     const { content } = await this.#contents.get(url, { type: "file", format: "text", content: true });

@@ -9,14 +9,14 @@ import type { Link, Wire } from "./kernelConnection.ts";
 import type { Marks } from "./cellDecorations.ts";
 
 const MODES: [value: string, label: string, title: string][] = [
-  ["off", "tape: off", "Cells run untaped"],
+  ["off", "tape: off", "No recording, no replay"],
   ["record", "● record", "Every cell goes live and is recorded"],
   ["replay", "▶ replay", "Every cell is replayed; nothing goes out"],
   ["step", "❚❚ step", "Run the selected cell, and stop before each of its calls"],
 ];
 /** Met when they are needed. */
 const MORE: typeof MODES = [
-  ["live", "live", "Every cell goes live, is observed, and is not written"],
+  ["live", "live", "Every cell goes live and is shown, not recorded"],
   ["once", "once", "Replayed where it was recorded, else recorded"],
   ["new_episodes", "new episodes", "Known calls are replayed, others recorded"],
 ];
@@ -70,7 +70,7 @@ export class Watch {
   async stepCell(how: object = {}): Promise<void> {
     const { panel } = this.#link;
     const cell = panel.content.activeCell;
-    if (cell?.model.type !== "code") throw new Error("Select a code cell, which is then stepped.");
+    if (cell?.model.type !== "code") throw new Error("Select a code cell to step through.");
     if (!this.connected) throw new Error(`The tape is not loaded in this notebook's kernel: run ${LOAD} first.`);
     const late = loadLate();
     await this.#asked("step.arm", { breaks: [], record: false, take: "", ...how, cell: cell.model.id });
@@ -102,11 +102,11 @@ export class Watch {
     if (mode === "off") return;
     if (!typed) {
       void this.#load(`\n%tape ${mode}`);
-      Notification.info(`Tape: the new kernel is set to ${mode}, as the one before.`, { autoClose: 6000 });
+      Notification.info(`Tape: the new kernel is set to ${mode} again.`, { autoClose: 6000 });
       return;
     }
     const actions = [{ label: `Set it to ${mode}`, callback: () => void this.setMode(mode) }];
-    Notification.warning(`Tape: in this new kernel %tape ${mode} is off until the cell that says it runs again.`, { autoClose: 15_000, actions });
+    Notification.warning(`Tape: the new kernel is not in ${mode} mode until the cell with %tape ${mode} runs again.`, { autoClose: 15_000, actions });
   }
 
   async #load(then = ""): Promise<void> {
@@ -117,10 +117,10 @@ export class Watch {
     const { content } =
       language_info.name === "python"
         ? await kernel.requestExecute({ code: QUIETLY + then, silent: true, store_history: false }).done
-        : { content: { status: "error", evalue: `this kernel speaks ${language_info.name}` } };
+        : { content: { status: "error", evalue: `this kernel runs ${language_info.name}` } };
     if (content.status === "ok") return;
     this.#wanted = null;
-    Notification.error(`Tape: ${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter where the kernel runs.`, { autoClose: 8000 });
+    Notification.error(`Tape: ${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter in the kernel's environment.`, { autoClose: 8000 });
     this.#changed();
   }
 
@@ -205,7 +205,7 @@ export class ModeSwitch extends Widget {
     super();
     this.addClass("tape-mode");
     const select = document.createElement("select");
-    select.title = "Tape: what the calls of the cells do";
+    select.title = "Tape: how calls are handled";
     select.setAttribute("aria-label", "Tape mode");
     const option = ([value, label, title]: (typeof MODES)[number]) => Object.assign(document.createElement("option"), { value, label, title, textContent: label });
     const more = Object.assign(document.createElement("optgroup"), { label: "more" });

@@ -127,7 +127,7 @@ export class PageDoor implements Model {
   async #diff(span: string, other: string): Promise<Diff> {
     if (other === "base") {
       const recorded = (await this.#blocks.packed<Record<string, Diff>>("tape-base"))?.[span];
-      if (!recorded) throw new Error("This page does not hold how it was recorded. Open the notebook.");
+      if (!recorded) throw new Error("This page lacks the recorded version. Open the notebook.");
       return recorded;
     }
     const [left, right] = [(await this.#span(other)).detail, (await this.#span(span)).detail];

@@ -159,7 +159,7 @@ function Actions({ desk, work, detail }: { desk: Desk; work: Work; detail: Detai
   if (!edits && !desk.able.rerun) return null;
   return <footer class="acts">
     {edits && <button class="tape-primary" data-back="edit" title="Edit reply  e" onClick={() => desk.set({ editing: "reply" })}>Edit reply</button>}
-    {edits && detail.kind !== "tool" && detail.kind !== "retrieval" && <button title="Let it fail: 429, a reset, a timeout" onClick={() => desk.set({ editing: "fault" })}>Fault…</button>}
+    {edits && detail.kind !== "tool" && detail.kind !== "retrieval" && <button title="Make it fail: 429, a reset, a timeout" onClick={() => desk.set({ editing: "fault" })}>Fault…</button>}
     {desk.able.rerun && <button title="Re-run what depends on it  r" onClick={() => void work.plan(take, [detail.id])}>Re-run below</button>}
   </footer>;
 }

@@ -9,11 +9,11 @@ export function Nothing({ desk, look }: { desk: Desk; look: Look }) {
   if (look.error) return <Failed text={look.error} again={() => void desk.start()} />;
   if (!look.session || desk.feed.loading) return <p class="nothing" role="status">{late ? "Asking the kernel…" : ""}</p>;
   if (desk.spans.count) {
-    return <div class="nothing" role="status"><p>No span is like that.</p>
+    return <div class="nothing" role="status"><p>No span matches.</p>
       <button onClick={() => desk.filter(EVERYTHING)}>Show all</button></div>;
   }
   if (look.running) return null;
-  if (desk.door === "page") return <div class="nothing"><p>Nothing is on this tape.</p></div>;
+  if (desk.door === "page") return <div class="nothing"><p>Nothing is recorded here.</p></div>;
   return <div class="nothing">
     <p>Nothing recorded yet. Put this on top of a cell and run it:</p>
     <p><code>%%tape record</code> <Copy text="%%tape record" /></p>

@@ -22,7 +22,7 @@ export function RawTab({ desk, detail }: { desk: Desk; detail: Detail }) {
         {(["request", "reply"] as const).map((name) => <button key={name} aria-pressed={side === name} onClick={() => pick(name)}>{name} {bytes(detail.raw[name])}</button>)}
       </span>
       {value && value.total > SIZE && <span class="pager">
-        <button disabled={from === 0} aria-label="Page before" onClick={() => go(Math.max(0, from - SIZE))}>‹</button>
+        <button disabled={from === 0} aria-label="Previous page" onClick={() => go(Math.max(0, from - SIZE))}>‹</button>
         <span role="status">{bytes(from)} – {bytes(Math.min(from + SIZE, value.total))} of {bytes(value.total)}</span>
         <button disabled={from + SIZE >= value.total} aria-label="Next page" onClick={() => go(from + SIZE)}>›</button>
       </span>}

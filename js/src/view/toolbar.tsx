@@ -60,7 +60,7 @@ function Cassettes({ desk, session }: { desk: Desk; session: Session }) {
 function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
   const { filter } = look;
   return <span class="search">
-    <input type="search" data-search placeholder="search  /" title="Enter: in requests and replies too" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
+    <input type="search" data-search placeholder="search  /" title="Enter: search requests and replies too" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
       onInput={(event) => desk.filter({ words: event.currentTarget.value })}
       onKeyDown={(event) => {
         if (event.key === "Enter") void work.cards().then(({ find }) => find(desk));

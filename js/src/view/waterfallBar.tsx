@@ -22,7 +22,7 @@ export function Axis({ desk, timeline, shown, width }: { desk: Desk; timeline: T
     set(null);
   };
   const percent = (at: number): string => `${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`;
-  return <div class="axis" ref={node} title="Drag to look closer; double-click for all"
+  return <div class="axis" ref={node} title="Drag to zoom in; double-click for all"
     onPointerDown={(event) => {
       event.currentTarget.setPointerCapture(event.pointerId);
       set({ from: share(event), to: share(event) });
@@ -42,7 +42,7 @@ function tick(seconds: number): string {
 export function Cuts({ timeline, shown }: { timeline: Timeline; shown: Window }) {
   const seen = timeline.pauses.filter(({ at }) => at >= shown.from && at <= shown.to).slice(0, 60);
   return <div class="cuts" aria-hidden="true">
-    {seen.map(({ at, seconds }) => <span key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} title={`${duration(seconds)} in which nothing ran, cut out`} />)}
+    {seen.map(({ at, seconds }) => <span key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} title={`${duration(seconds)} without activity, cut out`} />)}
   </div>;
 }
 
@@ -57,9 +57,9 @@ export function Zooms({ desk, timeline, shown }: { desk: Desk; timeline: Timelin
   const by = (factor: number): void => zoomBy(desk, timeline, shown, factor);
   const { zoom } = desk.look;
   return <span class="zooms" role="group" aria-label="Timeline">
-    <button aria-label="Look closer" title="Look closer  +" onClick={() => by(0.5)}>+</button>
-    <button aria-label="Look from farther" title="Look from farther  −" onClick={() => by(2)}>−</button>
-    <button aria-pressed={zoom === "follow"} title="The time of the rows on show" onClick={() => desk.set({ zoom: zoom === "follow" ? "all" : "follow" })}>follow</button>
+    <button aria-label="Zoom in" title="Zoom in  +" onClick={() => by(0.5)}>+</button>
+    <button aria-label="Zoom out" title="Zoom out  −" onClick={() => by(2)}>−</button>
+    <button aria-pressed={zoom === "follow"} title="The time of the visible rows" onClick={() => desk.set({ zoom: zoom === "follow" ? "all" : "follow" })}>follow</button>
   </span>;
 }
 

@@ -43,7 +43,7 @@ test("the plan says which cells may ask anew, and at what price", async () => {
 test("the plan says how many cells, what answers them, and why each", async () => {
   const room = await planned();
   expect(room.text).toContain("Re-run 4 of 9 cells");
-  expect(room.text).toContain("from the tape: 4 calls · may go live: 1 (asks first)");
+  expect(room.text).toContain("recorded: 4 calls · may go live: 1 (asks first)");
   expect(room.all(".tape-plan li").map((row) => row.querySelector("small")?.textContent)).toContain("reads mood, set by [2]");
   expect(room.text).toContain("re-running repeats it");
 });
@@ -297,7 +297,7 @@ test.each([["Keep", "keep", ""], ["Make default", "default", "Make it the defaul
 test("a discarded take can be taken back", async () => {
   const room = await compared();
   await room.click("Discard");
-  expect(room.text).toContain("put aside");
+  expect(room.text).toContain("moved aside");
   await room.click("Undo");
   expect(room.asked("undo")[0]).toMatchObject({ take: "angry-customer" });
 });

@@ -28,7 +28,7 @@ test("it tells its steps and then the file and its digest", async () => {
     await room.click("Export…");
     expect(room.text).toContain("replaying without network (1 of 4)");
     await room.do(() => vi.advanceTimersByTimeAsync(900));
-    expect(room.text).toContain("Exported and proven");
+    expect(room.text).toContain("Exported and checked");
     expect(room.text).toContain("/x/churn.tape.zip");
     expect(room.place.querySelector("pre")?.textContent).toBe("  sha256 ab");
   } finally {

@@ -144,7 +144,7 @@ test("Escape and Cancel close and keep the draft; opening again shows it", async
   await room.show(null);
   await opened(room);
   expect(room.field("text").value).toBe("half a thought");
-  await room.click("back to as it was");
+  await room.click("undo all changes");
   expect(room.field("text").value).toBe(EDITABLE.fields[0]?.value);
 });
 

@@ -34,7 +34,7 @@ test("references that multiply end in an error, not in a hang", () => {
   let text = call(0, "m", "m");
   let length = 2;
   for (let number = 1; number < 28; number++, length *= 2) text += call(number, from(number - 1, 0, length), from(number - 1, 0, length));
-  expect(() => asked(new Cassette(text), 27)).toThrow(/unfold to more/);
+  expect(() => asked(new Cassette(text), 27)).toThrow(/expand to more/);
 });
 
 test("references to nothing, to themselves and in a circle end in an error", () => {
@@ -47,5 +47,5 @@ test("a torn tail is left out; what begins with anything else is no cassette", (
   const cassette = new Cassette(`${call(1, "one")}---\ncall: "0000`);
   expect(asked(cassette, 1)).toEqual({ messages: ["one"] });
   expect(() => new Cassette("<<<<<<< HEAD\n")).toThrow(TapeError);
-  expect(() => cassette.call("r-1/00000009")).toThrow(/not in the cassette any more/);
+  expect(() => cassette.call("r-1/00000009")).toThrow(/no longer in the cassette/);
 });

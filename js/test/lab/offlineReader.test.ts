@@ -14,6 +14,6 @@ async function said(status: number): Promise<string> {
 }
 
 test("a cassette that was not sent along is said in words, and where it should lie", async () => {
-  expect(await said(404)).toBe("churn.tapes/main.tape.yaml is not here: the recording lies beside the notebook, and was not sent or moved with it");
+  expect(await said(404)).toBe("churn.tapes/main.tape.yaml is not here: the recording belongs beside the notebook, and was not moved along with it");
   expect(await said(500)).toBe("HTTP 500");
 });

@@ -104,7 +104,7 @@ class Bundle:
             )
         names.check_all(listed)
         if NAME not in source.sizes:
-            raise BundleError(f"it has no {NAME}: it is no bundle")
+            raise BundleError(f"it has no {NAME}: it is not a bundle")
         if source.sizes[NAME] > manifests.MOST_MANIFEST:
             raise BundleError(f"its {NAME} has {source.sizes[NAME]:,} bytes, too many")
         self.manifest = manifests.parse_manifest(b"".join(source.pieces(NAME)))

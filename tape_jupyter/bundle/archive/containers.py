@@ -113,7 +113,7 @@ class Zipped:
         try:
             mode = path.stat().st_mode
             if not stat.S_ISREG(mode):
-                raise BundleError("it is no file")
+                raise BundleError("it is not a file")
             self._file = path.open("rb")
         except OSError as error:
             raise BundleError(f"it cannot be read: {error.strerror or error}") from error
@@ -211,7 +211,7 @@ def _parse_end(data: bytes, length: int) -> tuple[int, int, int]:
     """Count, size and start of the directory."""
     mark, disk, first, here, count, size, start, comment = _END.unpack(data)
     if mark != b"PK\x05\x06" or comment:
-        _refuse_zip("it is no zip, was cut off, or something stands behind its end")
+        _refuse_zip("it is not a zip, was cut off, or something stands behind its end")
     if disk or first or here != count:
         _refuse_zip("it is a part of several")
     if 0xFFFF in (here, count) or 0xFFFFFFFF in (size, start):
@@ -248,7 +248,7 @@ def _require_plain(head: _Central, name: bytes) -> None:
             f"{shown_name} is packed in a way that a bundle's files are not ({head.method})"
         )
     if kind not in (0, stat.S_IFREG) or head.external & 0x18 or name.endswith(b"/"):
-        _refuse_zip(f"{shown_name} is no plain file: a link, a device or a folder")
+        _refuse_zip(f"{shown_name} is not a plain file: a link, a device or a folder")
     if 0xFFFFFFFF in (head.size, head.packed, head.offset):
         _refuse_zip("it says that it is a large zip (ZIP64)")
     if head.method == zipfile.ZIP_STORED and head.size != head.packed:
@@ -263,7 +263,7 @@ def _decode_name(name: bytes, flags: int) -> str:
     try:
         return names.check_file_name(name.decode("utf-8" if flags & _UTF8 else "ascii"))
     except UnicodeDecodeError:
-        _refuse_zip(f"the name {name[:200]!a} is no text")
+        _refuse_zip(f"the name {name[:200]!a} is not text")
 
 
 def _refuse_zip(what: str) -> NoReturn:

@@ -74,7 +74,7 @@ def bundle_place(place: str | Path, name: str) -> str | Path:
     path = path / name if path.is_dir() or str(place).endswith(("/", os.sep)) else path
     if path.exists() and not (path.is_file() and is_bundle(path)):
         raise TapeUsageError(
-            f"{path} exists and is no bundle; nothing was written. Give another name"
+            f"{path} exists and is not a bundle; nothing was written. Give another name"
         )
     return path
 
@@ -147,7 +147,7 @@ def _require_one(candidates: list[str], place: str) -> str:
             if candidates
             else "there is none in it"
         )
-        raise BundleError(f"it is no bundle, and no folder of one: {there}", place=place)
+        raise BundleError(f"it is not a bundle, and no folder of one: {there}", place=place)
     return candidates[0]
 
 
@@ -235,7 +235,7 @@ def _put_file(url: str, file: BinaryIO) -> None:
         with files.open(path, "rb") as there:
             if not begins(there.read(100), NAME):
                 raise TapeUsageError(
-                    f"{shown_place(url)} exists and is no bundle; nothing was written. Give another name"
+                    f"{shown_place(url)} exists and is not a bundle; nothing was written. Give another name"
                 )
     protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
     if not protocols & _BUCKETS:

@@ -198,7 +198,7 @@ def parse_manifest(data: bytes) -> Manifest:
     if record.get("format") != FORMAT:
         raise BundleError(
             f"the manifest's format is {_shorten_value(record.get('format'))}, this tape-jupyter reads {FORMAT}: "
-            "a newer version made it, or it is no bundle"
+            "a newer version made it, or it is not a bundle"
         )
     try:
         manifest = Manifest(**_parse_fields(Manifest, record, "the manifest"))
@@ -224,7 +224,7 @@ def check_manifest(manifest: Manifest) -> Manifest:
         _require_one_of(each.role, ROLES, f"the role of {each.path!a}")
         if each.path.startswith("session/") and (hook := names.startup_hook(each.path)):
             raise BundleError(
-                f"{each.path!a} cannot be in a bundle: {hook} would run by merely lying there. Leave it out"
+                f"{each.path!a} cannot be in a bundle: {hook} is run automatically just because it exists. Leave it out"
             )
     if paths != sorted(paths):
         _refuse_manifest("its files are not sorted by path")
@@ -242,7 +242,9 @@ def check_manifest(manifest: Manifest) -> Manifest:
     if set(manifest.kernel) - {"name", "language"} or not all(
         isinstance(each, str) for each in manifest.kernel.values()
     ):
-        _refuse_manifest("kernel has other keys than name and language, or values that are no text")
+        _refuse_manifest(
+            "kernel has other keys than name and language, or values that are not text"
+        )
     _check_kit(manifest.kit)
     return manifest
 
@@ -268,9 +270,9 @@ def _load_json(data: bytes) -> dict[str, Any]:
             parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as error:
-        raise BundleError(f"the manifest is no JSON: {_shorten_value(str(error))}") from error
+        raise BundleError(f"the manifest is not JSON: {_shorten_value(str(error))}") from error
     if not isinstance(record, dict):
-        _refuse_manifest("it is no JSON object")
+        _refuse_manifest("it is not a JSON object")
     _require_bounded(record)
     return record
 
@@ -286,7 +288,7 @@ def _require_bounded(record: dict[str, Any]) -> None:
             elif isinstance(each, list):
                 inside += each
             if isinstance(each, float) or (isinstance(each, int) and abs(each) > LARGEST):
-                _refuse_manifest(f"{_shorten_value(each)[:40]} is no number that it may hold")
+                _refuse_manifest(f"{_shorten_value(each)[:40]} is not a number that it may hold")
         level = inside
     if level:
         _refuse_manifest(f"it is nested deeper than {DEEPEST}")
@@ -300,7 +302,7 @@ def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    _refuse_manifest(f"{name} is no JSON")
+    _refuse_manifest(f"{name} is not JSON")
 
 
 PARTS: dict[str, type] = {
@@ -333,7 +335,7 @@ def _parse_value(key: str, kind: str, value: Any, where: str) -> Any:
             _refuse_manifest(f"{where}: {key} is no {kind}")
     elif kind.startswith("Mapping"):
         if type(value) is not dict:
-            _refuse_manifest(f"{where}: {key} is no object")
+            _refuse_manifest(f"{where}: {key} is not an object")
     elif kind == LockState.__name__:
         return LockState(
             **_parse_fields(LockState, _parse_value(key, "Mapping", value, where), key)
@@ -345,7 +347,7 @@ def _parse_value(key: str, kind: str, value: Any, where: str) -> Any:
 
 def _parse_list(key: str, value: Any) -> tuple[Any, ...]:
     if type(value) is not list:
-        _refuse_manifest(f"{key} is no list")
+        _refuse_manifest(f"{key} is not a list")
     part = PARTS.get(key)
     if part is None:
         return tuple(
@@ -366,7 +368,7 @@ def _require_size(value: int, where: str) -> None:
 
 def _require_sha256(value: str, where: str) -> None:
     if not _SHA.fullmatch(value):
-        _refuse_manifest(f"the sha256 of {where!a} is no sha256")
+        _refuse_manifest(f"the sha256 of {where!a} is not a sha256")
 
 
 def _require_one_of(value: str, choices: tuple[str, ...], where: str) -> None:

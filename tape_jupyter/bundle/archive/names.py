@@ -69,9 +69,9 @@ def _fold_name(name: str) -> str:
 
 def _find_fault(name: str) -> str:
     if not name or len(name) > LONGEST or len(name.encode("utf-8", "surrogatepass")) > LONGEST:
-        return f"is no name: it has {len(name)} characters" if name else "is no name"
+        return f"is not a name: it has {len(name)} characters" if name else "is not a name"
     if name.startswith("/") or "\\" in name or ":" in name:
-        return "is no path inside the bundle"
+        return "is not a path inside the bundle"
     for char in name:
         kind = unicodedata.category(char)
         if kind in _HIDDEN or (kind == "Cf" and char not in _JOINERS):
@@ -83,7 +83,7 @@ def _find_fault(name: str) -> str:
 
 def _find_part_fault(part: str) -> str:
     if part in ("", ".", ".."):
-        return "is no path inside the bundle"
+        return "is not a path inside the bundle"
     if part[-1] in ". ":
         return "ends in a dot or a space, which some systems drop"
     if _DEVICE.fullmatch(part):

@@ -37,7 +37,7 @@ class Unpacked:
                     self.sizes[name] = entry.stat(follow_symlinks=False).st_size
                 else:
                     raise BundleError(
-                        f"{name[:200]!a} is no plain file: a link or a device; the bundle is refused"
+                        f"{name[:200]!a} is not a plain file: a link or a device; the bundle is refused"
                     )
                 if len(self.sizes) > MOST_FILES:
                     raise BundleError(
@@ -50,7 +50,7 @@ class Unpacked:
             handle = os.open(self._folder / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             with os.fdopen(handle, "rb") as file:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
-                    raise BundleError(f"{name!a} is no plain file; the bundle is refused")
+                    raise BundleError(f"{name!a} is not a plain file; the bundle is refused")
                 left = self.sizes[name]
                 while left and (piece := file.read(min(left, _PIECE))):
                     left -= len(piece)

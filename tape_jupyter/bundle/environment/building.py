@@ -114,7 +114,7 @@ def _read_project(sources: Path) -> bytes:
                 if _is_project(member.name) and (file := tar.extractfile(member)):
                     return file.read(index.LARGEST)
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, RuntimeError) as error:
-        raise BundleError(f"{sources.name} is no archive: {error}") from error
+        raise BundleError(f"{sources.name} is not an archive: {error}") from error
     return b""
 
 

@@ -508,4 +508,4 @@ def _list_entries(name: str, data: bytes) -> list[str]:
         with zipfile.ZipFile(io.BytesIO(data)) as wheel:
             return wheel.namelist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise BundleError(f"{name} is no wheel: {error}") from error
+        raise BundleError(f"{name} is not a wheel: {error}") from error

@@ -113,10 +113,10 @@ def locked_packages(pylock: bytes) -> list[LockedPackage]:
     """
     tables = _load_tables(pylock)
     if not str(tables.get("lock-version", "")).startswith("1."):
-        raise BundleError("environment/pylock.toml is no lock of version 1 (PEP 751)")
+        raise BundleError("environment/pylock.toml is not a lock of version 1 (PEP 751)")
     entries = tables.get("packages", [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-        raise BundleError("environment/pylock.toml: `packages` is no list of tables")
+        raise BundleError("environment/pylock.toml: `packages` is not a list of tables")
     return [*(_parse_package(each) for each in entries), *_list_unhashed(tables)]
 
 
@@ -135,7 +135,7 @@ def _load_tables(pylock: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(pylock.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # also of numbers and dates that are none
-        raise BundleError(f"environment/pylock.toml is no TOML: {str(error)[:200]}") from error
+        raise BundleError(f"environment/pylock.toml is not TOML: {str(error)[:200]}") from error
 
 
 def _list_unhashed(tables: Mapping[str, Any]) -> Iterator[LockedPackage]:

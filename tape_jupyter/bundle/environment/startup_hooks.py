@@ -62,7 +62,7 @@ def refuse_startup_hooks(package: str, inside: Iterable[str]) -> None:
             )
         if hook := names.startup_hook("/".join(rest if shared else rest[:1])):
             raise BundleError(
-                f"{package} brings {hook!a}, which runs by merely lying there; nothing was installed"
+                f"{package} brings {hook!a}, which runs automatically just because it exists; nothing was installed"
             )
 
 

@@ -156,7 +156,12 @@ def _collect_needs(reading: InputWatch, folder: str) -> Collected:
     modules = [each for each in own_files if each.path in sources or each.path.endswith(".py")]
     data, left = _split_by_caps([each for each in own_files if each not in modules])
     left += [
-        Left(each.path, each.size, each.sha256, "a file of that name runs by merely lying there")
+        Left(
+            each.path,
+            each.size,
+            each.sha256,
+            "a file of that name is run automatically just because it exists",
+        )
         for each in hooks
     ]
     left += [

@@ -28,11 +28,11 @@ PLACE = "a session, проба 試"
 
 MISSED = "asks for a call that is not on the tape"
 UNTAPED = "goes to the network and is not taped"
-RAISED = "raises, which it did not when the notebook was saved"
+RAISED = "raises, and did not when the notebook was saved"
 NOT_RUN = "was not run, since a cell before it raised"
-NEVER_RUN = "was not run when the notebook was saved, and shows something"
-DIFFERS = "shows other than what is saved"
-UNHELD = "has a recorded tool that did what a replay does not do again"
+NEVER_RUN = "was not run when the notebook was saved, and now shows something"
+DIFFERS = "shows something other than what is saved"
+UNHELD = "has a recorded tool with an effect that a replay does not repeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,13 @@ def changed_cells(proof: ProofRun, take: str = "") -> list[str]:
     """
     count = f"{len(proof.differences)} of {len(proof.cells)} cells"
     lines = [
-        f"the session does not give again what its saved notebook shows ({count}), nothing was written:"
+        f"the session does not replay as its saved notebook shows ({count}); nothing was written:"
     ]
     for cell in proof.differences:
         lines += [f"  {cell.text()}", *(f"      {line}" for line in cell.lines)]
     return [
         *lines,
-        f"Now: {_find_advice(proof, take)}, or export it all the same, marked: tape export NB --allow-differences",
+        f"Now: {_find_advice(proof, take)}, or export it anyway, marked as such: tape export NB --allow-differences",
     ]
 
 
@@ -147,7 +147,10 @@ def _find_advice(proof: ProofRun, take: str) -> str:
                 "put %%tape record on the cells that go to the network, run and save the notebook"
             )
         case why if why == UNHELD:
-            return "let the tool return what it does, or do it in a cell of its own, and record that cell again"
+            return (
+                "have the tool return its result instead of changing things, or make the change in a cell of its own, "
+                "and record that cell again"
+            )
         case why if why == NEVER_RUN:
             return "run the whole notebook and save it"
         case why if why == DIFFERS and take:

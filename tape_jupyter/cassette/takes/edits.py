@@ -183,7 +183,7 @@ def _parse_json(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise TapeUsageError(f"{what}: this is no JSON ({error})") from None
+        raise TapeUsageError(f"{what}: this is not JSON ({error})") from None
 
 
 def _require_size(text: str) -> None:
@@ -259,7 +259,7 @@ def value_of(text: str) -> Value:
     except ModuleAbsent:
         pass  # the notebook has it, this process has not
     except CassetteError as error:
-        raise TapeUsageError(f"this is no value that can be given back: {error}") from error
+        raise TapeUsageError(f"this is not a value that can be given back: {error}") from error
     return Value(structure)
 
 
@@ -308,9 +308,7 @@ def _encode_body(entry: Entry, recorded: Reply, body: str) -> bytes:
         _decode_body(recorded).decode(charset)
         return body.encode(charset)
     except UnicodeDecodeError:
-        message = (
-            f"the recorded body of call {entry.id} is no text; give another one with reply= (bytes)"
-        )
+        message = f"the recorded body of call {entry.id} is not text; give another one with reply= (bytes)"
         raise TapeUsageError(message) from None
     except UnicodeEncodeError as error:
         raise TapeUsageError(
@@ -504,7 +502,7 @@ def _find_lost_json(entry: Entry, value: Value) -> list[dict[str, str]]:
     if isinstance(value.value, str) and http.loads(value.value) is None:
         return [
             validation.problem(
-                "error", "", "the recorded result is JSON in a text, and this text is no JSON"
+                "error", "", "the recorded result is JSON in a text, and this text is not JSON"
             )
         ]
     return []

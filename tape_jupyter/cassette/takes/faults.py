@@ -297,7 +297,7 @@ def _build_raised_value(name: str, message: str) -> Value:
     known = getattr(builtins, name, None)
     if ":" not in name and not (isinstance(known, type) and issubclass(known, BaseException)):
         raise TapeUsageError(
-            f"{name[:80]!r} is no exception of Python's; write MODULE:CLASS for another"
+            f"{name[:80]!r} is not an exception of Python's; write MODULE:CLASS for another"
         )
     frozen = {
         "<type>": "exception",

@@ -121,7 +121,7 @@ class TakeBase:
             or file.rpartition("/")[2] in (".", "..")
         ):
             raise CassetteError(
-                f"`take of: {str(file)[:80]}` is no file of this folder or the one above", line=2
+                f"`take of: {str(file)[:80]}` is not a file of this folder or the one above", line=2
             )
         if (
             type(size) is not int
@@ -442,7 +442,7 @@ def extent(cassette: Path) -> int:
     for path, base in bases.items():
         if base is None:
             raise CassetteError(
-                f"does not say how much of {cassette.name} it is based on; mend or move it",
+                f"does not say how much of {cassette.name} it is based on; repair or move it",
                 path=str(path),
             )
     direct_bases = (

@@ -37,7 +37,7 @@ def undo(cassette: Path, name: str) -> str:
     kept = path.read_bytes()[: last.offset]
     aside = files.delete(cassette, name)
     if len(by_hand) == 1:
-        return f"call {last.id} answers as recorded again; take {name} is put aside, in {aside}"
+        return f"call {last.id} answers as recorded again; take {name} was moved to {aside}"
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
         file.write(kept)
     if chosen:

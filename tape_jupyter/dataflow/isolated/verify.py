@@ -29,7 +29,7 @@ State = Literal["proved", "differs", "not provable"]
 
 @dataclass(frozen=True, slots=True)
 class RerunVerdict:
-    """`cells` are the indices of entries that came out otherwise; `text` says it in a sentence."""
+    """`cells` are the indices of entries that changed; `text` says it in a sentence."""
 
     state: State
     text: str
@@ -55,13 +55,13 @@ def verify_rerun(
     if not wrong:
         return RerunVerdict(
             "proved",
-            f"a fresh replay of all cells came out the same{_format_unseen(history, replayed, live)}",
+            f"a fresh replay of all cells gave the same{_format_unseen(history, replayed, live)}",
         )
     unsteady = baseline() & wrong.keys()
     differing = {index: why for index, why in wrong.items() if index not in unsteady}
     if not differing:
         index = min(unsteady)
-        message = f"{history[index].title} does not come out the same even as it was recorded: {wrong[index]}"
+        message = f"{history[index].title} does not repeat even the recording: {wrong[index]}"
         return RerunVerdict("not provable", message)
     index = min(differing)
     return RerunVerdict(
@@ -74,7 +74,7 @@ def verify_rerun(
 def differing_entries(
     history: History, texts: Mapping[int, str], replayed: Replayed, live: End | None = None
 ) -> dict[int, str]:
-    """The entries that came out otherwise in the replay, and how; what is live by who changed it
+    """The entries that changed in the replay, and how; what is live by who changed it
     last.
     """
     last = _find_last_makers(history)
@@ -85,7 +85,7 @@ def differing_entries(
             texts[outcome.index]
         ) != _strip_volatile_text(outcome.text):
             reasons[outcome.index] = (
-                f"it shows something else{_format_first_difference(texts[outcome.index], outcome.text)}"
+                f"its output differs{_format_first_difference(texts[outcome.index], outcome.text)}"
             )
         else:
             why = _compare_states(entry, outcome, last)
@@ -135,7 +135,7 @@ def _format_unseen(history: History, replayed: Replayed, live: End | None) -> st
             unseen.append(f"`{name}` ({here.dark or there.dark})")
     more = f" and {len(unseen) - _MOST} more" if len(unseen) > _MOST else ""
     return (
-        f"; what cannot be looked into may have changed: {', '.join(unseen[:_MOST])}{more}"
+        f"; what cannot be inspected may have changed: {', '.join(unseen[:_MOST])}{more}"
         if unseen
         else ""
     )

@@ -33,7 +33,7 @@ from tape_jupyter.dataflow.restore.versions import (
     thing_of,
 )
 
-_EQUAL = "what it depends on came out equal"
+_EQUAL = "what it depends on did not change"
 
 
 class Rerun:
@@ -109,7 +109,7 @@ class Rerun:
         needed = {thing for index in self.ticked for thing in needed_by(self.history[index])}
         for thing in sorted(needed & self._world.unsure):
             last = self.history[self._versions.last(thing)]
-            return f"`{thing}` is not what {last.title} left: something changed it that nobody saw"
+            return f"`{thing}` is not what {last.title} left: it was changed in a way that was not seen"
         return None
 
     def _find_makers(self) -> set[int]:
@@ -143,10 +143,10 @@ class Rerun:
             return True
         if due and index not in self._roles:
             reason = "; ".join(reasons) or self._maker_reasons.get(index, "")
-            self.found[index] = reason or f"changes `{touches[0]}`, which is made anew"
+            self.found[index] = reason or f"changes `{touches[0]}`, which is created again"
             return True
         if index in self._roles:
-            self.skipped[index] = _EQUAL if index in self.ticked else "left out by you"
+            self.skipped[index] = _EQUAL if index in self.ticked else "you left it out"
         if not due:
             self._taints = after
             self._new -= self._versions.list_changes(index)
@@ -158,7 +158,7 @@ class Rerun:
     # ------------------------------------------------------------- before a cell
 
     def prepare(self, entry: Execution) -> None:
-        """Make the world as the entry found it then, but for what came out otherwise since.
+        """Make the world as the entry found it then, but for what changed since.
 
         Asked again for the same entry, it undoes what a run that was broken off did.
         """
@@ -263,7 +263,7 @@ class Rerun:
         if entry.outputs and entry.outputs == outcome.outputs:
             self._taints.clear(f"output:{entry.number}")
         if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
-            self.stopped = f"{entry.title} raised an error: the cells after it were not run, and show what they showed"
+            self.stopped = f"{entry.title} raised an error: the cells after it were not run and show old outputs"
             self.stopped += self._describe_not_put_back(entry, outcome)
 
     def _describe_not_put_back(self, entry: Execution, outcome: Execution) -> str:
@@ -362,7 +362,7 @@ class Rerun:
         self._touched.clear()
 
     def finish(self) -> None:
-        """What nobody ran again becomes what it was; what came out otherwise stays."""
+        """What nobody ran again becomes what it was; what changed stays."""
         for thing in self._order_things():
             last = self._versions.last(thing)
             if last not in self.ran and self._at.get(thing, last) != last:

@@ -198,7 +198,7 @@ class Versions:
             return self._explain_lost_value(thing, version)
         if not self.changers(thing) or self.began(thing):
             return None
-        return f"`{thing}` is from before the first cell that was watched"
+        return f"`{thing}` was set before the first cell that was watched"
 
     def _explain_lost_value(self, name: str, version: int) -> str | None:
         if self.history[version].after.get(name) == "" or self.unread(name, version):
@@ -233,11 +233,11 @@ def _explain_lost_memento(name: str, entry: Execution) -> str | None:
     if memento.possible():
         return None
     if memento.ends and memento.is_complete:
-        return f"`{name}` holds {_format_with_article(memento.ends[0])}, which goes when the notebook lets it go"
-    what = "something that is closed now"
+        return f"`{name}` holds {_format_with_article(memento.ends[0])}, which is gone once the notebook drops it"
+    what = "something that has been closed"
     if memento.opaque:
         what = _format_with_article(memento.opaque[0])
-    return f"`{name}` holds {what}, which cannot be wound back"
+    return f"`{name}` holds {what}, which cannot be restored"
 
 
 def _format_with_article(what: str) -> str:
@@ -253,7 +253,7 @@ does not hold now.
 """
 SMALL = 4 << 10
 """Bytes of a value that is not worth the letting go."""
-LET_GO = f"what `{{name}}` held after {{title}} was let go: the values that are kept have {BUDGET >> 20} MB together"
+LET_GO = f"what `{{name}}` held after {{title}} was discarded: the values that are kept take {BUDGET >> 20} MB together"
 
 
 class Keeper:

@@ -160,7 +160,7 @@ def mark_entry_unknown(entry: Execution, why: str) -> None:
     every = frozenset({EVERYTHING, FILES, OUTPUTS, *(f"ambient:{part}" for part in ambient.PARTS)})
     entry.steps = (Step(1, entry.source.count("\n") + 1, every, frozenset(), every),)
     entry.outcome = "error" if entry.outcome == "running" else entry.outcome
-    entry.notes = (*entry.notes, f"what this cell read and wrote could not be told: {why}")
+    entry.notes = (*entry.notes, f"what this cell read and wrote could not be determined: {why}")
 
 
 _OF_KERNELS = MACHINERY | {"_pydevd_bundle", "debugpy"}

@@ -278,13 +278,13 @@ def _encode_text(section: Mapping[str, Any]) -> bytes:
 def _require_text(section: Mapping[str, Any], key: str) -> str:
     value = section[key]
     if type(value) is not str:
-        raise CassetteError(f"{key}: {value!r} is no text; write it in quotes")
+        raise CassetteError(f"{key}: {value!r} is not text; write it in quotes")
     return value
 
 
 def _decode_base64(text: Any, key: str) -> bytes:
     if type(text) is not str:
-        raise CassetteError(f"{key} is no text")
+        raise CassetteError(f"{key} is not text")
     try:
         return base64.b64decode(text.replace("\n", ""), validate=True)
     except ValueError as error:

@@ -105,7 +105,7 @@ def _apply_coding(plain: bytes, name: str) -> bytes:
         raise CassetteError(
             f"an edited {name} body can be replayed only with the package {error.name!r}"
         ) from None
-    raise CassetteError(f"encoding: {name!r} is none of gzip, deflate, br, zstd")
+    raise CassetteError(f"encoding: {name!r} is not one of gzip, deflate, br, zstd")
 
 
 def _build_stage(name: str) -> _Stage:

@@ -204,7 +204,7 @@ def dialect(name: str) -> Dialect:
     match = _NAME.match(_ALIASES.get(name, name)) if isinstance(name, str) else None
     if match is None:
         raise CassetteError(
-            f"json: {name!r} is no dialect that is known here; known are compact, ascii, spaced, plain, colon, indent 2"
+            f"json: {name!r} is not a known dialect; known are compact, ascii, spaced, plain, colon, indent 2"
         )
     return Dialect(name, match)
 
@@ -256,7 +256,7 @@ def require_structure(value: dict[str, Any] | list[Any], depth: int) -> None:
         for key in value:
             if key[:1] == "<" or len(key) > _LONGEST_KEY:
                 raise ValueError(
-                    f"the key {key[:80]!r} looks like a mark of the cassette, or is no name"
+                    f"the key {key[:80]!r} looks like a mark of the cassette, or is not a name"
                 )
         items: Any = value.values()
     else:

@@ -450,5 +450,5 @@ def _require_entries(section: Mapping[str, Any], kind: str) -> list[Entry]:
 def _require_text(entry: Entry, name: str) -> str:
     value = entry[name]
     if type(value) is not str:
-        raise CassetteError(f"{name}: {value!r} is no text; write it in quotes")
+        raise CassetteError(f"{name}: {value!r} is not text; write it in quotes")
     return value

@@ -3,9 +3,9 @@ no I/O.
 
     {"got":{"type":"session.created",...}}      a text message from the server whose text is this JSON
     {"sent": {"type": "response.create"}}       one by the program, spelled with spaces
-    {"got":"hello"}                             a text message that is no JSON object or list
+    {"got":"hello"}                             a text message that is not a JSON object or list
     {"got":{...},"as":"binary"}                 a binary message that holds JSON (Gemini Live), UTF-8
-    {"got":"AAEC","as":"base64"}                any other binary message; "as":"base64 text" a text that is no UTF-8
+    {"got":"AAEC","as":"base64"}                any other binary message; "as":"base64 text" a text that is not UTF-8
     {"got":{...},"json":"indent 2","tail":"\n"} JSON that does not fit a line as it is spelled (json_style.py)
     {"got":"ab","parts":[1,1]}                  a message in fragments, their lengths in bytes; "open":true: broken off
     {"got close":1000,"reason":"bye"}           the close of the server, of the program ("sent close"), or of the
@@ -145,7 +145,7 @@ def _read_closing(fields: dict[str, Any]) -> WebSocketFrame | None:
         if name in fields:
             code = fields[name]
             if type(code) is not int or not 1000 <= code <= 4999:
-                raise ValueError(f"{code!r} is no close code")
+                raise ValueError(f"{code!r} is not a close code")
             reason = str(fields.get("reason", "")).encode("utf-8")
             return WebSocketFrame(
                 by, "failed" if name == "failed" else "close", reason, code or NO_CODE

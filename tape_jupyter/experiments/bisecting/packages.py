@@ -93,13 +93,13 @@ def read_lock(file: Path) -> dict[str, str]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not text"
         raise TapeUsageError(f"{file}: it cannot be read: {why}") from error
     if file.suffix in (".toml", ".lock"):
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise TapeUsageError(f"{file}: it is no TOML: {error}") from None
+            raise TapeUsageError(f"{file}: it is not TOML: {error}") from None
         listed = [each for key in ("packages", "package") for each in document.get(key, ())]
         versions: dict[str, str] = {
             canonicalize_name(str(each["name"])): str(each["version"])

@@ -13,8 +13,8 @@ Layer = Literal["flips", "stays", "unresolved", "not swapped"]
 LAYER_TEXTS: Mapping[str, str] = {
     "flips": "the check holds",
     "stays": "it still fails",
-    "unresolved": "it cannot be said: that run asks what is on neither tape, or the check raises",
-    "not swapped": "differs, and cannot be swapped offline",
+    "unresolved": "unknown: that run asks for a call on neither tape, or the check raises",
+    "not swapped": "differs; cannot be swapped offline",
 }
 MARK = ">>"
 

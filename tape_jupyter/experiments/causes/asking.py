@@ -50,7 +50,7 @@ def require_limits(limits: TrialLimits) -> tuple[str, Budget]:
     limited = calls is not None or cost is not None
     if policy not in POLICIES:
         raise TapeUsageError(
-            f"{policy[:80]!r} is not done with a divergence ({', '.join(POLICIES)})"
+            f"{policy[:80]!r} is not a choice at a changed request ({', '.join(POLICIES)})"
         )
     if policy == "live" and not limited:
         raise TapeUsageError(

@@ -349,7 +349,9 @@ def _compare_code(cell: Cell, run: RecordedRun, code: SideSources) -> Part | str
         return ""
     source = code.find_source(run)
     if source is None:
-        return f"the code of cell {cell.number + 1} differs, and the good side's is not at hand"
+        return (
+            f"the code of cell {cell.number + 1} differs, and the good side's code is not available"
+        )
     return Part(f"{CODE}:{cell.number + 1}", CODE, cell.number, _format_title(cell), source=source)
 
 

@@ -228,5 +228,5 @@ def require_difference(
     if good.run.verdict == "fails":
         raise TapeUsageError(
             f"--check {check} is false with the replies of {good_name} too: it is always false, "
-            "or the cause is none that is swapped (code that is not at hand, packages, files, the environment)"
+            "or the cause cannot be swapped (missing code, packages, files, the environment)"
         )

@@ -38,7 +38,7 @@ def edited(request: Request, settings: Sequence[str], message: str | None) -> Re
         body = http.loads(plain)
         if not isinstance(body, dict):
             raise TapeUsageError(
-                "the request is no JSON object: it can be sent again only as it is"
+                "the request is not a JSON object: it can be sent again only as it is"
             )
         new_body = copy.deepcopy(body)
         for setting in settings:

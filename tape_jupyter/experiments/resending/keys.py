@@ -55,7 +55,7 @@ def with_key(request: Request, environ: Mapping[str, str], named: str = "") -> R
         )
     if url.scheme != "https" and host not in _LOOPBACK:
         raise TapeUsageError(
-            f"{variable} is not sent to {url.scheme}://{host}, which anybody on the way can read"
+            f"{variable} is not sent to {url.scheme}://{host}, which is not encrypted"
         )
     provider = known.provider if known.provider in _HEADERS else known.wire
     header = _HEADERS.get(provider, "authorization")

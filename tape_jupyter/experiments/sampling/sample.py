@@ -280,7 +280,7 @@ class _Continued:
         if not depends_on(self.check, self.sources, self.first):
             always = recorded.value or recorded.verdict
             raise TapeUsageError(
-                f"--check {self.check.text}: it is always {always}: call {self.entry.id} has no say in it. "
+                f"--check {self.check.text}: it is always {always}: call {self.entry.id} does not affect it. "
                 "Nothing was sent"
             )
 

@@ -33,7 +33,7 @@ def wilson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]
     1927, p. 209; as method 3 in R. G. Newcombe, Statistics in Medicine 17, 1998, p. 857).
     """
     if not 0 <= count <= of or of < 1:
-        raise ValueError(f"{count} of {of} is no share")
+        raise ValueError(f"{count} of {of} is not a share")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, scale = count / of, 1 + z * z / of
     middle = (share + z * z / (2 * of)) / scale

@@ -109,7 +109,7 @@ def read_candidate(file: Path) -> Candidate:
     except OSError as error:
         raise TapeUsageError(f"{file}: it cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TapeUsageError(f"{file}: it is no TOML: {error}") from None
+        raise TapeUsageError(f"{file}: it is not TOML: {error}") from None
     _require_keys(table, "", file)
     lists: dict[str, list[dict[str, Any]]] = {}
     for kind in ("cell", "override", "request"):
@@ -160,7 +160,7 @@ def _check_pattern(rule: Mapping[str, Any], key: str, file: Path) -> None:
         re.compile(str(rule.get(key, "")))
     except re.error as error:
         raise TapeUsageError(
-            f"{file}: {key} = {rule[key]!r} is no regular expression: {error}"
+            f"{file}: {key} = {rule[key]!r} is not a regular expression: {error}"
         ) from None
 
 
@@ -195,7 +195,7 @@ def _check_rule(rule: Mapping[str, Any], file: Path, kind: str, keys: Sequence[s
         _check_pattern(rule, key, file)
     nth = rule.get("nth", 1)
     if type(nth) is not int or nth < 1:
-        raise TapeUsageError(f"{file}: nth = {nth!r} is no number of a call, counted from 1")
+        raise TapeUsageError(f"{file}: nth = {nth!r} is not a number of a call, counted from 1")
 
 
 _CHECKS = {"cell": _check_cell, "override": _check_override, "request": _check_request}

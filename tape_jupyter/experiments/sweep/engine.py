@@ -114,7 +114,7 @@ def given_executor(workers: Any) -> BorrowedExecutor:
         return BorrowedExecutor(workers, int(getattr(workers, "_max_workers", 0)) or 2)
     if not hasattr(workers, "get_executor"):
         kind = type(workers).__name__
-        raise TapeUsageError(f"workers: a {kind} is no executor and no client of Dask")
+        raise TapeUsageError(f"workers: a {kind} is not an executor and no client of Dask")
     count = len(workers.scheduler_info(n_workers=-1)["workers"]) or 1
     return BorrowedExecutor(workers.get_executor(pure=False), count)
 

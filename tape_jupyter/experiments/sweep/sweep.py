@@ -87,7 +87,7 @@ class Sweep:
         return pd.DataFrame(list(self.rows()))
 
     def text(self) -> str:
-        had = f"; {self.had} were there already" if self.had else ""
+        had = f"; {self.had} existed already" if self.had else ""
         return "\n".join([*self.summary.lines(), f"rows: {self.store.place}{had}"])
 
 
@@ -242,7 +242,7 @@ def require_trust(tried_places: Sequence[TriedPlace], *, yes: bool) -> None:
     prompt = trust.terminal()
     if prompt is None:
         raise BundleError(
-            f"{warning} Nothing was run: say --yes, or look first: tape verify, tape open"
+            f"{warning} Nothing was run: add --yes, or look first: tape verify, tape open"
         )
     question = f"{warning}\nType {trust.WORD} to run them, anything else to leave it: "
     if prompt(question).strip().lower() != trust.WORD:

@@ -40,7 +40,9 @@ def read(source: Source) -> Iterator[Item]:
         if isinstance(row, Broken) or not isinstance(row, dict):
             if isinstance(row, Broken) or not path or path[-1] == "[]":
                 text = row.text if isinstance(row, Broken) else str(row)
-                yield Skipped("a record that breaks off or is no JSON object", line=line, text=text)
+                yield Skipped(
+                    "a record that breaks off or is not a JSON object", line=line, text=text
+                )
             elif path == ("sessionId",):
                 yield Run("", f"session {str(row)[:40]}")
         elif path == () and row.keys() >= _OWN:

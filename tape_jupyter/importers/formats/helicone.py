@@ -45,7 +45,7 @@ def _read_row(
     if not isinstance(request_body, dict) or not request_body:
         where = str(row.get("signed_body_url") or "")
         reason = (
-            "whose bodies lie behind a URL, which is not fetched" if where else "without its bodies"
+            "whose bodies are behind a URL, which is not fetched" if where else "without its bodies"
         )
         yield Skipped(f"a request {reason}", line=line, text=where.partition("?")[0])
         return

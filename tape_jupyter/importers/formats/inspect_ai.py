@@ -118,7 +118,7 @@ class _Pool:
     def _spend_budget(self, size: int) -> None:
         self.budget -= size
         if self.budget < 0:
-            raise ValueError("its references expand past all measure")
+            raise ValueError("its references expand to too much data")
 
 
 def _read_sample(file: str, sample: Mapping[str, Any], line: int) -> Iterator[Item]:
@@ -174,7 +174,7 @@ def _read_events(log: _Log, events: Sequence[Any], parent: str) -> Iterator[Item
         if isinstance(event, Mapping):
             yield from each(partial(_read_event, log, event, parent), log.line)
         else:
-            yield Skipped("an event that is no JSON object", line=log.line)
+            yield Skipped("an event that is not a JSON object", line=log.line)
 
 
 def _read_event(log: _Log, event: Mapping[str, Any], parent: str) -> Iterator[Item]:
@@ -287,7 +287,7 @@ def _read_messages(log: _Log, sample: Mapping[str, Any]) -> Iterator[Item]:
     uses: dict[str, Mapping[str, Any]] = {}
     for number, message in enumerate(log.pool.resolve_texts(listed_field(sample.get("messages")))):
         if not isinstance(message, Mapping):
-            yield Skipped("a message that is no JSON object", line=log.line)
+            yield Skipped("a message that is not a JSON object", line=log.line)
         elif message.get("role") == "tool":
             call_id = str(message.get("tool_call_id") or number)
             event = {

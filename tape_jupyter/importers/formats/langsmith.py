@@ -44,12 +44,12 @@ def read(source: Source) -> Iterator[Item]:
         if not isinstance(row, dict):
             if isinstance(row, Broken):
                 yield Skipped(
-                    f"a record that breaks off or is no JSON: {row.reason}",
+                    f"a record that breaks off or is not JSON: {row.reason}",
                     line=line,
                     text=row.text,
                 )
             elif not path or path[-1] == "[]":
-                yield Skipped("a record that is no JSON object", line=line, text=str(row))
+                yield Skipped("a record that is not a JSON object", line=line, text=str(row))
         elif len(path) == 2 and path[0] in ("post", "patch"):
             run_id = str(
                 row.get("id") or str(row.get("dotted_order") or "").rpartition("Z")[2] or last

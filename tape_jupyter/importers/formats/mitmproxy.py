@@ -34,7 +34,7 @@ def read(source: Source) -> Iterator[Item]:
             flow, at = _parse_value(data, at, len(data), 0)
         except (ValueError, IndexError, RecursionError) as error:
             if not number:
-                raise source.failed(f"is no flow file: {error}") from None
+                raise source.failed(f"is not a flow file: {error}") from None
             yield Skipped(
                 "the file breaks off in the middle of a flow",
                 text=data[at : at + 2000].decode("latin-1"),

@@ -40,7 +40,7 @@ def read(source: Source) -> Iterator[Item]:
     for path, row, line in source_rows(source, "traces", "spans"):
         if isinstance(row, Broken):
             yield Skipped(
-                f"a record that breaks off or is no JSON: {row.reason}", line=line, text=row.text
+                f"a record that breaks off or is not JSON: {row.reason}", line=line, text=row.text
             )
         elif path[:1] == ("info",) or path[:1] == ("data",):
             yield from each(partial(_read_trace, source.name, {path[0]: row}, line), line)
@@ -66,7 +66,7 @@ def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
             trace = item.trace
             yield item
         else:
-            yield Skipped("a span that is no JSON object", line=line)
+            yield Skipped("a span that is not a JSON object", line=line)
     if info and trace:
         tags, about = (
             mapping_field(info.get("tags")),

@@ -128,7 +128,7 @@ class JoinedFiles:
         ):
             self._logs.setdefault((trace, span_id), (self._source, []))[1].append(event)
         else:
-            yield Skipped("a log record that tells of no model call", line=line)
+            yield Skipped("a log record without a model call", line=line)
 
     def rest(self) -> Iterator[tuple[Source, Item]]:
         """What waited, each with its file."""

@@ -29,7 +29,7 @@ from tape_jupyter.importers.trace import each as each_record
 
 TITLE = "vcrpy"
 
-_OLD = "is a cassette from before vcrpy 1.0; make it new with: python -m vcr.migration"
+_OLD = "is a cassette from before vcrpy 1.0; convert it with: python -m vcr.migration"
 _EXPANDED = 256 * 1024 * 1024
 
 

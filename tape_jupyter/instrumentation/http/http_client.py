@@ -180,8 +180,8 @@ def _build_visible_request(conn: Any, body: Any) -> Request:
 
 def _describe_unrecorded_bytes(conn: Any) -> str:
     return (
-        f"bytes sent by hand to {conn.host}:{conn.port}, outside of any request, and what they bring back are not on "
-        "the tape. Make what sends them a tool (@tape.tool)"
+        f"bytes sent directly to {conn.host}:{conn.port}, outside of any request, and what they bring back are not on "
+        "the tape. Make the function that sends them a tool (@tape.tool)"
     )
 
 

@@ -122,7 +122,7 @@ def refuse_connection(name: str, host: str, port: int, *_args: Any, **_options: 
         f"replay: {name}() on the connection to {host}:{port} was refused: the reply comes off the tape and nobody is "
         "connected; what a program reads, sends or asks there by itself was not recorded.\n"
         f"Make what does it a tool (@tape.tool), so that its result is on the tape; or let the host's calls go out "
-        f"(%%tape replay --live host:{host}); or run the cell untaped."
+        f"(%%tape replay --live host:{host}); or run the cell with %tape off."
     )
 
 

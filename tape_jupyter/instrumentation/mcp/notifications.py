@@ -213,9 +213,9 @@ class SessionTraffic:
                 answer = _build_error_answer(error)
         if recorded is not None and not _is_same_answer(answer, recorded):
             raise UnmatchedCall(
-                f"the MCP server asked {method}, and the program answers otherwise than it did when recorded: the "
+                f"the MCP server asked {method}, and the program answers differently from the recording: the "
                 f"recorded result does not follow from it.\n  recorded: {_shorten_answer(recorded)}\n  now:      "
-                f"{_shorten_answer(answer)}\nNow: mend the difference, or record the cell again."
+                f"{_shorten_answer(answer)}\nNow: fix the difference, or record the cell again."
             )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PLAN_USAGE = "%tape plan [TAKE]"
 CHOICES = (
-    "Now: %tape rerun --on-divergence live (ask anew), --on-divergence stale (keep the recorded reply), "
+    "Now: %tape rerun --on-divergence live (send it), --on-divergence stale (keep the recorded reply), "
     "--write TEXT (your own){}, or --cancel"
 )
 SKIP = ", --on-divergence skip (leave this cell out)"
@@ -72,7 +72,7 @@ def run_rerun(cells: CellRunner, root: Path, line: str, print_text: Callable[[st
     if runner.parked is not None and not options.take:
         return _run_after_cell(runner, _build_resume_action(runner, options, notify), print_text)
     if options.write is not None or options.on_divergence == "skip":
-        raise TapeUsageError("no re-run waits at a divergence")
+        raise TapeUsageError("no re-run is waiting at a changed request")
     take = open_take(root, *([options.take] if options.take else []))
     if options.adopt:
         runner.adopt(files.take_name(take.path))
@@ -101,7 +101,7 @@ def _build_resume_action(
         return lambda: runner.resolve(parked.question.id, "write", options.write, notify=notify)
     if options.on_divergence in (None, "stop"):
         raise TapeUsageError(
-            f"a re-run waits at a divergence; say what becomes of it. {_format_choices(parked.question.payload)}"
+            f"a re-run waits at a changed request; say what to do with it. {_format_choices(parked.question.payload)}"
         )
     return lambda: runner.resolve_all(options.on_divergence, notify=notify)
 
@@ -195,7 +195,9 @@ def ticked(plan: Plan, cell_names: Iterable[str]) -> frozenset[int]:
         same = [cell.entry for cell in plan.cells if cell_name in _list_cell_names(cell)]
         if not same:
             known = ", ".join(name for cell in plan.cells for name in _list_cell_names(cell)[:1])
-            raise TapeUsageError(f"{cell_name[:80]!r} is no cell of this plan; there are: {known}")
+            raise TapeUsageError(
+                f"{cell_name[:80]!r} is not a cell of this plan; there are: {known}"
+            )
         entries |= set(same)
     return frozenset(entries)
 
@@ -207,7 +209,7 @@ def _list_cell_names(cell: PlanCell) -> list[str]:
 def plan_text(plan: Plan) -> str:
     """The plan before anything runs, for people."""
     live = plan.maybe_live - sum(cell.asks for cell in plan.cells if not cell.ticked)
-    calls = f"{plan.from_tape} calls from the tape, {live} may ask anew{_describe_live_calls(plan)}"
+    calls = f"{plan.from_tape} recorded calls, {live} may go live{_describe_live_calls(plan)}"
     count = len({cell.cell or cell.entry for cell in plan.cells})
     lines = [f"Re-run {count} of {plan.total} cells with take {plan.take}: {calls}"]
     for cell in plan.cells:

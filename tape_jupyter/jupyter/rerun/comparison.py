@@ -79,7 +79,7 @@ class VariableChange:
 
 @dataclass(frozen=True, slots=True)
 class RerunProof:
-    """What a fresh kernel says of it; `adopt` are ids of cells that came out otherwise there."""
+    """What a fresh kernel says of it; `adopt` are ids of cells that changed there."""
 
     state: Literal["running", "proved", "differs", "not provable"] = "not provable"
     text: str = ""
@@ -112,7 +112,7 @@ class Comparison:
         """For people, in a terminal or below a cell."""
         changed = [cell for cell in self.cells if not cell.same]
         lines = [
-            f"re-run with take {self.take}: {format_count(self.ran, 'cell')} ran, {len(changed)} came out otherwise"
+            f"re-run with take {self.take}: {format_count(self.ran, 'cell')} ran, {len(changed)} changed"
         ]
         for cell in self.cells:
             lines.append(

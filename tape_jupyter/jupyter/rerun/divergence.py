@@ -75,7 +75,7 @@ class Question:
         if self.is_tool:
             return edits.value_of(text)
         raise TapeUsageError(
-            "nothing like this call is recorded, so a reply written by hand has no wire form to go by: let it go "
+            "nothing like this call is recorded, so there is no format for a reply written by hand: let it go "
             "live, or skip the cell"
         )
 
@@ -119,7 +119,7 @@ def fault(divergence: Divergence, name: str, options: Mapping[str, Any]) -> Repl
         return faults.injected(divergence.call, Value(), {"name": name, "options": options})[0]
     if divergence.nearest is None:
         raise TapeUsageError(
-            "nothing like this call is recorded, so a fault has no reply to be made of: refuse the call instead"
+            "nothing like this call is recorded, so there is no reply to turn into a fault: refuse the call instead"
         )
     return edits.answer_of(divergence.nearest, {"form": "fault", "name": name, "options": options})
 

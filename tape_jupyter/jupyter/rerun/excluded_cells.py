@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tape_jupyter.dataflow.history import Execution, History
 
 SKIPPED, RAN = "skipped", "ran"
-REASON = "left out by you before, in this take"
+REASON = "you left it out before, in this take"
 
 
 def planned(plan: Plan, take: Cassette, history: History) -> Plan:

@@ -1,4 +1,4 @@
-"""`tape rerun NB`: a notebook run whole, in a fresh kernel, on a take; what came out otherwise than
+"""`tape rerun NB`: a notebook run whole, in a fresh kernel, on a take; what comes out otherwise than
 saved.
 
 Nothing goes live but what --on-divergence lets out, into the take. The notebook itself is never
@@ -80,9 +80,7 @@ def rerun_headless(
     TapeUsageError.
     """
     if output is not None and output.exists():
-        raise TapeUsageError(
-            f"{output} is there already, and nothing is overwritten: name another file"
-        )
+        raise TapeUsageError(f"{output} exists already and is not overwritten: name another file")
     saved = headless_run.read_notebook(notebook)
     runs, replayed = headless_run.replay_with_outputs(notebook, starting, on_cell, timeout, env)
     if output is not None:

@@ -1,5 +1,5 @@
 """Runs everything fresh: the whole history on a take, in a new process that has no network and
-whose writes stay nowhere (dataflow/isolated/process.py). What came out otherwise is put into the
+whose writes stay nowhere (dataflow/isolated/process.py). What changed is put into the
 notebook's cells. The kernel goes on meanwhile, and keeps its own variables.
 
 Proves a re-run in the background: a fresh process replays the whole history on the take, away from
@@ -101,7 +101,7 @@ def prove_case(case: ProofCase) -> RerunProof:
             "not provable", f"the fresh kernel did not start: {type(error).__name__}: {error}"
         )
     text = verdict.text.replace(
-        "a fresh replay of all cells came out the same", "proved in a fresh kernel"
+        "a fresh replay of all cells gave the same", "proved in a fresh kernel"
     )
     if verdict.state == "proved" and case.unsure:
         now = f"Now: %tape rerun {case.take} --on-divergence live, or %tape replay --live tool:NAME"
@@ -372,7 +372,7 @@ class FreshRun:
             ), False
         if DIVERGED not in (last.error, error.get("ename")) and DIVERGED not in last.text:
             return (
-                f"{entry.title} raised an error: the cells after it were not run, and show what they showed",
+                f"{entry.title} raised an error: the cells after it were not run and show old outputs",
                 True,
             )
         message = f"{entry.title}: a call of it is not on the tape."
@@ -418,7 +418,7 @@ class FreshRun:
             return " ".join([*sentences, "Nothing was put into the notebook."])
         sentences.append(
             "This kernel's own variables and files are as they were. To have those of this run: %tape takes default "
-            f"{self.name}, restart the kernel, and Run All in replay (%tape replay; cells marked record ask anew)."
+            f"{self.name}, restart the kernel, and Run All in replay (%tape replay; cells marked record go live)."
         )
         if away := [self.history[index].title for index in changed if index not in placed]:
             sentences.append(

@@ -343,7 +343,7 @@ class Rerunner:
         """
         if self.running:
             raise TapeUsageError(
-                "a re-run is on: go on (%tape rerun --on-divergence ...) or end it (%tape rerun --cancel)"
+                "a re-run is running: continue it (%tape rerun --on-divergence ...) or end it (%tape rerun --cancel)"
             )
         if request.fresh or request.plan.hermetic:
             self._start_fresh(request, notify)
@@ -612,7 +612,7 @@ class Rerunner:
     def resolve_all(self, policy: str, *, notify: Tell | None = None) -> None:
         """Go on with a policy for this divergence and those that follow: live, stale or skip."""
         if self.parked is None:
-            raise TapeUsageError("no re-run waits at a divergence")
+            raise TapeUsageError("no re-run is waiting at a changed request")
         if policy != "skip" and self.fresh is not None:
             self.fresh.policy = policy
         elif policy != "skip" and self._request is not None:
@@ -634,7 +634,7 @@ class Rerunner:
         interrupted.
         """
         if not self.running:
-            raise TapeUsageError("no re-run is on")
+            raise TapeUsageError("no re-run is running")
         if self.fresh is not None:
             self._notify, self.parked = notify or self._notify, None
             self.fresh.cancel()

@@ -30,8 +30,8 @@ PATIENCE = 1.0
 """Seconds in which a page answers that it is there."""
 AGAIN = 0.15
 NOBODY = (
-    "%%tape step needs somebody who answers: no page of this notebook answered, and this front end takes no input. "
-    "Now: %%tape replay runs the cell without stopping"
+    "%%tape step needs a viewer or an input prompt: no open page of this notebook answered, and this front end takes "
+    "no input. Now: %%tape replay runs the cell without stopping"
 )
 SILENT = "no view of this notebook answers while a cell runs: asking here (h: help)"
 NO_VIEW = "no view of this notebook is open: asking here (h: help)"
@@ -170,7 +170,7 @@ class Steps:
     def require(self) -> Stepper:
         """The cell that is stepped now. Raises TapeUsageError."""
         if self.current is None or self.current.machine.over:
-            raise TapeUsageError("no cell is stepped now")
+            raise TapeUsageError("no cell is being stepped")
         return self.current
 
     def collect_outputs(self) -> Record:

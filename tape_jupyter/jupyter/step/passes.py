@@ -38,7 +38,7 @@ STOPPED = (
     "stepping was stopped: the notebook's variables and files are as they were before the cell"
 )
 
-AGAIN = "the cell begins again: what is above was shown by the pass before"
+AGAIN = "the cell starts again: what is above was shown by the run before"
 
 
 class CellPasses:

@@ -138,7 +138,7 @@ class Stops:
         for place in (a, b):
             if place not in self.at:
                 raise TapeUsageError(
-                    f"the cell did not stop at {place or 'its start'}: only stops can be compared"
+                    f"the cell did not stop at {place or 'its start'}: only places where it stopped can be compared"
                 )
         one, two = self.at[a], self.at[b]
         pairs = ((name, one.get(name, ""), two.get(name, "")) for name in sorted({*one, *two}))
@@ -178,7 +178,7 @@ class Stepper:
         site = shown.held_site(crossing, decided, with_text=bool(self.machine.breaks))
         with self._lock:
             if self._is_left_behind(crossing):
-                raise SteppedAway("the step was left at this call")
+                raise SteppedAway("stepping was ended at this call")
             at = self.machine.register_call(crossing.lineage, site, _name_strand())
         return Waiter(self, crossing, at, decided, lambda: crossing.settle(decided))
 
@@ -198,7 +198,7 @@ class Stepper:
         """Whether the call waits. Called on the strand itself."""
         with self._lock:
             if self._is_left_behind(waiter.call):
-                raise SteppedAway("the step was left at this call")
+                raise SteppedAway("stepping was ended at this call")
             revision = self.machine.revision
             if not self.machine.stays(waiter.at):
                 if self.machine.revision != revision:
@@ -279,7 +279,7 @@ class Stepper:
 
     def _require_open(self) -> None:
         if self.machine.over:
-            raise TapeUsageError("the step is over")
+            raise TapeUsageError("stepping has ended")
 
     def _run_to_place(self, place: str, span: str) -> None:
         self._require_open()
@@ -379,7 +379,7 @@ class Stepper:
             return divergence.meant_edit(entry, str(message.get("text", "")))
         edit = message.get("edit")
         if not isinstance(edit, Mapping):
-            raise TapeUsageError("an edit says what the reply is to be")
+            raise TapeUsageError("an edit says what the reply shall be")
         return edit
 
     def _build_reply(self, waiter: Waiter, action: str, message: Mapping[str, Any]) -> Any:
@@ -568,22 +568,22 @@ class Stepper:
         with self._lock:
             frames = self._require_waiter(strand).frames
             if not 0 <= index < len(frames):
-                raise TapeUsageError("there is no such frame any more")
+                raise TapeUsageError("that frame is gone")
             return frame_variables(frames[index][0], self.scrub)
 
     def _require_waiter(self, strand: str) -> Waiter:
         waiter = self._waiters.get(strand)
         if waiter is None:
-            raise TapeUsageError("that strand does not stand at a call")
+            raise TapeUsageError("that thread or task is not waiting at a call")
         return waiter
 
 
 def _leave_step() -> Play | Capture:
-    raise SteppedAway("the step was left at this call")
+    raise SteppedAway("stepping was ended at this call")
 
 
 def _refuse_call(waiter: Waiter) -> Play | Capture:
-    text = f"{title(waiter.call.call)} was refused by you. Nothing was sent."
+    text = f"{title(waiter.call.call)} was refused on your request. Nothing was sent."
     raise waiter.call.cell.refuse(BlockedConnection(text))
 
 

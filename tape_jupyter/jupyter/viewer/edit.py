@@ -78,7 +78,7 @@ def discard(viewer: Viewer, message: Message) -> Message:
     root, name = _find_root(viewer), text_field(message, "take")
     above = _find_base_take(root, name)
     aside = files.delete(root, name)
-    return _add_note(viewer.open(paths.stem(root), above), f"take {name} is put aside, in {aside}")
+    return _add_note(viewer.open(paths.stem(root), above), f"take {name} was moved to {aside}")
 
 
 @answers("default")
@@ -160,6 +160,6 @@ def _choose_take_name(viewer: Viewer, name: str) -> str:
     files.check_take_name(name)
     if name in files.take_names(_find_root(viewer)):
         raise TapeUsageError(
-            f"a take {name!r} exists already; nothing is overwritten: give this one another name"
+            f"a take {name!r} exists already and is not overwritten: choose another name"
         )
     return name

@@ -40,7 +40,7 @@ def spans_of_calls(viewer: Viewer, message: Message) -> Message:
     spans, start = viewer.fresh(), number(message, "from", 0)
     calls = saved_output.calls_at(spans.book, message.get("calls")) if spans is not None else []
     if spans is None or not calls:
-        raise TapeUsageError("these calls are not in the cassette any more")
+        raise TapeUsageError("these calls are no longer in the cassette")
     mode = require_text(message, "mode") if "mode" in message else ""
     run_spans = saved_output.spans_of_run(spans.book, calls[0].run, calls, spans.sources, mode)
     return run_spans.page(start, number(message, "limit", LIMIT), _WHOLE)

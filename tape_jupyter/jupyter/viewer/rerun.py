@@ -52,10 +52,10 @@ def handle_start(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     plan = runner.plan(take, _find_entries(runner, message.get("changed") or []) or None)
     if unknown := set(entries or ()) - set(plan.entries):
         raise TapeUsageError(
-            f"the plan is another one now (it has no entry {min(unknown)}): ask for it again"
+            f"the plan has changed (it has no entry {min(unknown)}): ask for it again"
         )
     if runner.running:
-        raise TapeUsageError("a re-run is on already")
+        raise TapeUsageError("a re-run is running already")
     _require_idle(runner)
     fresh = bool(message.get("fresh"))
     request = RerunRequest(

@@ -108,7 +108,7 @@ def _put_on_pin(name: str, pin: Pin, cell: TapedCell, run: Mapping[str, Any] | N
         return pin(cell, run)
     except Exception as error:
         cell.recording.pins.pop(name, None)
-        cell.warn(f"{name} is not held: {type(error).__name__}: {error}", cold=True)
+        cell.warn(f"{name} is not replayed: {type(error).__name__}: {error}", cold=True)
         return do_nothing
 
 
@@ -126,7 +126,7 @@ def _note_no_recording(cell: TapedCell) -> None:
     """
     if cell.execution.played or cell.findings.refusals:
         cell.findings.notes.append(
-            "the cassette has no recording of this cell: its clock and chance are not held, its calls are"
+            "the cassette has no recording of this cell: its clock and random numbers are not replayed, its calls are"
         )
 
 

@@ -138,19 +138,19 @@ def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
 
 
 SWAPPED = (
-    "{0} was handed on before {1}, which the recording has the other way round: what follows may end otherwise. Which "
-    "comes first hangs on the machine (threads behind a lock or a semaphore), or the cell asks otherwise now"
+    "{0} arrived before {1}, and in the recording after it: what follows may differ. Which "
+    "comes first depends on the machine (threads behind a lock or a semaphore), or the cell asks something else now"
 )
 UNTOLD = (
-    "{0} and {1} could not be told apart: the second came while the program was still at work on the first. What both "
-    "change may end otherwise than recorded"
+    "{0} and {1} could not be told apart: the second arrived while the program was still working on the first. What "
+    "both change may differ from the recording"
 )
 
 
 def _describe_place(name: str, strands: Mapping[str, str]) -> str:
     """A call or a timer, for people."""
     if not name:
-        return "what the cell did first"
+        return "the start of the cell"
     strand = _parse_strand(name, strands) or "the cell"
     if name.startswith(">"):
         return f"the beginning of {strand}"
@@ -176,15 +176,15 @@ def _hook_wall_clock(cell: TapedCell) -> Callable[[], None]:
         and _NUMPY_NOW.search(cell.request.source)
     ):
         cell.warn(
-            "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time. Now: "
-            "write np.datetime64(datetime.now())",
+            "numpy reads the clock in C, where it is not replayed: in replay datetime64('now') gives the new time. "
+            "Now: write np.datetime64(datetime.now())",
             cold=True,
         )
     try:
         return wall_clock.hold_wall_clock()
     except RuntimeError as error:
         cell.warn(
-            f"the wall clock (time.time, datetime.now, ...) is not held: {error}. Sleeps and perf_counter are",
+            f"the wall clock (time.time, datetime.now, ...) is not replayed: {error}. Sleeps and perf_counter are",
             cold=True,
         )
         return do_nothing

@@ -50,7 +50,7 @@ TAKEN = (
     "temporary files within the cell that makes them"
 )
 HASHES = (
-    "sets of texts are in another order here than in the recording (PYTHONHASHSEED was not set): a request that is "
+    "sets of strings are ordered differently here than in the recording (PYTHONHASHSEED was not set): a request "
     "built from one differs. Start the kernel with PYTHONHASHSEED=0, and record again"
 )
 
@@ -145,7 +145,7 @@ class _CellRandomness:
         ) as error:  # of other people's generators, and of a tape that somebody edited
             why = f"{type(error).__name__}: {error}"
             self.cell.warn(
-                f"{generator.name} is not held: its state on the tape cannot be used ({why})",
+                f"{generator.name} is not replayed: its state on the tape cannot be used ({why})",
                 cold=True,
             )
 
@@ -161,7 +161,7 @@ class _CellRandomness:
             generator.restore_state(GeneratorState(state, at))
         elif "states" not in pinned and self._is_cut_off():
             self.cell.warn(
-                f"{generator.name} is not held: the recording was cut off before its state was written"
+                f"{generator.name} is not replayed: the recording was cut off before its state was written"
             )
 
     def _is_cut_off(self) -> bool:
@@ -224,7 +224,7 @@ def _compute_hash_print() -> str:
 
 
 OVERLAP = (
-    "{} moved {} while other code ran: whose draws were whose cannot be told, so in replay the numbers that follow may "
+    "{} used {} while other code ran: it is unknown which code drew which numbers, so in a replay later numbers may "
     "differ. Now: give the function a generator of its own (random.Random())"
 )
 
@@ -299,7 +299,7 @@ def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
                 _advance_generator(generator, distance)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 cell.warn(
-                    f"{generator.name} is not held: how far a function moved it cannot be read ({error})"
+                    f"{generator.name} is not replayed: how far a function moved it cannot be read ({error})"
                 )
 
 

@@ -25,7 +25,7 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
             else "this system cannot change a program's zone"
         )
         cell.warn(
-            f"timezone {zone} of the recording is not held ({why}): local times differ", cold=True
+            f"timezone {zone} of the recording is not used ({why}): local times differ", cold=True
         )
         return do_nothing
     return timezone.hold_zone(zone)

@@ -103,7 +103,7 @@ ROUTER = "https://openrouter.ai/api/v1/chat/completions"
             "pinned",
             "through to Groq",
         ),
-        ((chat(url=ROUTER), said()), "missing", "whom the gateway asked"),
+        ((chat(url=ROUTER), said()), "missing", "the gateway does not say which provider"),
     ],
 )
 def test_routing_is_the_host_the_region_the_tier_and_the_request(tmp_path, call, status, said_so):
@@ -118,7 +118,7 @@ def test_routing_is_the_host_the_region_the_tier_and_the_request(tmp_path, call,
 def test_calls_under_way_together_are_counted_and_their_order_is_held(tmp_path):
     run = run_of(tmp_path, (chat("a"), said()), (chat("b"), said()))  # both from :07.600, of 1.25 s
     told = item(run, 5)
-    assert told.status == "pinned" and told.what.startswith("2 calls were under way together")
+    assert told.status == "pinned" and told.what.startswith("2 calls overlapped")
     assert "one call" in item(run_of(tmp_path, (chat(), said())), 5).what
 
 
@@ -260,7 +260,7 @@ def test_what_ran_live_in_a_replay_has_the_clock_of_the_run_it_repeats(tmp_path)
 def test_a_clock_that_is_not_held_is_missing_and_readings_in_c_are_named(tmp_path):
     assert item(run_of(tmp_path, pins=None), 9).capture == "record it again without --no-pin clock"
     cold = [
-        "numpy reads the clock in C, where it is not held: in replay datetime64('now') gives the new time"
+        "numpy reads the clock in C, where it is not replayed: in replay datetime64('now') gives the new time"
     ]
     told = item(run_of(tmp_path, end={"cold": cold}), 9)
     assert told.status == "missing" and told.capture == "np.datetime64(datetime.now())"

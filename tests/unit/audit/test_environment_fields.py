@@ -98,7 +98,7 @@ def test_a_user_whom_the_requests_name_needs_not_be_told(tmp_path):
 def test_flags_that_were_evaluated_stand_beside_those_told(tmp_path):
     run = run_of(tmp_path, kit={"flags": {"told": 1}}, end={"flags": {"seen": "on"}})
     assert environment_fields.tags(run)["flags"] == {"told": 1, "seen": "on"}
-    assert "none told" in field(environment_fields.of_run(run_of(tmp_path)), "flags").what
+    assert "none set" in field(environment_fields.of_run(run_of(tmp_path)), "flags").what
 
 
 def test_a_run_without_a_kit_is_one_gap(tmp_path):

@@ -76,7 +76,7 @@ def test_a_cell_that_differs_is_named_with_its_difference_and_nothing_is_written
     done = CliRunner().invoke(tape, ["export", str(churn), "--no-index"])
     assert done.exit_code == 1
     assert (
-        "(1 of 4 cells), nothing was written" in done.output
+        "(1 of 4 cells); nothing was written" in done.output
         and "[3] print(helper.loud" in done.output
     )
     assert "-EVE, JÖRG" in done.output and "+ADA, JÖRG" in done.output
@@ -91,11 +91,11 @@ def test_allowed_differences_mark_the_bundle_the_same_way_each_time(churn, tmp_p
         export_bundle(churn, tmp_path / "2.zip", allowing),
     )
     assert [(each.cell, each.why) for each in one.manifest.differences] == [
-        (3, "shows other than what is saved")
+        (3, "shows something other than what is saved")
     ]
     assert one.digest == two.digest
     with archive.opened(one.place) as bundle:
-        assert "does not repeat itself" in bundle.read("README.md").decode()
+        assert "Not every cell replays as saved" in bundle.read("README.md").decode()
 
 
 def test_a_secret_in_a_file_is_named_and_not_told_and_nothing_is_written(churn, monkeypatch):
@@ -113,7 +113,7 @@ def test_a_secret_in_a_file_is_named_and_not_told_and_nothing_is_written(churn, 
 def test_nothing_of_a_persons_is_overwritten_and_a_bundle_is_replaced(churn):
     goal = churn.with_name("churn.tape.zip")
     goal.write_text("mine")
-    with pytest.raises(TapeUsageError, match="is no bundle"):
+    with pytest.raises(TapeUsageError, match="is not a bundle"):
         export_bundle(churn, options=HERE)
     assert goal.read_text() == "mine"
     with pytest.raises(TapeUsageError, match="cannot be written to"):

@@ -52,7 +52,7 @@ def test_what_does_not_hold_is_not_kept_quiet():
             redactions=(Redaction("session/a.csv", "an API key", 3),),
         )
     )  # fmt: skip
-    assert "does not repeat itself whole" in text and "* cell 2: shows other than saved" in text
+    assert "Not every cell replays as saved" in text and "* cell 2: shows other than saved" in text
     assert "not all with hashes: no index was asked" in text
     assert (
         "`data/big.bin` (5,000,000 bytes): larger than 100 MB" in text
@@ -75,7 +75,7 @@ def test_it_says_how_pip_and_uv_make_the_environment():
     assert "pip install --no-deps --require-hashes -r environment/requirements.txt\n" in plain
     assert (
         "pip install --no-deps ./environment/wheels/t.whl\n" in plain
-        and "pip does too, from 26.1 on" in plain
+        and "so can pip, from 26.1 on" in plain
     )
     own = said(
         False,
@@ -84,7 +84,7 @@ def test_it_says_how_pip_and_uv_make_the_environment():
         ("environment/sources/mine/y.py", "source"),
         wheel,
     )
-    assert "pip install --no-deps -r" in own and "pip does not, for the sources" in own
+    assert "pip install --no-deps -r" in own and "pip cannot, because of the sources" in own
     assert "pip install --no-deps ./environment/wheels/t.whl ./environment/sources/mine\n" in own
 
 

@@ -62,7 +62,7 @@ def test_a_bundle_is_written_read_and_replaced_there(store):
 @pytest.mark.parametrize("name", ["person.tape.zip", "person.txt"])
 def test_what_a_person_has_there_is_not_replaced(store, name):
     store.pipe(f"runs/b/{name}", b"mine")
-    with pytest.raises(TapeUsageError, match="exists and is no bundle; nothing was written"):
+    with pytest.raises(TapeUsageError, match="exists and is not a bundle; nothing was written"):
         put(f"s3://runs/b/{name}", packed())
     assert store.cat(f"runs/b/{name}") == b"mine"
 

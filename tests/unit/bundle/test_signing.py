@@ -41,7 +41,7 @@ def test_without_a_file_of_signers_only_the_key_is_known(keys):
     assert (
         signed.state == "key"
         and signed.who == ""
-        and "whose it is only a file of signers can say" in signed.text()
+        and "only a file of signers can say whose it is" in signed.text()
     )
 
 
@@ -62,9 +62,9 @@ def test_another_key_another_bundle_another_purpose_or_no_signature_are_wrong(ke
             "it is not of this bundle",
         ),
         (DATA, good, "others", "is not one that others lists for tape-jupyter"),
-        (DATA, b"evil", "signers", "no signature of ssh-keygen's"),
+        (DATA, b"evil", "signers", "not a signature of ssh-keygen's"),
         (DATA, good[:100], None, "it is not of this bundle"),
-        (DATA, None, "signers", "there is none, and a file of signers was given"),
+        (DATA, None, "signers", "the bundle has none, and --signers asks for one"),
     ):
         signed = signing.verify_signature(
             data, signature, None if signers is None else keys / signers

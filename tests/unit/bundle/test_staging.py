@@ -1,6 +1,7 @@
 """What goes into a bundle, and under which name."""
 
 import hashlib
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -29,6 +30,7 @@ def top(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
+    (tmp_path / "work" / "churn.ipynb").write_text("{}")
     return tmp_path
 
 
@@ -91,3 +93,41 @@ def test_a_file_that_changed_since_it_was_read_refuses_the_export(top):
 def test_the_session_itself_cannot_be_left_out(top):
     with pytest.raises(TapeUsageError, match="leaves out churn.tapes/main.tape.yaml"):
         staged(session(top), top, collected(), exclude=["churn.tapes"])
+
+
+def tape_answer(text, **more):
+    return {
+        "output_type": "display_data",
+        "data": {"text/plain": text, **more},
+        "metadata": {"tape": {"summary": True}},
+    }
+
+
+def test_what_the_notebook_says_of_its_bundle_is_not_in_the_bundle(top):
+    printed = {"output_type": "stream", "name": "stdout", "text": "two\n"}
+    failed = {"output_type": "error", "ename": "NotExported", "evalue": "", "traceback": []}
+    calls = tape_answer("● replayed  2 calls", **{"text/html": "<div>"})
+    sha = tape_answer("  sha256 abab")
+    cells = [
+        (["%tape export --test"], [sha], []),
+        ("# is it whole?\n%tape verify churn.tape.zip", [sha, failed], []),
+        ("%tape export\n%tape why [2]", [sha, failed], [failed]),
+        ("%%tape replay\nprint('two')\n%tape export", [printed, sha, calls], [printed, calls]),
+        ("%tape why [2]", [sha], [sha]),
+        ("export = 1", [printed, calls], [printed, calls]),
+    ]
+    path = top / "work" / "churn.ipynb"
+
+    def carried():
+        return staged(session(top), top, collected()).content["session/work/churn.ipynb"]
+
+    path.write_text(
+        json.dumps({"cells": [{"source": source, "outputs": out} for source, out, _ in cells]})
+    )
+    assert [cell["outputs"] for cell in json.loads(carried())["cells"]] == [
+        kept for *_, kept in cells
+    ]
+    path.write_text(
+        json.dumps({"cells": [{"source": source, "outputs": kept} for source, _, kept in cells]})
+    )
+    assert carried() == path, "nothing to leave out: the file itself, byte for byte"

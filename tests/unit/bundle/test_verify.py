@@ -69,15 +69,15 @@ def test_a_bundle_that_is_not_what_it_says_is_exit_code_1_and_nothing_to_check_i
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "is no notebook"),
-        (b"{}", "is no notebook"),
-        (b"[" * 100_000, "is no notebook"),
+        (b"", "is not a notebook"),
+        (b"{}", "is not a notebook"),
+        (b"[" * 100_000, "is not a notebook"),
         (
             b'{"cells": 1, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
-            "1 is not of type 'array'|is no notebook",
+            "1 is not of type 'array'|is not a notebook",
         ),
-        (notebook(outputs=[{"output_type": "evil"}]), "is no notebook"),
-        (b"\xff\xfe", "is no notebook"),
+        (notebook(outputs=[{"output_type": "evil"}]), "is not a notebook"),
+        (b"\xff\xfe", "is not a notebook"),
     ],
 )
 def test_a_notebook_that_is_none_is_a_problem(tmp_path, data, said):
@@ -251,7 +251,9 @@ def test_saved_outputs_that_are_not_those_expected_are_a_note(tmp_path):
     content = recording(tmp_path / "session")
     cells = (dataclasses.replace(made(content).cells[0], outputs="1" * 64),)
     verdict = verify_bundle(written(tmp_path, content, made(content, cells=cells)))
-    assert verdict.good and any(": 1. That may be the folders" in note for note in verdict.notes)
+    assert verdict.good and any(
+        ": 1. The cause may be folder names" in note for note in verdict.notes
+    )
 
 
 def test_what_could_not_be_watched_is_told(tmp_path):

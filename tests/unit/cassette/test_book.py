@@ -231,7 +231,7 @@ def test_a_call_with_an_id_that_is_none_is_refused(path, name):
         .replace(f"was: {entry.id}", f'call: "{name}"')
         .replace(f'was: "{entry.id}"', f'call: "{name}"')
     )
-    with pytest.raises(CassetteError, match="no call id"):
+    with pytest.raises(CassetteError, match="not a call id"):
         Cassette.open(path)
 
 

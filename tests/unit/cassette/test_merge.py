@@ -109,7 +109,7 @@ def test_a_person_says_whose_counts(tmp_path, prefer, said):
 def test_no_file_is_ever_overwritten(tmp_path):
     a, b = diverged(tmp_path)
     for there in (a, b):
-        with pytest.raises(tape.TapeUsageError, match="is there already"):
+        with pytest.raises(tape.TapeUsageError, match="exists already"):
             merge.merge_cassettes(a, b, there)
     first, second = merge.merge_cassettes(a, b).path, merge.merge_cassettes(a, b).path
     assert second.name == "main-merged-2.tape.yaml" and first.read_bytes() == second.read_bytes()

@@ -32,7 +32,7 @@ def test_a_notebook_that_is_there_stays_as_it_is_and_nothing_is_imported(tmp_pat
     (tmp_path / "trace.json").write_text(json.dumps(request(span("b1", llm()))))
     (tmp_path / "mine.ipynb").write_text("a person's own")
     done = run("import", tmp_path / "trace.json", "--out", tmp_path / "mine.ipynb")
-    assert done.exit_code == 2 and "is there already, and is not overwritten" in done.stderr
+    assert done.exit_code == 2 and "exists already and is not overwritten" in done.stderr
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.ipynb", "trace.json"]
     assert (tmp_path / "mine.ipynb").read_text() == "a person's own"
 

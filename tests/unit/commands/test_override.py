@@ -129,17 +129,18 @@ def test_words_that_make_no_sense_are_usage_errors_and_nothing_is_written(path, 
 def test_a_take_is_chosen_undone_and_put_aside_by_words(path):
     run("override", path, name_of(path), "--text", "East", "--take", "angry")
     assert (
-        "take angry replays where no take is named" in run("takes", path, "default", "angry").output
+        "take angry is replayed when no take is named"
+        in run("takes", path, "default", "angry").output
     )
     assert "(take of: main)  default" in run("takes", path).output
     assert json.loads(run("takes", path, "--json").output)[0]["takes"][0]["default"] is True
     assert (
-        "the recording replays" in run("takes", path, "default", "main").output
+        "the recording is replayed" in run("takes", path, "default", "main").output
         and files.default_take(path) == ""
     )
     assert "is kept" in run("takes", path, "keep", "angry").output
     assert (
-        "put aside" in run("takes", path, "discard", "angry").output
+        "was moved to" in run("takes", path, "discard", "angry").output
         and tape.open(path).takes() == []
     )
     assert "take angry is back" in run("takes", path, "undo", "angry").output

@@ -50,8 +50,8 @@ def test_takes_are_renamed_and_put_aside(path):
         "take angry-2 is called calm now" in run("takes", path, "rename", "angry-2", "calm").output
     )
     assert run("takes", path, "rename", "calm", "angry").exit_code == 2
-    assert "put aside" in run("takes", path, "delete", "calm").output
-    assert takes.act(path, ["delete", "angry"])[0].endswith("move it back to have it again")
+    assert "was moved to" in run("takes", path, "delete", "calm").output
+    assert takes.act(path, ["delete", "angry"])[0].endswith("brings it back")
     assert "has no takes" in run("takes", path).output
 
 

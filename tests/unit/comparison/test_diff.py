@@ -1,4 +1,4 @@
-"""What a person is shown where a cell came out otherwise: lines of text, cells of a table, the share of a picture."""
+"""What a person is shown where a cell changed: lines of text, cells of a table, the share of a picture."""
 
 import base64
 import io

@@ -123,7 +123,7 @@ def no_locks(path, monkeypatch):
 
 
 def test_a_disk_without_locks_is_said_and_what_to_do(path, no_locks):
-    wanted = "cannot be locked: No locks available. Its disk has no locks .* keep it on one"
+    wanted = "cannot be locked: No locks available. Its disk has no file locks .* keep it on one"
     before = path.read_bytes()
     with pytest.raises(CassetteError, match=wanted):
         Journal(path).append(RECORD)

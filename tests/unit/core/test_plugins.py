@@ -74,7 +74,7 @@ def run(folder, *words):
 
 def test_a_client_its_values_and_its_chance_are_recorded_and_replayed(acme):
     recorded, wrong, _ = run(acme, "-c", PROGRAM, "recording")
-    assert recorded.startswith("Money ") and "not held" not in recorded, recorded + wrong
+    assert recorded.startswith("Money ") and "not replayed" not in recorded, recorded + wrong
     assert "acme:\n    seed: " in (acme / "run.tape.yaml").read_text()
     replayed, wrong, _ = run(acme, "-c", PROGRAM, "replaying")
     assert replayed == recorded, wrong  # another process would have answered with its own id
@@ -95,7 +95,7 @@ def test_a_package_that_cannot_be_loaded_is_named_and_harms_nothing(acme):
     program = PROGRAM.replace('acme.Client().ask("how much?")', "acme.Money(1)")
     said, wrong, _ = run(acme, "-c", program, "recording")
     assert said.startswith("Money 1 "), wrong
-    assert "acme is not held" in said and "tape-acme" in said, (said, wrong)
+    assert "acme is not replayed" in said and "tape-acme" in said, (said, wrong)
 
 
 def test_what_is_of_another_kind_is_named(acme):

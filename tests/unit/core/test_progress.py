@@ -50,7 +50,7 @@ def tapes(tmp_path):
         (lambda a, b, tell: diff.diff(a, b, tell), "comparing calls", 33),
         (
             lambda a, b, tell: diff.drifts(*map(Cassette.open, (a, b)), tell),
-            "looking for drift around calls",
+            "looking for what changed around calls",
             33,
         ),
         (

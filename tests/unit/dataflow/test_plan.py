@@ -81,7 +81,7 @@ def test_a_generator_is_made_anew_and_who_used_it_since_runs_again():
         3,
     ]
     assert planned.cells[0].reasons == (
-        "makes `ids` for [3]: `ids` holds a range_iterator, which cannot be wound back",
+        "makes `ids` for [3]: `ids` holds a range_iterator, which cannot be restored",
     )
 
 
@@ -100,7 +100,7 @@ def test_who_changed_the_same_object_in_place_since_changes_it_again():
 def test_only_a_fresh_kernel_will_do_where_nothing_made_what_cannot_be_wound_back():
     made = entry(0, reads=["ids"], weak=["ids"], strong=["r"], r="a", ids=iter([1]))
     planned = plan_rerun(History([made]), [0])
-    assert planned.hermetic == "`ids` is from before the first cell that was watched"
+    assert planned.hermetic == "`ids` was set before the first cell that was watched"
 
 
 def test_a_file_that_was_too_large_to_keep_needs_a_fresh_kernel():
@@ -111,7 +111,7 @@ def test_a_file_that_was_too_large_to_keep_needs_a_fresh_kernel():
 
 def test_what_a_proof_found_is_taken_in():
     history = History([entry(0, strong=["r"], r="a"), entry(1, "print(1)")])
-    assert roles(plan_rerun(history, [0], learned={1: "it shows something else"})) == {
+    assert roles(plan_rerun(history, [0], learned={1: "its output differs"})) == {
         0: "changed",
         1: "downstream",
     }

@@ -50,7 +50,7 @@ def test_a_page_that_is_silent_is_not_waited_for_longer_than_patience(monkeypatc
 @pytest.mark.usefixtures("nobody")
 def test_without_a_page_the_prompt_is_asked_and_without_one_it_is_refused():
     assert isinstance(Steps(Cells(stdin=True)).prepare(Word("step")).reach, Prompt)
-    with pytest.raises(TapeUsageError, match="needs somebody who answers"):
+    with pytest.raises(TapeUsageError, match="needs a viewer or an input prompt"):
         Steps(Cells(stdin=False)).prepare(Word("step"))
 
 
@@ -99,6 +99,6 @@ def test_only_a_view_that_is_open_is_told():
     assert steps.watch(view) is None and steps.watch(view) is None
     steps.send_state({"revision": 1})
     assert told == [("step", {"revision": 1})]
-    with pytest.raises(TapeUsageError, match="no cell is stepped"):
+    with pytest.raises(TapeUsageError, match="no cell is being stepped"):
         steps.require()
     command.forget_steps(steps.cells)

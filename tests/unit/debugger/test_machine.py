@@ -151,7 +151,7 @@ def test_a_command_for_a_strand_that_has_moved_on_is_refused():
         program.machine.parked("", seen)
     assert program.machine.parked(None, program.machine.revision).place == ":2"
     program.machine.end("done")
-    with pytest.raises(TapeUsageError, match="over"):
+    with pytest.raises(TapeUsageError, match="stepping has ended"):
         program.machine.parked("")
 
 

@@ -193,7 +193,7 @@ def test_a_generator_that_was_seeded_meanwhile_is_not_counted():
 
 @pytest.mark.parametrize("words", [-1, 1.5, True, "2", None, 10**9])
 def test_a_number_of_draws_that_is_none_is_refused(words):
-    with pytest.raises(ValueError, match="no number of words"):
+    with pytest.raises(ValueError, match="not a number of words"):
         further(random.Random(1).getstate(), words, None)
 
 

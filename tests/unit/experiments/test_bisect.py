@@ -100,7 +100,7 @@ def test_words_that_cannot_be_used_are_one_clear_line(tmp_path, monkeypatch):
         (["--packages", one, "2026-01-01"], "two locks or two dates"),
         (["--packages", "2026-01-01", "2026-02-01"], "--requirements FILE"),
         (["--packages", "2026-02-30", one], "day is out of range"),
-        (["--step", "--check", "x ="], "no Python expression"),
+        (["--step", "--check", "x ="], "not a Python expression"),
         (["--git", "a", "b"], "git rev-parse"),
     ):
         done = run("bisect", nb, *words)

@@ -69,7 +69,7 @@ def test_a_value_that_cannot_be_shown_is_no_answer():
 
 
 def test_words_that_are_no_check_are_one_line():
-    for words, said in (("x =", "no Python expression"), ("1 == 1", "reads nothing"), ("t.py", "alone")):  # fmt: skip
+    for words, said in (("x =", "not a Python expression"), ("1 == 1", "reads nothing"), ("t.py", "alone")):  # fmt: skip
         with pytest.raises(TapeUsageError, match=said):
             Check.parse(words)
     with pytest.raises(TapeUsageError, match="code cells are 1 to 2"):

@@ -222,7 +222,7 @@ def test_a_key_goes_to_its_own_provider_alone():
     assert headers("https://gateway.example/v1/chat/completions", "OPENAI_API_KEY")[
         "authorization"
     ].startswith("Bearer sk-")
-    with pytest.raises(TapeUsageError, match="anybody on the way can read"):
+    with pytest.raises(TapeUsageError, match="is not encrypted"):
         headers("http://api.openai.com/v1/chat/completions")
     with pytest.raises(TapeUsageError, match="is not set: MISTRAL_API_KEY"):
         headers("https://api.mistral.ai/v1/chat/completions")
@@ -241,7 +241,7 @@ def test_a_placeholder_is_never_sent(tmp_path, provider, monkeypatch, name):
 BAD = {
     "a tool": (lambda url: (FunctionCall("f", {}), Value(freeze(1))), [], "only requests are sent again"),
     "no message": (lambda url: (Request("POST", f"{url}/v1/embeddings", JSON, b'{"prompt":"x"}'), answered("x")), ["--message", "y"], "has no messages"),
-    "no JSON": (lambda url: (Request("POST", f"{url}/v1/x", (), b"a=1"), answered("x")), ["--set", "a=2"], "no JSON object"),
+    "no JSON": (lambda url: (Request("POST", f"{url}/v1/x", (), b"a=1"), answered("x")), ["--set", "a=2"], "not a JSON object"),
     "no value": (lambda url: (ask(url), answered("x")), ["--set", "model"], "write NAME=VALUE"),
     "no place": (lambda url: (ask(url), answered("x")), ["--set", "model.x=1"], "the request has no model.x"),
     "masked": (lambda url: (ask(url, "it is <secret:KEY>"), answered("x")), [], "holds a masked secret"),

@@ -104,7 +104,7 @@ def test_what_cannot_be_kept_within_a_limit_is_refused_before_anything_is_sent(p
         (["--max-cost", "0.0001"], "one call can cost"),
         (["--max-cost", "much"], "no amount of US dollars"),
         (["--check", "cell:9"], "code cells are 1 to 3"),
-        (["--check", "mood ="], "no Python expression"),
+        (["--check", "mood ="], "not a Python expression"),
         (["--check", "1 == 1"], "reads nothing of the notebook"),
         (["--check", "mod"], "the check raised NameError"),
         (["--check", "len(setup)"], "call {call} has no say in it"),

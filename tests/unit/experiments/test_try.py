@@ -107,7 +107,7 @@ def test_a_candidate_is_tried_offline_and_the_rows_count_again(path, tmp_path):
     assert "+said = ask(&quot;What mood?&quot;)" in page and page.count("<details>") == 1
     assert {file: digest(file) for file in before} == before
     again = run("try", path, "-c", fix, "-c", ask, "--workers", "1")
-    assert "3 were there already" in again.stdout, again.output
+    assert "3 existed already" in again.stdout, again.output
     shutil.rmtree("tape-try/pages")  # as where nobody asked for a page before
     run("try", path, "-c", fix, "-c", ask, "--workers", "1", "--html", "r.html")
     page = Path("r.html").read_text()
@@ -205,7 +205,7 @@ def test_workers_of_a_dask_scheduler_give_the_same_rows(tmp_path, monkeypatch):
             engine.run_jobs(wanted, store, workers, rows.append)
         with distributed.Client(cluster) as client:
             engine.run_jobs(wanted, store, engine.given_executor(client), rows.append)
-    with pytest.raises(TapeUsageError, match="a int is no executor"):
+    with pytest.raises(TapeUsageError, match="a int is not an executor"):
         tape.try_candidates([], [], workers=2)
     monkeypatch.setattr(engine, "PATIENCE", 1.0)
     with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
@@ -286,12 +286,12 @@ def test_a_run_that_hangs_or_eats_memory_is_ended_with_all_its_processes():
     ("text", "told"),
     [
         ("", "it changes nothing"),
-        ("[[cell]", "it is no TOML"),
+        ("[[cell]", "it is not TOML"),
         ("colour = 1", "there is no such key; there are: cell, git"),
         ("[[cell]]\nsource = 'x'", "named by one of number, id and match"),
         ("[[cell]]\nnumber = 1", "has source, or replace"),
         ("[[override]]\ntext = 'x'", "says of which calls"),
-        ("[[override]]\ntool = '('\ntext = 'x'", "is no regular expression"),
+        ("[[override]]\ntool = '('\ntext = 'x'", "is not a regular expression"),
         ("[[override]]\ntool = 'a'", "has one of text, message, value, fault"),
         ("override = 1", "write each override as a table of its own"),
         ("packages = 'x'", "packages is a list"),
@@ -316,7 +316,7 @@ def test_words_that_cannot_be_used_are_one_clear_line_and_nothing_is_lost(tmp_pa
     for words, told in (
         ([tmp_path / "gone.ipynb"], "there is no such notebook, bundle or folder"),
         ([tmp_path / "empty"], "no notebook with a recording"),
-        ([nb, "--check", "x ="], "no Python expression"),
+        ([nb, "--check", "x ="], "not a Python expression"),
         ([nb, "--workers", "many"], "say how many processes, or where a Dask scheduler is"),
         ([nb, "--out", mine], "is not overwritten"),
         ([nb, "-c", fix, "-c", fix], "two candidates have one name"),

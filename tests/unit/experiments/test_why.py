@@ -92,7 +92,7 @@ def test_a_tool_that_makes_a_later_cell_raise_is_named(path):
 @pytest.mark.parametrize(
     ("check", "said"),
     [
-        ("1 ==", "no Python expression"),
+        ("1 ==", "not a Python expression"),
         ("nobody > 1", "the check raised NameError"),
         ("True", "always true or always false"),
         ("left == left", "always true"),

@@ -103,7 +103,7 @@ def test_rows_that_say_otherwise_become_a_take_and_the_recording_stays(path, tmp
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", ":2: this line is no JSON"),
+        ("{", ":2: this line is not JSON"),
         ("[]", ":2: a row is a JSON object"),
         ("{}", ":2: no `row` says which call it is"),
         ('{"row": "r-0/1", "output": 1}', ":2: call r-0/1 is not recorded"),
@@ -123,9 +123,7 @@ def test_a_row_that_cannot_be_used_is_named_by_its_line_and_nothing_is_written(
 def test_nothing_is_overwritten_and_what_makes_no_sense_is_said(path, tmp_path):
     out = tmp_path / "rows.jsonl"
     out.write_text("mine")
-    assert (
-        "is there already" in run("rows", path, "--out", out).stderr and out.read_text() == "mine"
-    )
+    assert "exists already" in run("rows", path, "--out", out).stderr and out.read_text() == "mine"
     assert "neither --out nor --of" in run("rows", path, "--read", out, "--of", "run").stderr
     assert run("rows", tmp_path / "none.ipynb").exit_code == 2
     assert "has no take 'gone'" in run("rows", path, "--take", "gone").stderr

@@ -201,7 +201,7 @@ def test_log_records_hold_the_messages_of_a_span_that_has_none(tmp_path):
     }
     done, cassette = imported(tmp_path, request(span("b1", bare)), logs)
     assert len(cassette.calls) == 1 and done.files[0].reasons == {
-        "a log record that tells of no model call": 1
+        "a log record without a model call": 1
     }
 
 
@@ -244,7 +244,7 @@ def test_duplicate_ids_and_circles_end_and_are_told(tmp_path):
     ]
     done, cassette = imported(tmp_path, request(*spans))
     assert len(cassette.calls) == 1
-    assert any("circle" in note for note in done.files[0].notes)
+    assert any("cycle" in note for note in done.files[0].notes)
     assert done.files[0].reasons == {"a record sent twice: the last one counts": 1}
 
 

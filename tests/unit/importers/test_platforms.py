@@ -523,7 +523,7 @@ def test_bodies_of_helicone_that_lie_behind_a_url_are_counted_and_not_fetched(tm
     )
     done, cassette = imported(tmp_path, row, helicone(), name="h.jsonl")
     assert done.files[0].reasons == {
-        "a request whose bodies lie behind a URL, which is not fetched": 1
+        "a request whose bodies are behind a URL, which is not fetched": 1
     }
     assert "secret" not in cassette.path.read_text()
 
@@ -608,7 +608,7 @@ def test_parents_in_a_circle_ids_that_come_twice_and_a_torn_end_are_told(tmp_pat
     assert (
         report.format == system and report.reasons["a record sent twice: the last one counts"] == 1
     )
-    assert any("circle" in note for note in report.notes) and any(
+    assert any("cycle" in note for note in report.notes) and any(
         "not in the file" in note for note in report.notes
     )
     assert any("breaks off" in reason for reason in report.reasons) and "torn" in str(
@@ -674,7 +674,7 @@ def test_a_parquet_file_without_its_reader_says_how_to_get_it_and_a_broken_one_i
     except ImportError:
         pass
     else:
-        with pytest.raises(TapeError, match="no sound Parquet"):
+        with pytest.raises(TapeError, match="not a sound Parquet"):
             tape.import_trace(tmp_path / "runs.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(TapeError, match=r"tape-jupyter\[interop\]"):

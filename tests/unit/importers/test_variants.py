@@ -121,7 +121,7 @@ def test_what_is_no_utf_8_is_said(tmp_path):
     text = lines(*ROWS).replace("North", "N\u00f6rth", 1)
     text = text.replace("\\u00f6", "\u00f6").encode("latin-1")
     report, calls = imported(tmp_path, "x.jsonl", text)
-    assert len(calls) == 3 and any("no UTF-8" in each for each in report.notes)
+    assert len(calls) == 3 and any("not UTF-8" in each for each in report.notes)
 
 
 def test_a_format_is_known_by_what_comes_after_a_very_long_first_record(tmp_path):
@@ -188,7 +188,7 @@ def test_a_span_sent_twice_whose_messages_are_elsewhere_is_counted_twice(tmp_pat
         tmp_path, "x.json", request(span("b1" * 8, told), span("b1" * 8, told))
     )
     assert not calls and report.spans == 1 and sum(report.reasons.values()) == 1
-    assert "lie elsewhere, and are not fetched" in report.notes[0]
+    assert "are stored elsewhere, and are not fetched" in report.notes[0]
 
 
 def test_messages_without_an_operations_name_are_a_call_and_numbers_may_be_texts(tmp_path):
@@ -564,7 +564,7 @@ def test_helicones_word_for_a_body_elsewhere_is_no_body(tmp_path):
     row = {**COLUMNS["helicone"], "request_body": word, "response_body": word, "signed_body_url": "https://x.test/b?sig=1"}  # fmt: skip
     report, calls = imported(tmp_path, "x.jsonl", lines(row))
     assert not calls and list(report.reasons) == [
-        "a request whose bodies lie behind a URL, which is not fetched"
+        "a request whose bodies are behind a URL, which is not fetched"
     ]
 
 

@@ -204,7 +204,7 @@ def test_a_refusal_that_user_code_swallowed_is_remembered_with_its_line(door):
     (kind, same, where, text), counts = run(door, body)
     assert (kind, same, counts) == ("connection", True, [1, 0])
     assert where.startswith("<string>:")
-    assert "no tap saw it" in text and "@tape.tool" in text
+    assert "it is not from a recorded library" in text and "@tape.tool" in text
 
 
 def test_every_refusal_is_told_of_the_same_line_too_and_memory_stays_bounded(door):
@@ -282,7 +282,7 @@ def test_while_recording_what_no_tap_saw_is_named_once_and_goes_on(door):
     assert events[0][1] == f"127.0.0.1:{door.port}"
     assert events[2][1] == "echo hello && true"
     assert all(refusal is None for _, _, refusal in events)
-    assert "no tap" in texts[0] and "not on the tape" in texts[1]
+    assert "not from a recorded" in texts[0] and "not on the tape" in texts[1]
     assert door.arrived == 3
 
 
@@ -324,7 +324,7 @@ def test_a_guard_that_cannot_judge_refuses_in_replay(monkeypatch):
     monkeypatch.setattr(audit_events, "event_target", lambda *_: 1 / 0)
     guard.arm(Policy("replay"))
     try:
-        with pytest.raises(BlockedConnection, match="judging it failed"):
+        with pytest.raises(BlockedConnection, match="checking it failed"):
             socket.getaddrinfo("db.invalid", 80)
         guard.arm(Policy("record"))
         socket.getaddrinfo("localhost", 80)
@@ -350,7 +350,7 @@ def test_a_sighting_reads_as_a_sentence():
     assert str(
         Sighting("connection", "10.0.0.1:6379 (redis.example)", "cell line 3: r.get(1)")
     ) == (
-        "connection to 10.0.0.1:6379 (redis.example) (cell line 3: r.get(1)) was seen by no tap: it is not on the tape"
+        "connection to 10.0.0.1:6379 (redis.example) (cell line 3: r.get(1)) is not from a recorded library: it is not on the tape"
     )
 
 
@@ -466,6 +466,6 @@ def test_in_replay_unknown_programs_and_interpreters_are_refused(door):
         try:
             subprocess.run(words)
         except BlockedConnection as error:
-            told("@tape.tool" in str(error) and "untaped" in str(error))
+            told("@tape.tool" in str(error) and "%tape off" in str(error))
     """
     assert run(door, body) == [True] * 4

@@ -86,9 +86,11 @@ def test_what_a_person_reads_says_which_notebook_it_was(tmp_path):
     path.write_text("{}")
     text = export.export_text(RESULT, path)
     assert text.startswith("/x/churn.tape.zip: 1,234 bytes, 2 cells, 3 calls\n  sha256 abab")
-    assert "churn.ipynb as it was saved at" in text and "every cell replayed as saved" in text
+    assert "churn.ipynb as last saved;" in text and "every cell replayed as saved" in text
     assert "2 x an API key in data/a.csv, masked" in text and "! mind the gap" in text
-    assert "does NOT repeat itself" in export.export_text({**RESULT, "differences": [1]}, path)
+    assert "NOT every cell replayed as saved" in export.export_text(
+        {**RESULT, "differences": [1]}, path
+    )
     assert export.export_text({**RESULT, "test": "/x/test_churn.py"}, path).endswith(
         "\n  test: /x/test_churn.py"
     )

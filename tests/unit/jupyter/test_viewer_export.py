@@ -87,13 +87,13 @@ def test_it_is_begun_tells_its_steps_and_its_end_to_every_view(view):
     assert ask(view, redact=True, path="out.tape.zip")["answer"]["state"] == "running"
     assert view.said.until("running")["step"] == "packing"
     assert Fake.last.words == ["out.tape.zip", "--redact"]
-    assert "under way already" in ask(view)["error"]
+    assert "already running" in ask(view)["error"]
     assert ask(beside, look=True)["answer"]["done"] == 1
     ask(view, "export.stop")
     assert Fake.last.stopped
     Fake.last.go.set()
     done = view.said.until("done")
-    assert done["path"] == "/x/churn.tape.zip" and "as it was saved at" in done["text"]
+    assert done["path"] == "/x/churn.tape.zip" and "as last saved" in done["text"]
     assert other.until("done")["sha256"] == "ab"
     assert ask(view, look=True)["answer"]["state"] == "done"
     beside.close()

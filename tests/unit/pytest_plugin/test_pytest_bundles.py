@@ -57,7 +57,7 @@ def test_naming_a_bundle_does_not_let_it_run(project):
     done = project.run_tape("--tape", ".")
     done.assert_outcomes(failed=1, skipped=1)
     done.stdout.fnmatch_lines(
-        ["*never let run here (sha256 *tape verify churn.tape.zip*--tape-trust*"]
+        ["*never allowed to run here (sha256 *tape verify churn.tape.zip*--tape-trust*"]
     )
     assert "replaying.py" not in done.stdout.str() and path.exists()
     collected = project.run_tape("--tape", str(path), "--collect-only", "-q").stdout.str()

@@ -20,7 +20,7 @@ STREAM = b"".join(
 def test_a_cassette_is_not_different_from_itself(tmp_path):
     path = churn(tmp_path)
     assert tape.diff(path, str(path)) == []
-    assert diff.diff_text([], "a", "b") == "a and b answer every call alike"
+    assert diff.diff_text([], "a", "b") == "a and b answer every call the same way"
 
 
 def test_one_word_changed_is_one_line_of_diff_and_the_rest_is_silent(tmp_path):

@@ -87,7 +87,7 @@ def test_a_body_that_is_no_text_is_told_by_its_size(tmp_path):
     )
     recorder.run("d", (asked("y"), answered("z" * 50_000)))
     picture, long = recorder.cassette.calls
-    assert listing.call_record(picture)["reply"]["body"] == "(5 bytes that are no text)"
+    assert listing.call_record(picture)["reply"]["body"] == "(5 bytes that are not text)"
     assert "more characters" in "\n".join(listing.call_text(long))
 
 

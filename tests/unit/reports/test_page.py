@@ -108,7 +108,7 @@ def test_nothing_of_a_person_is_overwritten_but_a_page_is_written_anew(tmp_path)
     cassette = Cassette.open(recorded(tmp_path))
     mine = tmp_path / "mine.html"
     mine.write_text("my own words")
-    with pytest.raises(TapeUsageError, match="is no page of tape-jupyter's"):
+    with pytest.raises(TapeUsageError, match="is not a page of tape-jupyter's"):
         page.write_page(cassette, mine)
     with pytest.raises(TapeUsageError, match="ends in .html"):
         page.write_page(cassette, tmp_path / "n.ipynb")

@@ -218,7 +218,7 @@ def test_an_object_with_an_async_call_is_awaited_in_the_block(provider, tmp_path
 def test_a_function_whose_work_is_still_to_be_done_is_refused(provider, tmp_path, late):
     before = len(provider.requests)
     with pytest.raises(
-        tape.TapeUsageError, match=r"tape\.recording.*start returned a .*past the tape.*`async def`"
+        tape.TapeUsageError, match=r"tape\.recording.*start returned a .*not recorded.*`async def`"
     ):
 
         @tape.recording(tmp_path / "a.tape.yaml")
@@ -527,7 +527,7 @@ def test_a_socket_that_no_tap_saw_is_refused_in_replay_and_named_while_recording
     with tape.recording(path) as block:
         ask(provider, "one")
         socket.create_connection(("127.0.0.1", provider.port)).close()
-    assert any("seen by no tap" in warning for warning in block.report.warnings)
+    assert any("not from a recorded library" in warning for warning in block.report.warnings)
     with pytest.raises(tape.BlockedConnection), tape.replaying(path):
         socket.create_connection(("127.0.0.1", provider.port)).close()
     socket.create_connection(("127.0.0.1", provider.port)).close()

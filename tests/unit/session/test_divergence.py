@@ -118,5 +118,5 @@ def test_a_call_made_more_often_than_recorded_diverges_too(provider, path, recor
 def test_only_replay_diverges(path, recorded):
     with pytest.raises(TapeUsageError, match="--on-divergence goes with replay"):
         tape.replaying(path, mode="once", on_divergence="live")
-    with pytest.raises(TapeUsageError, match="is not done with a divergence"):
+    with pytest.raises(TapeUsageError, match="is not a choice at a changed request"):
         tape.replaying(path, on_divergence="guess")

@@ -49,7 +49,7 @@ def test_a_line_says_mode_name_and_options(line, mode, name, options):
     [
         ("", "Usage: %%tape record|replay|once|new_episodes"),
         ("recrod", "did you mean record?"),
-        ("live", "is no mode"),
+        ("live", "is not a mode"),
         ("xyzzy", "there are: record, replay"),
         ("replay ../../etc/passwd", "cannot name a cassette"),
         ("record {name}", "cannot name a cassette"),
@@ -64,7 +64,7 @@ def test_a_line_says_mode_name_and_options(line, mode, name, options):
         ("replay --take ../../etc", "cannot name a take"),
         ("replay --take", "expected one argument"),
         ("record --stub tool:mail", "it has no =JSON; write --stub 'tool:NAME="),
-        ("record --stub tool:mail=sent", "is no JSON"),
+        ("record --stub tool:mail=sent", "is not JSON"),
         ("record --stub host:x=1", "names no tool"),
         ("record --ignore", "expected one argument"),
         (
@@ -86,7 +86,9 @@ def test_a_line_that_makes_no_sense_is_explained(line, said):
 
 def test_a_mode_is_known_or_the_nearest_is_named():
     assert check_mode("live") == "live"
-    with pytest.raises(TapeUsageError, match="TAPE_MODE: 'reply' is no mode: did you mean replay"):
+    with pytest.raises(
+        TapeUsageError, match="TAPE_MODE: 'reply' is not a mode: did you mean replay"
+    ):
         check_mode("reply", where="TAPE_MODE: ")
 
 
@@ -120,7 +122,7 @@ def test_step_takes_breakpoints_a_take_and_may_record():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("replay --break tool", "goes with step"), ("record --record", "goes with step"), ("step --break nope", "no breakpoint"),
+        ("replay --break tool", "goes with step"), ("record --record", "goes with step"), ("step --break nope", "not a breakpoint"),
         ("step --live llm", "at each stop"), ("step --on-divergence live", "stops at a call that is not on the tape"),
     ],
 )  # fmt: skip

@@ -370,7 +370,7 @@ def test_a_tool_that_nobody_decorated_is_held_as_well(provider, path):
         assert plain_mail("ada") == "held"
     assert RAN == []
     assert [said for said in block.report.warnings] == [
-        "tool:nobody was not held: no function of that name was found here. If the cell called one, it ran. "
+        "tool:nobody was not stopped: no function of that name was found here. If the cell called one, it ran. "
         "Now: put @tape.tool on it"
     ]
     plain_mail("eve")

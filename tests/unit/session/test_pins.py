@@ -186,7 +186,7 @@ def test_a_pin_that_fails_is_named_and_the_cell_runs(deck, tmp_path, monkeypatch
 
     monkeypatch.setattr(pins, "BUILT_IN", {**pins.BUILT_IN, "random": broken})
     drawn, report = run(deck, "record", tmp_path / "a.tape.yaml")
-    assert drawn and "random is not held: OSError: no entropy" in report.warnings
+    assert drawn and "random is not replayed: OSError: no entropy" in report.warnings
     monkeypatch.undo()
     replayed, report = run(TapeSession(), "replay", tmp_path / "a.tape.yaml")
     assert replayed != drawn

@@ -159,7 +159,7 @@ def test_a_mode_that_does_not_exist_is_refused(deck, path):
         lambda: deck.set_session("recrod"),
         lambda: deck.begin(CellRequest("recrod", path=path)),
     ):
-        with pytest.raises(TapeUsageError, match="'recrod' is no mode"):
+        with pytest.raises(TapeUsageError, match="'recrod' is not a mode"):
             begin()
 
 

@@ -16,7 +16,7 @@ export function FindCause({ work, takes, cassette = "", good = "", bad = "" }: {
   const side = (name: string, label: string, chosen: string) => <label>{label}<select name={name} defaultValue={chosen}>
     {sides.map((each) => <option key={each} value={each} selected={each === chosen}>{each || "the recording"}</option>)}</select></label>;
   const fields = <>
-    {side("good", "It holds with", good === bad ? other : good)}
+    {side("good", "It passes with", good === bad ? other : good)}
     {side("bad", "It fails with", bad)}
     <label>What must hold<input name="check" aria-describedby={hint} placeholder={'decision == "refund"'} spellcheck={false} ref={focused} /></label>
     <p id={hint} class="tape-dim">Python over the notebook's variables; or cell:4 (does not raise), output:4 (as saved), a pytest file</p>
@@ -42,4 +42,4 @@ function Found({ work, now: { words, layers, tree, text } }: { work: Work; now: 
   </>;
 }
 
-const SAID: Record<string, string> = { flips: "the check holds", stays: "it still fails", unresolved: "it cannot be said", "not swapped": "differs, cannot be swapped offline" };
+const SAID: Record<string, string> = { flips: "the check holds", stays: "it still fails", unresolved: "unknown", "not swapped": "differs; cannot be swapped offline" };

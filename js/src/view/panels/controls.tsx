@@ -127,7 +127,7 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
   }, [value]);
   return <>
     <div ref={place} class="tape-editor">{state !== "open" && <Text code value={value} label={label} invalid={invalid ?? false} rows={4} onChange={onChange} />}</div>
-    {state === "plain" && <p class="tape-dim">The editor could not be loaded; this is a plain text field, and saves the same.</p>}
+    {state === "plain" && <p class="tape-dim">The editor could not be loaded; this is a plain text field, and saves the same way.</p>}
     {state !== "open" && recorded !== null && <Marks before={recorded} after={value} />}
   </>;
 }

@@ -143,7 +143,7 @@ export function wrong(draft: Draft, of: Editable): Problem[] {
     if (why) error(path, `Not JSON: ${why}`);
   };
   if (draft.tab === "message") {
-    if (wrongJson(draft.message)) error("", "The JSON tab holds no valid JSON: mend it there first.");
+    if (wrongJson(draft.message)) error("", "The JSON tab holds no valid JSON: fix it there first.");
     for (const field of of.fields) {
       const typed = draft.fields[field.path];
       if (typed !== undefined && field.kind === "json") json(field.path, typed);
@@ -152,7 +152,7 @@ export function wrong(draft: Draft, of: Editable): Problem[] {
   }
   if (draft.tab === "json") json("json", draft.message);
   if (draft.tab === "value") json("value", draft.value);
-  if (draft.tab === "fault" && Object.values(faultOf(draft.fault, of.faults).options).some((value) => Number.isNaN(value))) error("", "A number is wanted here.");
+  if (draft.tab === "fault" && Object.values(faultOf(draft.fault, of.faults).options).some((value) => Number.isNaN(value))) error("", "Enter a number here.");
   if (draft.tab === "raw") {
     if (!/^[1-5]\d\d$/.test(draft.raw.status)) error("status", "A status is a number from 100 to 599.");
     if (headers(draft.raw.headers).some(([name, value]) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name) || /[\0\r]/.test(value))) {

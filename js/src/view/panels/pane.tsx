@@ -80,7 +80,7 @@ function Form({ work, span, of, start, serve, onClose }: PaneProps & { of: Edita
       <Said problems={problems.filter(({ path }) => !placed(path, of, draft.tab)).map((problem) => ({ ...problem, path: "" }))} at="" />
       <Alert text={refused} />
       {also && <p class="tape-dim">Save takes this tab only; what you changed on the {NAMES[also]} tab is kept here, unsaved.</p>}
-      {dirty && <p class="tape-dim">Kept here while the viewer is open. <button class="tape-link" onClick={revert}>back to as it was</button></p>}
+      {dirty && <p class="tape-dim">Kept here while the viewer is open. <button class="tape-link" onClick={revert}>undo all changes</button></p>}
       <SaveBar work={work} span={span} serve={serve} edit={what} take={draft.take} accept={draft.accept} problems={problems} check={now}
         onTake={(take) => update({ take })} onAccept={(accept) => update({ accept })} onSaved={onClose} onCancel={onClose} />
     </footer>

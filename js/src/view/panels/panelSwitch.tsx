@@ -32,5 +32,5 @@ function card({ work, able }: CardsProps, state: State) {
 }
 
 function Planning() {
-  return useLate(true) ? <Card kind="planning" title="Looking at what depends on it"><p role="status">…</p></Card> : null;
+  return useLate(true) ? <Card kind="planning" title="Finding what depends on it"><p role="status">…</p></Card> : null;
 }

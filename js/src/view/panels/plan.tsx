@@ -79,6 +79,6 @@ function name({ number, title }: PlanCell): string {
 
 function counts({ from_tape, maybe_live, seconds }: Plan, policy: Policy): string {
   const then = { stop: "asks first", live: "goes live", stale: "keeps the recorded reply" }[policy];
-  return [`from the tape: ${from_tape} call${from_tape === 1 ? "" : "s"}`, `may go live: ${maybe_live}${maybe_live ? ` (${then})` : ""}`,
+  return [`recorded: ${from_tape} call${from_tape === 1 ? "" : "s"}`, `may go live: ${maybe_live}${maybe_live ? ` (${then})` : ""}`,
     seconds === null ? "" : `took ${seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`} when recorded`].filter(Boolean).join(" · ");
 }

@@ -33,15 +33,15 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
   const price = cost === null ? "cost unknown" : `about $${cost < 0.01 ? cost.toPrecision(1) : cost.toFixed(2)}`;
   const labels = { live: `Go live (${price})`, write: "Write the reply…", stale: "Keep the recorded one (stale)", skip: "Skip" };
   return <Card kind="divergence" title={`${divergence.title}: the request has changed`}>
-    <p>This call is not on the tape as it is asked now. Nothing was sent.</p>
-    <Wide label="Fields that differ"><table class="tape-fields-table"><thead><tr><th scope="col">field</th><th scope="col">recorded</th><th scope="col">asked now</th></tr></thead>
+    <p>This request is not on the tape. Nothing was sent.</p>
+    <Wide label="Fields that differ"><table class="tape-fields-table"><thead><tr><th scope="col">field</th><th scope="col">recorded</th><th scope="col">now</th></tr></thead>
       <tbody>{fields.map((field) => {
         const runs = words(field.recorded, field.now);
         return <tr key={field.path}><th scope="row"><code>{field.path}</code></th>
           <td><Runs runs={runs.filter((run) => run.mark !== "new")} /></td><td><Runs runs={runs.filter((run) => run.mark !== "gone")} /></td></tr>;
       })}</tbody></table></Wide>
-    <Whole name="All that is asked now" section={divergence.asked} />
-    {divergence.recorded && <Whole name="All that was recorded" section={divergence.recorded} />}
+    <Whole name="Whole request now" section={divergence.asked} />
+    {divergence.recorded && <Whole name="Whole recorded request" section={divergence.recorded} />}
     {reply !== null && <Write work={work} start={start} value={reply} onType={write} />}
     <Alert text={wrong} />
     <div class="tape-actions tape-stay">{reply === null

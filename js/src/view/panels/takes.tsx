@@ -51,13 +51,13 @@ export function TakeActions({ work, take, isDefault, onPlan, onDone, cells = [] 
     if (about === "keep" || about === "default") onDone?.();
   });
   if (aside !== null) {
-    return <p class="tape-actions" role="status"><span>{take} is put aside; the recording is as it was.{cells.length > 0 && " The cells of the notebook still show what the take gave."}</span>
+    return <p class="tape-actions" role="status"><span>{take} is moved aside; the recording is as it was.{cells.length > 0 && " The cells of the notebook still show what the take gave."}</span>
       {cells.length > 0 && <button class="tape-primary" onClick={() => void work.plan(aside, cells)}>Re-run them on the recording…</button>}
       <button disabled={busy} onClick={() => run("undo")}>Undo</button>
       {onDone && <button onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
   }
   if (asked) {
-    return <p class="tape-actions" role="status"><span>From then on {take} replays wherever no take is named. The recording stays; <i>Not the default</i>, among the takes, takes it back.</span>
+    return <p class="tape-actions" role="status"><span>From then on {take} is replayed when no take is named. The recording stays; <i>Not the default</i>, among the takes, takes it back.</span>
       <button class="tape-primary" disabled={busy} onClick={() => run("default")}>Make it the default</button><button onClick={() => ask(false)}>Leave it</button><Alert text={wrong} /></p>;
   }
   return <div class="tape-actions">
@@ -65,7 +65,7 @@ export function TakeActions({ work, take, isDefault, onPlan, onDone, cells = [] 
     {onPlan && <button class="tape-primary" disabled={busy} onClick={() => { onPlan(); void work.plan(take); }}>Re-run…</button>}
     <button disabled={busy} onClick={() => run("discard")}>{onDone ? "Discard" : "Put aside"}</button>
     {isDefault ? <button disabled={busy} onClick={() => run("default", "")}>Not the default</button>
-      : <button disabled={busy} onClick={() => ask(true)} title="replays without naming it">Make default…</button>}
+      : <button disabled={busy} onClick={() => ask(true)} title="replayed when no take is named">Make default…</button>}
     {!onDone && <button disabled={busy} onClick={() => run("undo")}>Undo last change</button>}
     <Alert text={wrong} />
   </div>;

@@ -17,7 +17,7 @@ export function Frames({ desk, stepper, at }: FramesProps) {
   const [chosen, choose] = useState(0);
   const late = useLate(!frames && !error);
   const frame = frames?.find(({ index }) => index === chosen) ?? frames?.[0];
-  return <section class="step-where" aria-label="Where it stands">
+  return <section class="step-where" aria-label="Where it stopped">
     <h3>Where</h3>
     {error && <Alert text={error} />}
     {late && <p class="tape-dim" role="status">Reading the stack…</p>}

@@ -12,7 +12,7 @@ export interface Command { word: StepWord; key: string; name: string; says: stri
 
 export const COMMANDS: readonly Command[] = [
   { word: "back", key: ",", name: "Back", says: "Back to the call before this one: the cell is run again up to there, from the tape", sign: "◂" },
-  { word: "over", key: ".", name: "Step", says: "Give the call this reply, and stop at the next one", sign: "▸" },
+  { word: "over", key: ".", name: "Step", says: "Give the call this reply, and stop at the next call", sign: "▸" },
   { word: "model", key: "m", name: "Model", says: "Run to the next model call", sign: "" },
   { word: "tool", key: "t", name: "Tool", says: "Run to the next tool call", sign: "" },
   { word: "continue", key: "c", name: "Continue", says: "Run on, to the next breakpoint or to the end", sign: "▸▸" },

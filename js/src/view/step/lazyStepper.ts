@@ -44,7 +44,7 @@ export class Slot {
   }
 
   #with(then: (stepper: Stepper) => void): void {
-    this.#ready().then(then, (error: unknown) => this.#desk.set({ error: `A cell is stepped, and cannot be shown: ${(error as Error).message}` }));
+    this.#ready().then(then, (error: unknown) => this.#desk.set({ error: `The stepped cell cannot be shown:  ${(error as Error).message}` }));
   }
 
   #ready(): Promise<Stepper> {

@@ -59,7 +59,7 @@ export function Fail({ stepper, call: { faults }, onClose }: Pick<WriteProps, "s
     <footer class="tape-foot">
       <Alert text={wrong} />
       <div class="tape-actions">
-        <button type="submit" class="tape-primary" disabled={busy}>Let it fail</button>
+        <button type="submit" class="tape-primary" disabled={busy}>Make it fail</button>
         <button type="button" onClick={onClose}>Cancel</button>
         <span class="tape-dim">nothing is sent</span>
       </div>

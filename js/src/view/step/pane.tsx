@@ -72,16 +72,16 @@ function Reply({ stepper, call, turns }: { stepper: Stepper; call: StepCall; tur
     <div class="tape-actions">
       {stepper.can("edit") && <button class="tape-primary" data-back="edit" title="Edit reply  e" aria-keyshortcuts="e" onClick={() => stepper.open("reply")}>Edit reply</button>}
       {stepper.can("answer") && <button onClick={() => stepper.open("hand")}>Answer by hand…</button>}
-      {stepper.can("fault") && (call.span || call.faults.length > 0) && <button title="Let it fail: 429, a reset, a timeout" onClick={() => stepper.open("fault")}>Fault…</button>}
-      {stepper.can("live") && call.would !== "live" && <button title="This one call goes out; it may cost money" onClick={() => void stepper.do("live")}>Let it go live</button>}
+      {stepper.can("fault") && (call.span || call.faults.length > 0) && <button title="Make it fail: 429, a reset, a timeout" onClick={() => stepper.open("fault")}>Fault…</button>}
+      {stepper.can("live") && call.would !== "live" && <button title="Send this one call; it may cost money" onClick={() => void stepper.do("live")}>Let it go live</button>}
       {stepper.can("refuse") && <button title="Nothing is sent; the program sees an error" onClick={() => void stepper.do("refuse")}>Refuse</button>}
     </div>
   </section>;
 }
 
 function none({ would }: StepCall): string {
-  if (would === "live") return "What it is answered when it goes out.";
-  return would === "refuse" ? "None: this call is not on the tape as it is asked now." : "Not shown.";
+  if (would === "live") return "Whatever the server answers.";
+  return would === "refuse" ? "None: this request is not on the tape." : "Not shown.";
 }
 
 function Request({ stepper, call, turns, open }: { stepper: Stepper; call: StepCall; turns: readonly Turn[]; open: boolean }) {

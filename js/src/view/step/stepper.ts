@@ -95,7 +95,7 @@ export class Stepper {
     const { client, able: { cells } } = this.#desk;
     try {
       await client.ask(cells ? "step.cell" : "step.arm", { cell: "", take: "", ...how });
-      if (!cells) this.#set({ told: "The next cell that you run is stepped." });
+      if (!cells) this.#set({ told: "The next cell that you run stops at each call." });
     } catch (error) {
       this.#set({ wrong: (error as Error).message });
     }

@@ -78,7 +78,7 @@ def test_a_zip_of_another_tool_is_told_apart(tmp_path):
 def test_a_folder_a_pipe_and_nothing_are_no_zips(tmp_path):
     with pytest.raises(BundleError, match="cannot be read"):
         Zipped(tmp_path / "none")
-    with pytest.raises(BundleError, match="is no file"):
+    with pytest.raises(BundleError, match="is not a file"):
         Zipped(tmp_path)
 
 

@@ -74,7 +74,7 @@ def test_a_folder_of_one_bundle_is_that_bundle_and_one_of_several_asks_which(tmp
         pass
     (tmp_path / "none").mkdir()
     with (
-        pytest.raises(BundleError, match="it is no bundle, and no folder of one"),
+        pytest.raises(BundleError, match="it is not a bundle, and no folder of one"),
         bundle.opened(tmp_path / "none"),
     ):
         pass
@@ -104,7 +104,7 @@ def test_a_place_that_cannot_be_reached_is_told_without_its_password(url, error,
 def test_nothing_a_person_made_is_written_over(tmp_path, store):
     mine = tmp_path / "mine.zip"
     mine.write_text("my own words")
-    with pytest.raises(TapeUsageError, match="exists and is no bundle; nothing was written"):
+    with pytest.raises(TapeUsageError, match="exists and is not a bundle; nothing was written"):
         locations.bundle_place(mine, "churn.tape.zip")
     old = written(tmp_path)
     assert (
@@ -113,7 +113,7 @@ def test_nothing_a_person_made_is_written_over(tmp_path, store):
         == locations.bundle_place(tmp_path, "churn.tape.zip")
     )
     put(f"{store}/mine.tape.zip", b"my own words")
-    with pytest.raises(TapeUsageError, match="exists and is no bundle"):
+    with pytest.raises(TapeUsageError, match="exists and is not a bundle"):
         put(f"{store}/mine.tape.zip", packed())
     assert locations.small(f"{store}/mine.tape.zip") == b"my own words"
 

@@ -43,12 +43,12 @@ FILE = {"path": "session/churn.ipynb", "size": 2, "sha256": "0" * 64, "role": "n
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no JSON"),
-        (b"[]", "no JSON object"),
-        (b"\xff\xfe", "no JSON"),
-        (b"[" * 200_000, "no JSON"),
+        (b"", "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 200_000, "not JSON"),
         (b'{"format":1,"format":1}', "a key stands twice"),
-        (b'{"format":NaN}', "NaN is no JSON"),
+        (b'{"format":NaN}', "NaN is not JSON"),
         (b"{}\n", "format is None"),
         (changed(format=2), "format is 2, this tape-jupyter reads 1"),
         (changed(hooks=["os.system"]), "a key that format 1 does not know: 'hooks'"),
@@ -59,13 +59,13 @@ FILE = {"path": "session/churn.ipynb", "size": 2, "sha256": "0" * 64, "role": "n
         (changed(files=[{"path": "x"}]), r"files\[0\] lacks size"),
         (changed(files=[{**FILE, "size": True}]), "size is no int"),
         (changed(files=[{**FILE, "size": -1}]), "-1 bytes"),
-        (changed(files=[{**FILE, "sha256": "abc"}]), "is no sha256"),
+        (changed(files=[{**FILE, "sha256": "abc"}]), "is not a sha256"),
         (changed(files=[{**FILE, "role": "hook"}]), "the role of 'session/churn.ipynb' is 'hook'"),
-        (changed(files=[{**FILE, "path": "../x"}]), "is no path inside the bundle"),
+        (changed(files=[{**FILE, "path": "../x"}]), "is not a path inside the bundle"),
         (changed(files=[FILE, FILE]), "the same file"),
         (changed(files=[{**FILE, "size": 2**40}]), "1,099,511,627,776 bytes, a bundle has at most"),
         (changed(files=[{**FILE, "path": f"{at:05}"} for at in range(10_000)]), "10,001 files"),
-        (changed(files={}), "files is no list"),
+        (changed(files={}), "files is not a list"),
         (changed(files=[]), "the notebook 'session/churn.ipynb' is not among its files"),
         (changed(notebook="README.md"), "the notebook 'README.md' is not among its files"),
         (changed(made_by=1), "made_by is no str"),
@@ -74,8 +74,8 @@ FILE = {"path": "session/churn.ipynb", "size": 2, "sha256": "0" * 64, "role": "n
         (changed(kernel={"argv": "sh"}), "kernel has other keys"),
         (changed(kit={"startup": "x"}), "kit has a key that format 1 does not know: 'startup'"),
         (changed(lock={"hashed": True, "index": "mine", "why": ""}), "the lock's index is 'mine'"),
-        (changed(lock=[]), "lock is no object"),
-        (changed(cells=[1]), r"cells\[0\] is no object"),
+        (changed(lock=[]), "lock is not an object"),
+        (changed(cells=[1]), r"cells\[0\] is not an object"),
     ],
 )
 def test_anything_else_is_refused_with_its_reason(data, said):
@@ -92,7 +92,7 @@ def test_text_that_is_no_unicode_is_refused():
     "name", ["sitecustomize.py", "usercustomize.py", "x.pth", "conftest.py", "a/CONFTEST.PY"]
 )
 def test_a_file_that_would_run_by_lying_there_is_in_no_session(name):
-    with pytest.raises(BundleError, match="would run by merely lying there"):
+    with pytest.raises(BundleError, match="is run automatically just because it exists"):
         made({**CONTENT, f"session/{name}": b""}, roles={f"session/{name}": "module"})
     made(
         {**CONTENT, f"environment/sources/pkg/{name}": b""},

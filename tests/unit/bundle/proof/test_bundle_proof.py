@@ -58,7 +58,7 @@ def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
     [
         (run.MISSED, "record that cell again"),
         (run.UNTAPED, "put %%tape record on the cells that go to the network"),
-        (run.UNHELD, "let the tool return what it does"),
+        (run.UNHELD, "have the tool return its result"),
         (run.NEVER_RUN, "run the whole notebook and save it"),
         (run.DIFFERS, "from its first cell to its last"),
     ],
@@ -66,7 +66,7 @@ def test_a_cell_that_nobody_ran_counts_when_it_shows_something():
 def test_what_is_told_ends_with_what_to_do(why, advice):
     found = run.ProofRun((run.CellProof(1, "a"), run.CellProof(2, "b", why, ("-1", "+2"))), ())
     told = run.changed_cells(found)
-    assert "(1 of 2 cells), nothing was written" in told[0] and told[1] == f"  [2] b: {why}"
+    assert "(1 of 2 cells); nothing was written" in told[0] and told[1] == f"  [2] b: {why}"
     assert told[2:4] == ["      -1", "      +2"]
     assert advice in told[-1] and "--allow-differences" in told[-1]
 

@@ -13,7 +13,7 @@ from tests.tapes import Recorder, answered, asked, churn
 def test_a_cassette_itself_takes_no_override(tmp_path):
     main = Cassette.open(churn(tmp_path))
     before = main.path.read_bytes()
-    with pytest.raises(CassetteError, match="cannot be overridden here: this is no take"):
+    with pytest.raises(CassetteError, match="cannot be overridden here: this is not a take"):
         main.append_override(main.calls[0], answered("x"), {}, Secrets())
     assert main.path.read_bytes() == before
 

@@ -169,10 +169,10 @@ def test_overriding_twice_makes_a_take_of_the_take_and_starts_from_what_stands_t
     [
         (0, {"text": "x", "message": {}}, "one of text, message, fault, reply"),
         (0, {"text": 7}, "text= is a text, not a int"),
-        (0, {"message": "{oops"}, "message=: this is no JSON"),
+        (0, {"message": "{oops"}, "message=: this is not JSON"),
         (0, {"message": [1]}, "a dict or JSON of one"),
         (0, {"message": {"content": 7}}, "content: a message of this API has a list 'content'"),
-        (0, {"message": {"content": ["x"]}}, r"content\[0\]: this is no JSON object"),
+        (0, {"message": {"content": ["x"]}}, r"content\[0\]: this is not a JSON object"),
         (0, {"text": "x" * (4 * 2**20 + 1)}, "this has 4.0 MiB; an edit may have 4"),
         (1, {"message": {"content": "x"}}, "is a function: override it with value= or error="),
     ],
@@ -333,7 +333,7 @@ def test_binary_frames_are_not_edited_as_text(tmp_path):
         ).body
         == body
     )
-    with pytest.raises(TapeUsageError, match="no message that can be taken apart"):
+    with pytest.raises(TapeUsageError, match="not a message that can be taken apart"):
         tape.open(path).override(entry, message={"x": 1})
 
 

@@ -113,7 +113,7 @@ def test_a_structure_as_reply_is_the_new_json_body_under_the_recorded_head(path)
         ("model", {"reply": "x", "error": ValueError()}, "not reply, error"),
         ("model", {"value": 1}, "override it with reply= or error="),
         ("tool", {"reply": "x"}, "override it with value= or error="),
-        ("tool", {"error": "no exception"}, "an exception, not a str"),
+        ("tool", {"error": "not an exception"}, "an exception, not a str"),
         ("model", {"reply": object()}, "bytes, text or JSON"),
     ],
 )

@@ -22,7 +22,7 @@ def test_undoing_the_only_change_puts_the_take_aside_and_the_recorded_reply_answ
     main = tape.open(path)
     take = main.override(main.calls[1], reply=answered("East"), take="angry")
     data = take.path.read_bytes()
-    assert "answers as recorded again; take angry is put aside" in undo(path, "angry")
+    assert "answers as recorded again; take angry was moved to" in undo(path, "angry")
     assert tape.open(path).takes() == [] and replies(tape.open(path)) == replies(main)
     assert undo(path, "angry") == "take angry is back" and take.path.read_bytes() == data
     with pytest.raises(TapeUsageError, match="no take 'gone', and none was put aside"):
@@ -70,7 +70,7 @@ def test_the_choice_of_a_take_follows_its_name_and_goes_with_it(path):
     before = path.read_bytes()
     files.choose(path, "angry")
     assert files.default_take(path) == "angry" and path.read_bytes() == before
-    assert main.takes() == ["angry"], "the file with the choice is no take"
+    assert main.takes() == ["angry"], "the file with the choice is not a take"
     take.rename("calm")
     assert files.default_take(path) == "calm"
     with pytest.raises(TapeUsageError, match="no take 'gone'"):

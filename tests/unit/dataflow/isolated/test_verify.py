@@ -1,4 +1,4 @@
-"""A re-run is proved, or the cell is named that came out otherwise."""
+"""A re-run is proved, or the cell is named that changed."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_another_text_names_the_cell_to_adopt():
             (1,),
         )
         and verdict.text
-        == "[2] also depends on this: it shows something else ('b' here, 'c' after a whole run)"
+        == "[2] also depends on this: its output differs ('b' here, 'c' after a whole run)"
     )
 
 
@@ -72,9 +72,7 @@ def test_a_cell_that_does_not_reproduce_even_as_recorded_proves_nothing():
         history(), {0: "time 1"}, Replayed((ran(0, "time 2", x=1), ran(1, y=2))), lambda: {0}
     )
     assert verdict.state == "not provable"
-    assert verdict.text.startswith(
-        "[1] does not come out the same even as it was recorded: it shows something else"
-    )
+    assert verdict.text.startswith("[1] does not repeat even the recording: its output differs")
     assert "'time 1' here, 'time 2' after a whole run" in verdict.text
 
 

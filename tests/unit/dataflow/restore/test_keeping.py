@@ -63,7 +63,8 @@ def test_the_oldest_goes_first_where_the_budget_is_spent():
     )
     lost = Versions(history).lost("x", 0)
     assert (
-        lost == "what `x` held after [1] was let go: the values that are kept have 256 MB together"
+        lost
+        == "what `x` held after [1] was discarded: the values that are kept take 256 MB together"
     )
     assert Versions(history).lost("x", 36) is None
 
@@ -77,9 +78,9 @@ def test_a_value_that_the_notebook_holds_costs_what_was_copied_of_it():
 def test_what_was_let_go_and_is_asked_for_since_is_lost():
     history, _ = ran(made(0, x=big()), entry(1), made(2, x=1))
     history.entries[1] = entry(1, reads=["x"])
-    assert not Versions(history).unread("x", 0) and "no cell asked for it" in Versions(
-        history
-    ).lost("x", 0)
+    assert not Versions(history).unread("x", 0) and "no cell read it" in Versions(history).lost(
+        "x", 0
+    )
 
 
 def test_an_earlier_value_does_not_stand_for_one_that_was_let_go():

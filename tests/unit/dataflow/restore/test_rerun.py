@@ -88,7 +88,7 @@ def test_a_value_overwritten_since_is_there_again_for_the_cell_and_gone_after_it
 def test_an_equal_value_stops_what_depends_on_it():
     kernel = Kernel("r = ask()", "n = len(r)", "print(n)")
     rerun = kernel.rerun(0)
-    assert rerun.ran == [0, 1] and rerun.skipped == {2: "what it depends on came out equal"}
+    assert rerun.ran == [0, 1] and rerun.skipped == {2: "what it depends on did not change"}
     assert kernel.texts[2] == "1\n" and kernel["n"] == 1
 
 
@@ -161,7 +161,7 @@ def test_a_cancel_puts_everything_back():
 def test_a_cell_that_was_ticked_out_does_not_run():
     kernel = Kernel("r = ask()", "s = r + '!'", "print(r)")
     rerun = kernel.rerun(0, ticked=[0, 2])
-    assert rerun.ran == [0, 2] and rerun.skipped == {1: "left out by you"} and kernel["s"] == "a!"
+    assert rerun.ran == [0, 2] and rerun.skipped == {1: "you left it out"} and kernel["s"] == "a!"
 
 
 def test_a_second_change_builds_on_the_first():
@@ -239,7 +239,7 @@ def test_an_equal_value_stops_what_depends_on_it_though_another_was_let_go():
     rerun = kernel.rerun(0)
     assert (
         rerun.ran == [0]
-        and rerun.skipped == {1: "what it depends on came out equal"}
+        and rerun.skipped == {1: "what it depends on did not change"}
         and kernel["u"] == 3
     )
 

@@ -68,7 +68,7 @@ def test_what_can_be_put_back_is_not_lost():
     )
     versions = Versions(history)
     assert versions.lost("x", 0) is None and versions.lost("x", BEGINNING) is None
-    assert versions.lost("it", 1) == "`it` holds a list_iterator, which cannot be wound back"
+    assert versions.lost("it", 1) == "`it` holds a list_iterator, which cannot be restored"
     assert versions.lost("big", 2) == "`big` is too large to keep"
 
 

@@ -1,4 +1,4 @@
-"""Whether a tool that is called with the same arguments may give another value, since what it reads came out otherwise."""
+"""Whether a tool that is called with the same arguments may give another value, since what it reads changed."""
 
 import linecache
 

@@ -246,7 +246,7 @@ def test_what_is_sent_outside_of_a_request_is_named_while_recording_and_left_to_
     with connected(provider) as conn:
         conn.connect()
         conn.send(b"raw")
-        assert not tape.entries and "sent by hand" in tape.notes[0]
+        assert not tape.entries and "sent directly" in tape.notes[0]
     tape.rewind()
     with connected(provider) as conn:
         conn.connect()

@@ -18,7 +18,7 @@ PLAN = Plan(
 
 def test_the_plan_reads_as_a_table_with_its_reasons():
     lines = plan_text(PLAN).splitlines()
-    assert lines[0] == "Re-run 2 of 9 cells with take angry: 4 calls from the tape, 1 may ask anew"
+    assert lines[0] == "Re-run 2 of 9 cells with take angry: 4 recorded calls, 1 may go live"
     assert lines[1].split() == [
         "x",
         "[3]",
@@ -46,12 +46,12 @@ def test_the_plan_says_which_cells_may_ask_and_at_what_price(cost, said):
         PlanCell(5, "c-5", 6, "report", (), "downstream", asks=2, cost=cost),
     )
     line = plan_text(Plan(cells, 9, from_tape=4, maybe_live=3, take="angry")).splitlines()[0]
-    assert line.endswith(f"4 calls from the tape, 3 may ask anew: 1 of [3], 2 of [6]{said}")
+    assert line.endswith(f"4 recorded calls, 3 may go live: 1 of [3], 2 of [6]{said}")
 
 
 def test_cells_are_ticked_by_their_number_or_id():
     assert ticked(PLAN, ["3"]) == {2} and ticked(PLAN, ["[3]", "c-5"]) == {2, 5}
-    with pytest.raises(TapeUsageError, match="'4' is no cell of this plan; there are: 3, c-5"):
+    with pytest.raises(TapeUsageError, match="'4' is not a cell of this plan; there are: 3, c-5"):
         ticked(PLAN, ["4"])
 
 

@@ -122,7 +122,7 @@ def test_it_reads_as_text_and_travels_as_protocol_ts_has_it():
         cells=(CellChange("c1", 3, "classify", (OutputChange("text", "mood: -\n", "mood: +\n"),)), CellChange("c2", None, "report")),
         spans=(SpanChange("r/1", "r/1", "model m", "changed", '"-" -> "+"'), SpanChange("r/2", "r/2", "tool t", "same")),
         variables=(VariableChange("mood", "'-'", "'+'"),),
-        skipped=("[4] what it depends on came out equal",), proof=RerunProof("proved", "proved in a fresh kernel"),
+        skipped=("[4] what it depends on did not change",), proof=RerunProof("proved", "proved in a fresh kernel"),
     )  # fmt: skip
     text = compared.text()
     for line in (

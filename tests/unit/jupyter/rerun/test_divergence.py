@@ -68,6 +68,6 @@ def test_what_has_no_like_has_no_wire_form(path, provider):
 
     divergence = diverged(path, other)
     if divergence.nearest is None:
-        with pytest.raises(TapeUsageError, match="no wire form"):
+        with pytest.raises(TapeUsageError, match="no format for"):
             commit_reply(tape.open(path).take("mine"), CELL.cell, divergence, "1")
         assert divergence_fields(divergence)["choices"] == ["live", "skip"]

@@ -122,7 +122,7 @@ def test_a_take_of_one_cassette_plays_in_a_notebook_of_two_and_the_other_is_as_r
         done = run("rerun", two, "--take", take)
         assert done.exit_code == 0 and f"+{said}" in done.output, done.output
     assert "is called calm now" in run("takes", two, "rename", "fix2", "calm").output
-    assert "put aside" in run("takes", two, "discard", "calm").output
+    assert "was moved to" in run("takes", two, "discard", "calm").output
     assert "take calm is back" in run("takes", two, "undo", "calm").output
     nobody = run("override", two, "nobody", "--text", "x")
     assert nobody.exit_code == 2

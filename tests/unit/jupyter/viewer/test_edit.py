@@ -104,7 +104,7 @@ def test_a_second_change_of_a_call_is_a_take_of_the_take_and_another_call_goes_i
         "angry-2",
     )
     assert (
-        "exists already; nothing is overwritten"
+        "exists already and is not overwritten"
         in view.override(1, {"form": "value", "value": "1"}, "angry")["error"]
     )
 
@@ -119,7 +119,7 @@ def test_errors_keep_an_edit_from_being_written_and_warnings_need_a_tick(view):
     assert "tick that it is meant so" in view.override(0, edit)["error"]
     assert view.override(0, edit, accept=True)["answer"]["take"] == "edited"
     broken = {"form": "message", "message": "{"}
-    assert "no JSON" in view.override(0, broken, accept=True)["error"]
+    assert "not JSON" in view.override(0, broken, accept=True)["error"]
     long = {"form": "value", "value": json.dumps("x" * (4 * 2**20))}
     assert "an edit may have 4" in view.override(1, long, accept=True)["error"]
     assert tape.open(view.path).takes() == ["edited"]

@@ -35,8 +35,8 @@ def ask(view, about, **fields):
 
 def test_before_any_step_there_is_no_state_and_nothing_to_do(view):
     assert ask(view, "step")["answer"] is None
-    assert "no cell is stepped" in ask(view, "step.do", do="over")["error"]
-    assert "no cell is stepped" in ask(view, "step.frames", strand="")["error"]
+    assert "no cell is being stepped" in ask(view, "step.do", do="over")["error"]
+    assert "no cell is being stepped" in ask(view, "step.frames", strand="")["error"]
     assert ask(view, "step.here")["answer"] == {}
 
 
@@ -85,9 +85,9 @@ def test_what_no_view_of_ours_sends_is_dropped(view, fields):
 def test_so_are_other_forged_messages(view, about, fields):
     before = view.dropped
     answered = ask(view, about, **fields)
-    assert (answered is None and view.dropped == before + 1) or "no cell is stepped" in answered[
-        "error"
-    ]
+    assert (
+        answered is None and view.dropped == before + 1
+    ) or "no cell is being stepped" in answered["error"]
 
 
 def test_every_word_of_the_protocol_is_known():

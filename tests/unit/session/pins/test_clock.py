@@ -91,7 +91,7 @@ def test_broken_readings_are_said_and_the_cell_replays_without(deck, path):
         work("a")
         assert time.time() > 1e9
     assert (
-        f"clock is not held: CassetteError: the clock readings of '{__name__}'"
+        f"clock is not replayed: CassetteError: the clock readings of '{__name__}'"
         in cell.report.warnings[0]
     )
 
@@ -221,7 +221,7 @@ def test_where_the_hooks_do_not_work_it_is_said_once_and_the_rest_is_held(deck, 
     with taped(deck, "record", path) as cell:
         told = time.perf_counter(), work("a", 0.01)
     assert (
-        "the wall clock (time.time, datetime.now, ...) is not held: time-machine's hooks do not work here"
+        "the wall clock (time.time, datetime.now, ...) is not replayed: time-machine's hooks do not work here"
         in cell.report.warnings[0]
     )
     with taped(deck, "replay", path):

@@ -130,7 +130,7 @@ def test_that_two_tools_drew_at_once_is_said_while_recording(tmp_path):
 
     with tape.recording(tmp_path / "a.tape.yaml") as block:
         asyncio.run(both())
-    assert "roll moved random while other code ran" in "\n".join(block.report.warnings)
+    assert "roll used random while other code ran" in "\n".join(block.report.warnings)
 
 
 def test_a_tool_that_draws_nothing_leaves_no_word_of_it(tmp_path):
@@ -164,7 +164,7 @@ def test_a_generator_that_draws_between_its_items_is_named(tmp_path):
 
     with tape.recording(tmp_path / "a.tape.yaml") as block:
         list(rolls())
-    assert "rolls moved random while other code ran" in "\n".join(block.report.warnings)
+    assert "rolls used random while other code ran" in "\n".join(block.report.warnings)
 
 
 def test_without_the_pin_nothing_is_counted(tmp_path):

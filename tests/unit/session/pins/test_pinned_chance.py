@@ -72,12 +72,12 @@ def test_every_run_of_a_session_replays_from_where_it_stood(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "put", "said"),
     [
-        (r"seed: \S+", "seed: nothex", "random is not held"),
+        (r"seed: \S+", "seed: nothex", "random is not replayed"),
         (r"seed: \S+", "seed: abcd", "a seed has 32 bytes"),
-        (r"seed: \S+", "seed: 5", "random is not held"),
-        (r"index: \d+", "index: 9999", "random is not held"),
+        (r"seed: \S+", "seed: 5", "random is not replayed"),
+        (r"index: \d+", "index: 9999", "random is not replayed"),
         (r"at:\n +random:", "at:\n      other:\n        index: 5\n      random:", ""),
-        (r"state of random\"?: \|-\n +\S+", 'state of random: "AAAA"', "random is not held"),
+        (r"state of random\"?: \|-\n +\S+", 'state of random: "AAAA"', "random is not replayed"),
         (
             r"state of random\"?: \|-\n +\S+",
             'state of random: "' + "A" * 30_000 + '"',
@@ -119,11 +119,11 @@ def test_a_recording_that_was_cut_off_says_what_is_not_held(tmp_path):
     path.write_text(text[: text.rindex("---\nend:")])
     with tape.replaying(path) as block:
         tool()
-    assert "random is not held: the recording was cut off" in "\n".join(block.report.warnings)
+    assert "random is not replayed: the recording was cut off" in "\n".join(block.report.warnings)
     path.write_text(text)
     with tape.replaying(path) as block:
         tool()
-    assert "random is not held" not in "\n".join(block.report.warnings)
+    assert "random is not replayed" not in "\n".join(block.report.warnings)
 
 
 def test_a_cell_that_moves_no_generator_has_no_state_on_the_tape(tmp_path):
@@ -164,7 +164,7 @@ def test_that_sets_come_in_another_order_is_said_where_it_matters(tmp_path):
 
     run("recording", "1")
     assert "PYTHONHASHSEED" not in run("replaying", "1")
-    assert "sets of texts are in another order" in run("replaying", "2")
+    assert "sets of strings are ordered differently" in run("replaying", "2")
 
 
 def test_more_variables_than_anybody_has_are_not_all_held(tmp_path):

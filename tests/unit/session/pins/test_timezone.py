@@ -76,7 +76,7 @@ def test_a_zone_that_this_system_does_not_know_is_named(tmp_path, zone):
     zone("UTC")
     with tape.replaying(path) as block:
         local()
-    assert "timezone Moon/Sea of the recording is not held" in "\n".join(block.report.warnings)
+    assert "timezone Moon/Sea of the recording is not used" in "\n".join(block.report.warnings)
 
 
 def test_local_midnight_is_the_recordings(tmp_path, zone):
