@@ -279,7 +279,7 @@ def test_another_order_than_the_recorded_one_is_said_with_both_calls(tmp_path):
     (said,) = report.warnings
     ids = re.findall(r'^call: "?([\w-]+)', (tmp_path / "a.tape.yaml").read_text(), re.MULTILINE)
     assert re.match(
-        rf"call {ids[1]} of look-1 was handed on before call {ids[0]} of look-0, which the recording",
+        rf"call {ids[1]} of look-1 arrived before call {ids[0]} of look-0, and in the recording after it",
         said,
     )
 

@@ -153,7 +153,9 @@ def test_what_fails_in_the_tracker_is_a_note_and_not_the_cells_error(run, monkey
     monkeypatch.setattr("tape_jupyter.dataflow.tracing.tracker.build", lambda seen: 1 / 0)
     entry = run("ok = 1")
     assert run.result.success and run.shell.user_ns["ok"] == 1
-    assert "could not be told" in entry.notes[0] and "*" in entry.reads and "*" in entry.writes
+    assert (
+        "could not be determined" in entry.notes[0] and "*" in entry.reads and "*" in entry.writes
+    )
     run.tracker.failures.clear()
 
 
@@ -345,7 +347,7 @@ def test_a_noted_cell_that_calls_all_the_same_may_have_done_anything(noting, mon
     monkeypatch.setitem(sys.modules, calls.__name__, calls)
     noting("import t_noted_calls\na = 1")
     entry = noting("t_noted_calls.call()")
-    assert entry.calls and entry.reads and "could not be told" in entry.notes[-1]
+    assert entry.calls and entry.reads and "could not be determined" in entry.notes[-1]
     assert noting("b = a").changed == {"b"}
 
 
