@@ -123,7 +123,9 @@ class NumberedGate(ReplyGate):
         """Whether the task that gets this part does not wait for it."""
         if self._gives != "items" and self._sequence.follows(number):
             return True
-        return self._sequence.is_at_once(number, alone=self._clock.is_only_thread())
+        if not self._sequence.is_at_once(number):
+            return False
+        return self._sequence.is_next(number) or self._clock.is_only_thread()
 
     def _place_part(
         self, seconds: float, *, last: bool, shown: bool
@@ -134,11 +136,10 @@ class NumberedGate(ReplyGate):
         """
         if last:
             seconds = max(seconds, self._timeline.seconds(self._call))
-        if self._gives == "value" and not (last or shown):
-            return *self._compute_deadline(seconds), None
-        return *self._compute_deadline(seconds), self._sequence.part(
-            self._call, self._part, self._parts
-        )
+        deadline = self._compute_deadline(seconds)
+        if self._gives == "value" and not shown:
+            return *deadline, self._sequence.result(self._call) if last else None
+        return *deadline, self._sequence.part(self._call, self._part, self._parts)
 
     def _pass_part(self, number: int | None, *, quiet: bool) -> None:
         self._require_open()

@@ -410,7 +410,8 @@ class Handovers:
     def _find_loop_state(self, loop: Any) -> _Loop | None:
         selector = getattr(loop, "_selector", None)
         if id(selector) not in self._loops:
-            self._loops[id(selector)] = _Loop(loop, {""}) if self._watch(loop) else None
+            acting = {""}  # the cell's own strand
+            self._loops[id(selector)] = _Loop(loop, acting) if self._watch(loop) else None
         return self._loops[id(selector)]
 
     def close(self) -> None:
@@ -514,6 +515,11 @@ class RecordedOrder:
             min(part, len(known) - 1)
         ]  # the reply was edited: it has other parts than it had
 
+    def result(self, call: str) -> int:
+        """The number of what a function gave in the end."""
+        known = self._numbers.get(call, [])
+        return known[-1] if known else BEYOND
+
     def tells_items(self, call: str, items: int) -> bool:
         """Whether it tells when a generator gave each of so many items."""
         count = len(self._numbers.get(call, ()))
@@ -548,12 +554,13 @@ class RecordedOrder:
         """Whether it comes with what was handed over last: nobody else stands between them."""
         return 0 <= self._last < number < BEYOND and self._runs[self._last] == self._runs[number]
 
-    def is_at_once(self, number: int, *, alone: bool) -> bool:
-        """Whether the task that gets it goes on without a wait: it did, and no other thread is to
-        go on before it (`alone`: there is none).
-        """
-        is_next = number == self._top + 1 or (alone and number > self._top)
-        return number in self._at_once and is_next
+    def is_at_once(self, number: int) -> bool:
+        """Whether the task that got it had awaited nothing, and nothing later was handed over yet."""
+        return number in self._at_once and number > self._top
+
+    def is_next(self, number: int) -> bool:
+        """Whether all before it was handed over."""
+        return number == self._top + 1
 
     def is_together(self, number: int) -> bool:
         return number in self._together

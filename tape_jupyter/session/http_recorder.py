@@ -247,34 +247,25 @@ class RecorderBase:
         """Append the call and report it. Every failure becomes a warning: the program has its reply
         already.
         """
-        clock = self.cell.pins.clock
-        with clock.mark_writing() if clock is not None else nullcontext():
-            self._write_call(call, reply, kit, row)
-
-    def _write_call(
-        self,
-        call: Request | FunctionCall,
-        reply: Reply | Value,
-        kit: dict[str, Any],
-        row: ReportRow,
-    ) -> None:
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
-        if self.cell.cassette is not None and self.cell.recording.run and self.match:
-            self._append_call(self.cell.cassette, call, reply, kit, row)
-            plain = self.matched_request.plain
-            if isinstance(call, Request):
-                plain = (*plain, *read_identity_headers(call))
-            if plain:  # what tells it apart is not on the tape: order alone will, in replay
-                self.cell.recording.remember_variant(
-                    self.id, self.match + self.matched_request.discriminator, plain
+        clock = self.cell.pins.clock
+        with clock.mark_writing() if clock is not None else nullcontext():
+            if self.cell.cassette is not None and self.cell.recording.run and self.match:
+                self._append_call(self.cell.cassette, call, reply, kit, row)
+                plain = self.matched_request.plain
+                if isinstance(call, Request):
+                    plain = (*plain, *read_identity_headers(call))
+                if plain:  # what tells it apart is not on the tape: order alone will, in replay
+                    self.cell.recording.remember_variant(
+                        self.id, self.match + self.matched_request.discriminator, plain
+                    )
+            with self.cell.lock:
+                self.cell.findings.rows.append(row)
+                self.cell.recording.ran.append(
+                    span_of(self.over.run if self.over else self.cell.recording.run, self.id)
                 )
-        with self.cell.lock:
-            self.cell.findings.rows.append(row)
-            self.cell.recording.ran.append(
-                span_of(self.over.run if self.over else self.cell.recording.run, self.id)
-            )
-            self.cell.recording.going.pop(self, None)
+                self.cell.recording.going.pop(self, None)
         self.cell.findings.changed()
 
     def _append_call(

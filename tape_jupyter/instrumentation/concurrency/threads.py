@@ -355,17 +355,14 @@ def _wrap_create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         if context is not None:
             if _is_for_task(context, origin):
                 context.run(ORIGIN.set, _begin_task(origin, coro))
-            task = original(loop, coro, **kwargs)
-            _TASKS[task] = next(_task_numbers)
-            return task
+            return _number_task(original(loop, coro, **kwargs))
         token = ORIGIN.set(_begin_task(origin, coro))  # a task copies the context it is created in
         try:
             task = original(loop, coro, **kwargs)
         finally:
             ORIGIN.reset(token)
-        _TASKS[task] = next(_task_numbers)
         _note_work(task, coro)
-        return task
+        return _number_task(task)
 
     return create_task
 
@@ -373,6 +370,11 @@ def _wrap_create_task(original: Callable[..., Any]) -> Callable[..., Any]:
 _TASKS: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 """Tasks of taped cells, numbered in the order of creation."""
 _task_numbers = itertools.count()
+
+
+def _number_task(task: Any) -> Any:
+    _TASKS[task] = next(_task_numbers)
+    return task
 
 
 class _TaskSet(set[Any]):

@@ -241,9 +241,7 @@ class GatePacing:
             return None
         sequence = self._clock.sequence
         if sequence is not None and entry.run == self._run:
-            parts, gives = _count_parts(reply), _find_kind(reply)
-            if gives == "items" and not sequence.tells_items(entry.id, parts or 0):
-                parts, gives = 1, "value"
+            parts, gives = _read_parts(entry, reply, sequence)
             return NumberedGate(
                 self._clock, timeline, entry.id, self._refuse_ended, sequence, parts, gives=gives
             )
@@ -285,17 +283,23 @@ class GatePacing:
 
 def _count_parts(reply: Reply | Value) -> int | None:
     """How often it is handed on; None for a dialogue, of which each message of the server is."""
-    if isinstance(reply, Value) and is_steps(reply.value):
-        return len(reply.value.get("items", ()))
     if isinstance(reply, Value):
         return max(1, len(reply.groups))  # the first group has no place, the result has one
     return None if reply.status == SWITCHED else 1 + len(reply.chunks)
 
 
-def _find_kind(reply: Reply | Value) -> Gives:
+def _read_parts(
+    entry: Entry, reply: Reply | Value, sequence: RecordedOrder
+) -> tuple[int | None, Gives]:
+    """How often it is handed on, and what it gives. Of a generator that is each item where the
+    order tells of each, else (as of an older recording) its end alone.
+    """
     if isinstance(reply, Reply):
-        return "reply"
-    return "items" if is_steps(reply.value) else "value"
+        return _count_parts(reply), "reply"
+    items = len(reply.value.get("items", ())) if is_steps(reply.value) else 0
+    if sequence.tells_items(entry.id, items):
+        return items, "items"
+    return _count_parts(reply), "value"
 
 
 def _read_duration(entry: Entry, reply: Reply | Value) -> float:

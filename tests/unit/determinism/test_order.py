@@ -619,3 +619,29 @@ def test_sets_of_what_is_done_have_the_order_of_the_recording(tmp_path, capsys):
 
     recorded, replayed, said = shown_by(program, tmp_path / "a.tape.yaml", capsys)
     assert replayed == recorded and not said
+
+
+def test_a_generator_of_more_items_than_have_places_ends_where_it_did(tmp_path, capsys):
+    @tape.tool
+    async def pages(name):
+        for number in range(1_100):
+            yield number
+        await asyncio.sleep(0.01)
+
+    async def reads():
+        print("read", len([page async for page in pages("a")]))
+
+    async def asks():
+        for number in range(3):
+            print("looked", look(number))
+            await asyncio.sleep(0)
+
+    def program():
+        async def main():
+            await asyncio.gather(reads(), asks())
+
+        asyncio.run(main())
+
+    recorded, replayed, said = shown_by(program, tmp_path / "a.tape.yaml", capsys)
+    assert recorded == "looked 0\nlooked 1\nlooked 2\nread 1100\n"
+    assert replayed == recorded and not said
