@@ -144,7 +144,7 @@ def test_another_order_of_completion_replays_as_recorded_and_is_told_when_it_run
     slow("a", "b")
     recorded = run(kernel, "record", "race", RACE)
     assert recorded.stdout.strip() == "['b', 'a']"
-    assert "2 calls were under way together" in finding(kernel, "race", 5).what
+    assert "2 calls overlapped" in finding(kernel, "race", 5).what
     assert run(kernel, "replay", "race", RACE).stdout == recorded.stdout
     slow("b", "a")
     again = run(kernel, "record", "race", RACE)
