@@ -12,7 +12,7 @@ import os
 import secrets as entropy
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +26,7 @@ from tape_jupyter.cassette.match_key import IgnorePath, match_key
 from tape_jupyter.cassette.records import moment_text
 from tape_jupyter.cassette.runs import CellIdentity
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.comparison.outputs import REMARKS, Remark
+from tape_jupyter.comparison.outputs import REMARKS, Output, Remark
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.core.context import ORIGIN, Origin
 from tape_jupyter.core.stubs import do_nothing
@@ -50,6 +50,7 @@ from tape_jupyter.session.interceptor import Interceptor
 from tape_jupyter.session.labels import Tags
 from tape_jupyter.session.lent_keys import Lending, open_cassettes
 from tape_jupyter.session.near_matches import by_order
+from tape_jupyter.session.shown_output import note_outputs
 from tape_jupyter.session.summary_rows import cell_report
 from tape_jupyter.session.tool_tracking import FOUND, Tools
 from tape_jupyter.session.wakers import wake
@@ -124,6 +125,8 @@ class TapeSession:
         self._remarks: list[tuple[Remark, str]] = []
         self.watchers: list[Callable[[], None]] = []
         self.tracker: Tracker | None = None  # of the shell whose cells these are
+        self.list_outputs: Callable[[], Sequence[Output] | None] = do_nothing
+        """What the shell's cell that ends now showed; None where not all of it is known."""
 
     # ------------------------------------------------------------ the session
 
@@ -441,6 +444,9 @@ class TapeSession:
         for call in list(cell.recording.running):
             call.cell_ended(interrupted=interrupted)
         cell.task = None
+        outputs = None if cell.request.block or interrupted else self.list_outputs()
+        if outputs is not None:
+            note_outputs(cell, outputs, self.secrets)
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
         cell.recording.going.clear()

@@ -35,6 +35,8 @@ class CellOutputs:
     def __init__(self) -> None:
         self.outputs: list[Output] = []
         self.whole = True
+        self.raced = False
+        """Whether a child process printed, too: what it prints comes when it comes."""
         self.muted = False  # what is printed now was told already
         self._left = MOST
         self._clear = False
@@ -290,12 +292,17 @@ class Displayed:
 class _Both:
     """A stream that is written to twice; all else is the first's own."""
 
-    def __init__(self, stream: Any, run: CellOutputs, name: str) -> None:
+    def __init__(
+        self, stream: Any, run: CellOutputs, name: str, children: threading.Thread | None = None
+    ) -> None:
         self._stream, self._run, self._name = stream, run, name
+        self._children = children  # hands on what child processes print
 
     def write(self, text: str) -> Any:
         if isinstance(text, str):
             self._run.stream(self._name, text)
+            if threading.current_thread() is self._children:
+                self._run.raced = True
         return self._stream.write(text) if self._stream is not None else len(text)
 
     def flush(self) -> None:
@@ -313,7 +320,8 @@ def _echo_stream(name: str, run: CellOutputs) -> Callable[[], None]:
     """
     stream: Any = getattr(sys, name)
     if hasattr(stream, "echo"):
-        before, stream.echo = stream.echo, _Both(stream.echo, run, name)
+        children = getattr(stream, "watch_fd_thread", None)
+        before, stream.echo = stream.echo, _Both(stream.echo, run, name, children)
         ours = stream.echo
         return lambda: setattr(stream, "echo", before) if stream.echo is ours else None
     teed = _Both(stream, run, name)

@@ -195,13 +195,21 @@ class Rerunner:
 
     def install(self) -> None:
         self.displayed.install()
+        self.cells.deck.list_outputs = self._list_outputs
         self.shell.events.register("pre_run_cell", self._handle_cell_start)
         self.shell.events.register("post_run_cell", self._handle_cell_end)
 
     def uninstall(self) -> None:
         self.displayed.uninstall()
+        self.cells.deck.list_outputs = do_nothing
         self.shell.events.unregister("pre_run_cell", self._handle_cell_start)
         self.shell.events.unregister("post_run_cell", self._handle_cell_end)
+
+    def _list_outputs(self) -> list[Output] | None:
+        """What the cell that ends now showed; None in a re-run, where it may show something else."""
+        last = self.displayed.last
+        known = self._planned is None and last.whole and not last.raced
+        return last.copied() if known else None
 
     def _handle_cell_start(self, _info: Any) -> None:
         depth = count_running_cells()

@@ -1,0 +1,102 @@
+"""A replayed cell that does not show what the recording showed says so, whatever the reason."""
+
+import pytest
+
+from tests.notebook import Kernel, notebook
+
+SET_UP = """%load_ext tape_jupyter
+import os, sys, time
+import tape_jupyter as tape
+
+@tape.tool
+def ask(words):
+    return words.upper()
+
+lines = LINES"""
+
+TYPED = ["one", "two", "three"]
+
+
+def run(folder, mode, source, lines=TYPED, **env):
+    """A taped cell of this source in a fresh kernel: what it printed, and the tape's summary."""
+    env["TAPE_NOTEBOOK"] = str(notebook(folder / "nb.ipynb", "x"))
+    with Kernel(folder, env) as kernel:
+        assert kernel.execute(SET_UP.replace("LINES", repr(lines))).ok
+        ran = kernel.execute(f"%%tape {mode}\n{source}")
+        assert ran.ok, ran.traceback
+        return ran.stdout, ran.summary
+
+
+PRINTS = 'print(ask("hello"))\nfor line in lines: print(line)'
+
+
+def test_the_same_outputs_are_not_spoken_of(tmp_path):
+    shown, _ = run(tmp_path, "record", PRINTS)
+    again, summary = run(tmp_path, "replay", PRINTS)
+    assert again == shown
+    assert "when it was recorded" not in summary
+
+
+def test_lines_in_another_order_are_said_with_the_first(tmp_path):
+    run(tmp_path, "record", PRINTS)
+    _, summary = run(tmp_path, "replay", PRINTS, ["one", "three", "two"])
+    assert "in another order: 'three' first" in summary
+
+
+def test_other_lines_are_said_with_the_first(tmp_path):
+    run(tmp_path, "record", PRINTS)
+    _, summary = run(tmp_path, "replay", PRINTS, ["one", "2", "three"])
+    assert "does not show what it showed when it was recorded: '2' first" in summary
+
+
+def test_lines_that_are_missing_at_the_end_are_said(tmp_path):
+    run(tmp_path, "record", PRINTS)
+    _, summary = run(tmp_path, "replay", PRINTS, ["one"])
+    assert "does not show what it showed when it was recorded, the end of it" in summary
+
+
+def test_more_lines_than_have_a_digest_of_their_own_are_compared_as_a_whole(tmp_path):
+    many = [str(number) for number in range(1_000)]
+    run(tmp_path, "record", PRINTS, many)
+    _, same = run(tmp_path, "replay", PRINTS, many)
+    assert "when it was recorded" not in same
+    _, otherwise = run(tmp_path, "replay", PRINTS, [*many[:-1], "another"])
+    assert "does not show what it showed when it was recorded" in otherwise
+
+
+def test_a_cell_whose_code_is_another_one_now_is_not_compared(tmp_path):
+    run(tmp_path, "record", PRINTS)
+    _, summary = run(tmp_path, "replay", PRINTS + '\nprint("and more")')
+    assert "when it was recorded" not in summary
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'ask("x"); print(object())',
+        "%time ask('x')",
+        'ask("x")\nfor _ in range(3):\n    sys.stdout.write(f"\\r{os.getpid()}")\nsys.stdout.write("\\rdone\\n")',
+        'ask("x"); print(os.getcwd())',
+        'ask("x"); os.write(1, f"{os.getpid()}\\n".encode()); time.sleep(0.3)',
+    ],
+    ids=["address", "time", "progress", "folder", "descriptor"],
+)
+def test_what_differs_on_every_machine_is_not_spoken_of(tmp_path, source):
+    run(tmp_path, "record", source)
+    _, summary = run(tmp_path, "replay", source)
+    assert "when it was recorded" not in summary
+
+
+def test_what_was_left_out_on_purpose_is_not_spoken_of(tmp_path):
+    tool = "@tape.tool\ndef loud(): print('loud')\nloud()"
+    run(tmp_path, "record", tool)
+    _, summary = run(tmp_path, "replay --no-effects output", tool)
+    assert "when it was recorded" not in summary
+
+
+def test_a_secret_that_was_shown_has_no_digest_on_the_tape(tmp_path):
+    """Its placeholder has one: with another value the replay shows the same."""
+    source = 'ask("x"); print(os.environ["SHOP_API_KEY"])'
+    run(tmp_path, "record", source, SHOP_API_KEY="sk-3c9f71d0a4be48559bd5")
+    _, summary = run(tmp_path, "replay", source, SHOP_API_KEY="sk-77aa52e09d1f4c3f8e21")
+    assert "when it was recorded" not in summary
