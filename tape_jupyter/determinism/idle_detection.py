@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import sleep  # not the stand-in that programs get
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _WAITS = (
@@ -181,6 +181,10 @@ class Quiet:
         for thread in threads:
             if self._runs_on(thread):
                 return thread.ident
+        frames: dict[int, FrameType] = {}
+        for thread in threads:
+            if _stands_in_tape(_find_frame(thread, frames)) and self._waits_at_lock(thread):
+                return thread.ident
         if rounds == 1 or others_time() - burnt < _STILL:
             return None
         return self._find_burning_thread(threads, rounds)
@@ -203,6 +207,17 @@ class Quiet:
             return not waits_for_others(self._files_of.read(thread, "syscall"), self._calls)
         except OSError:
             return False
+
+    def _waits_at_lock(self, thread: threading.Thread) -> bool:
+        """Whether a thread waits for another one. Where it stands in our own code that is one of
+        ours, which nobody looks at and which lets go at once.
+        """
+        assert self._calls is not None
+        try:
+            call = self._files_of.read(thread, "syscall").split(maxsplit=1)[0]
+        except (OSError, IndexError):
+            return False
+        return call.decode("ascii") in self._calls.threads
 
     def runs(self, thread: threading.Thread) -> bool:
         """Whether a thread runs at this moment, as far as the system tells."""
@@ -298,6 +313,17 @@ class Quiet:
         """
         files = selector.get_map()
         return files is not None and len(files) <= self._files(ident or 0)
+
+
+def _stands_in_tape(frame: FrameType | None) -> bool:
+    """Whether a thread runs our own code, other than what holds it on purpose."""
+    if frame is None or not frame.f_code.co_filename.startswith(_PACKAGE):
+        return False
+    return frame.f_code not in MEANT_WAITS
+
+
+MEANT_WAITS: set[CodeType] = set()
+"""Of our own code, what a thread is held in on purpose."""
 
 
 def waits_for_others(line: bytes, calls: SystemCalls) -> bool:

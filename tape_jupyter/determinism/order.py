@@ -37,7 +37,7 @@ from time import sleep  # not the stand-in that programs get
 from typing import Any, Protocol
 
 from tape_jupyter.core.real_clock import monotonic
-from tape_jupyter.determinism.idle_detection import others_time
+from tape_jupyter.determinism.idle_detection import MEANT_WAITS, others_time
 from tape_jupyter.determinism.scheduler import BEYOND, HOLD, NEVER
 from tape_jupyter.errors import CassetteError
 
@@ -139,6 +139,8 @@ class Signal:
     def wait(self) -> None:
         self._lock.acquire()
 
+    MEANT_WAITS.add(wait.__code__)
+
 
 class Turns:
     """Threads that are about to go on, one by one: whose wait another one ended first, then who
@@ -222,9 +224,9 @@ class Turns:
                 continue
             active = self._active(LOOKS, self._computing, active)
             if active is None:
-                if self._is_first(entry):
-                    break
-                continue
+                if not self._is_first(entry) or self._forget_resting_threads():
+                    continue
+                return not self._computing
             now = monotonic()
             if not began:
                 began, spent = now, others_time() / 1e9
@@ -233,8 +235,14 @@ class Turns:
                 return False
             sleep(gap)
             gap = min(gap * 1.5, _GAPS[1])
-        self._computing = {each for each in self._computing if self._active(1, set(), each) == each}
-        return not self._computing
+
+    def _forget_resting_threads(self) -> bool:
+        """Forget who was waited for in vain and rests now; whether anybody does. It may have come to
+        rest as one that goes first.
+        """
+        before = self._computing
+        self._computing = {each for each in before if self._active(1, set(), each) == each}
+        return self._computing != before
 
     def _is_first(self, entry: tuple[Place, Signal]) -> bool:
         with self._lock:

@@ -4,17 +4,21 @@ import asyncio
 import contextlib
 import io
 import os
+import platform
 import queue
 import re
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from pathlib import Path
 
 import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.determinism.clock import ClockBase, TapeClock
+from tape_jupyter.determinism.clock_readings import Readings
 from tape_jupyter.determinism.order import LIMIT, Handovers, RecordedOrder, Turns
 from tape_jupyter.determinism.idle_detection import SYSTEM_CALLS, Quiet, waits_for_others
 from tape_jupyter.determinism.scheduler import BEYOND, NEVER
@@ -48,6 +52,51 @@ def test_one_strand_alone_has_no_order():
     assert order.record(has_strands=False) == {}
     order.note(Call("c3"), "ask-1")
     assert order.record() == {"order": "a1 b2 c3"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system does not tell")
+def test_a_thread_that_waits_for_a_lock_of_the_clock_is_about_to_go_on():
+    """The clock's own thread holds that lock for a moment, and nobody looks at it."""
+    clock = TapeClock(ClockBase.now(), readings=Readings({}))
+    reader = threading.Thread(target=clock.read, args=("wall", "ask-0", "notebook"))
+    with clock._lock:
+        reader.start()
+        clock.threads.add(reader)
+        system_calls = Path(f"/proc/self/task/{reader.native_id}/syscall")
+        waits = tuple(SYSTEM_CALLS[platform.machine()].threads)
+        while not system_calls.read_text().startswith(waits):
+            time.sleep(0)
+        assert clock.turns.do_others_act()
+    reader.join()
+    assert not clock.turns.do_others_act()
+
+
+def test_who_was_waited_for_in_vain_and_rests_now_may_go_first():
+    """It asked for its turn meanwhile, as one that was started earlier."""
+    given, late, looked = [], None, threading.Event()
+
+    def begin(ticket):
+        turns.begin(ticket)
+        given.append(ticket)
+
+    def look(_looks, _ignored, first):
+        nonlocal late
+        if threading.current_thread() is late:
+            return None if looked.is_set() else 1
+        if first == computing and late is None:
+            late = threading.Thread(target=begin, args=(tickets[0],))
+            late.start()
+            while len(turns._waiting) < 2:
+                time.sleep(0)
+            looked.set()
+        return None
+
+    turns = Turns(look)
+    tickets, computing = [turns.ticket(), turns.ticket()], 7
+    turns._computing = {computing}
+    begin(tickets[1])
+    late.join()
+    assert given == tickets
 
 
 def test_who_begins_goes_before_who_got_a_reply_and_in_the_order_of_its_ticket():
