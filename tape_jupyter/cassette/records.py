@@ -123,7 +123,19 @@ def masked_record(record: dict[str, Any], secrets: Secrets | None) -> dict[str, 
     return {**clean, **kept} if isinstance(clean, dict) else record
 
 
-_OURS = ("run", "source", "session", "parent", "alike", "alike in", "ran", "order", "timers")
+_OURS = (
+    "run",
+    "source",
+    "session",
+    "parent",
+    "alike",
+    "alike in",
+    "ran",
+    "order",
+    "timers",
+    "shown",
+    "left",
+)
 
 
 def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -45,12 +45,12 @@ from tape_jupyter.session.cell import (
     TapedCell,
     current_task,
 )
+from tape_jupyter.session.cell_outcome import note_outcome
 from tape_jupyter.session.changed_files import ChangedFiles
 from tape_jupyter.session.interceptor import Interceptor
 from tape_jupyter.session.labels import Tags
 from tape_jupyter.session.lent_keys import Lending, open_cassettes
 from tape_jupyter.session.near_matches import by_order
-from tape_jupyter.session.shown_output import note_outputs
 from tape_jupyter.session.summary_rows import cell_report
 from tape_jupyter.session.tool_tracking import FOUND, Tools
 from tape_jupyter.session.wakers import wake
@@ -444,9 +444,8 @@ class TapeSession:
         for call in list(cell.recording.running):
             call.cell_ended(interrupted=interrupted)
         cell.task = None
-        outputs = None if cell.request.block or interrupted else self.list_outputs()
-        if outputs is not None:
-            note_outputs(cell, outputs, self.secrets)
+        if self.tracker is not None and not (cell.request.block or interrupted):
+            note_outcome(cell, self.list_outputs(), self.tracker, self.secrets)
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
         cell.recording.going.clear()

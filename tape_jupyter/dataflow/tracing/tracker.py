@@ -60,6 +60,8 @@ _DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its met
 """The generator whose methods the functions of `random` are."""
 _NOBODYS = frozenset({"", "builtins", "main__"})
 """Of the names of modules, those that are no library's."""
+_DATA = frozenset({"", "__main__", "numpy", "pandas", "pydantic", *sys.stdlib_module_names})
+"""Root modules of the types that data is made of."""
 
 
 @dataclass(slots=True)
@@ -153,6 +155,26 @@ class Tracker:
     def firsts(self) -> Firsts:
         """What the files that this session changed were before."""
         return self._files.firsts
+
+    def list_changed_variables(self) -> list[str]:
+        """What the cell that ended last made or changed."""
+        entry = self.history.entries[-1] if self.history.entries else None
+        if entry is None or self._open is not None or not entry.run:
+            return []
+        return sorted(name for name in entry.changed if not name.startswith("_"))
+
+    def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
+        """Fingerprints of these variables as they are, "" of those that are not there. Values that
+        are no data are left out: the clients of other libraries hold keys and addresses.
+        """
+        prints = self.variables.prints
+        found = {}
+        for name in names:
+            if name not in self.shell.user_ns:
+                found[name] = ""
+            elif (value := prints.get(name)) is not None and value.kinds <= _DATA:
+                found |= {} if value.opaque or value.vast else {name: value.digest}
+        return found
 
     def set_run(self, run: str) -> None:
         """The cell that runs now is taped as this run."""

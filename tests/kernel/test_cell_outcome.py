@@ -1,4 +1,4 @@
-"""A replayed cell that does not show what the recording showed says so, whatever the reason."""
+"""A replayed cell that does not show or leave what the recording did says so, whatever the reason."""
 
 import pytest
 
@@ -62,6 +62,42 @@ def test_more_lines_than_have_a_digest_of_their_own_are_compared_as_a_whole(tmp_
     assert "when it was recorded" not in same
     _, otherwise = run(tmp_path, "replay", PRINTS, [*many[:-1], "another"])
     assert "does not show what it showed when it was recorded" in otherwise
+
+
+LEAVES = 'ask("hello")\nkept, first = list(lines), lines[0]\n_private = lines[-1]'
+
+
+def test_the_same_variables_are_not_spoken_of(tmp_path):
+    run(tmp_path, "record", LEAVES)
+    _, summary = run(tmp_path, "replay", LEAVES)
+    assert "recorded cell left" not in summary
+
+
+def test_a_variable_that_the_recorded_cell_left_otherwise_is_named(tmp_path):
+    run(tmp_path, "record", LEAVES)
+    _, summary = run(tmp_path, "replay", LEAVES, ["one", "2", "three"])
+    assert "not as the recorded cell left them: kept." in summary
+
+
+def test_a_variable_that_is_not_made_or_not_changed_is_named(tmp_path):
+    source = 'ask("hello")\nif lines:\n    lines.append("four")\n    made = 1'
+    run(tmp_path, "record", source)
+    _, summary = run(tmp_path, "replay", source, [])
+    assert "not as the recorded cell left them: lines, made." in summary
+
+
+def test_many_such_variables_are_counted(tmp_path):
+    source = 'ask("hello")\na = b = c = d = e = f = g = str(lines)'
+    run(tmp_path, "record", source)
+    _, summary = run(tmp_path, "replay", source, ["two"])
+    assert "left them: a, b, c, d, e and 2 more." in summary
+
+
+def test_a_value_that_cannot_be_read_is_not_spoken_of(tmp_path):
+    source = 'ask("hello")\nlock, numbers = __import__("threading").Lock(), iter(lines)'
+    run(tmp_path, "record", source)
+    _, summary = run(tmp_path, "replay", source, ["two"])
+    assert "recorded cell left" not in summary
 
 
 def test_a_cell_whose_code_is_another_one_now_is_not_compared(tmp_path):

@@ -1,10 +1,13 @@
-"""What a cell showed, as digests on its run's end mark, and whether a replay of it shows the same.
+"""What a cell showed and left in the notebook's variables, as digests on its run's end mark, and
+whether a replay of it shows and leaves the same.
 
     shown: "5f3c09aa1b7e fK3cAb9zQ0.."
+    left: {todo: fK3c, total: Ab9z}
 
-The first word is a digest of all lines that the cell showed (comparison/outputs.py: without what a
-comparison forgives), the second one of each line, four letters a line, where there are at most
-`LINES`. Known secrets are masked before. It tells of anything that went otherwise outside the calls:
+The first word of `shown` is a digest of all lines that the cell showed (comparison/outputs.py:
+without what a comparison forgives), the second one of each line, four letters a line, where there
+are at most `LINES`. Known secrets are masked before. `left` has the variables that the cell made or
+changed and whose values can be read. It tells of anything that went otherwise outside the calls:
 threads in another order, a value of an earlier cell, a file.
 """
 
@@ -16,9 +19,11 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from tape_jupyter.comparison.outputs import Output, output_lines, places
-from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.dataflow.tracing.tracker import Tracker
+from tape_jupyter.secrets.registry import Secrets, names_a_secret
 from tape_jupyter.session import pins
 from tape_jupyter.session.cell import TapedCell
 
@@ -28,21 +33,41 @@ LINES = 250
 LARGEST = 200_000
 """Characters beyond which nothing is noted: looking at them would be felt."""
 
+VARIABLES = 50
+"""Variables of a cell that are noted."""
+
+MOST_NAMED = 5
+
 _LETTERS = 4
 _SHOWN_LINE = 80
 
 
-def note_outputs(cell: TapedCell, outputs: Sequence[Output], secrets: Secrets) -> None:
-    """Have the end mark of a recording tell what the cell showed; a replay of the whole recording
-    says where it shows something else.
+def note_outcome(
+    cell: TapedCell, outputs: Sequence[Output] | None, tracker: Tracker, secrets: Secrets
+) -> None:
+    """Have the end mark of a recording tell what the cell showed (None: not all of it is known) and
+    left; a replay of the whole recording says what is another now.
     """
-    lines = _list_lines(cell, outputs, secrets)
-    if lines is None:
-        return
+    lines = _list_lines(cell, outputs, secrets) if outputs is not None else None
     if not cell.replaying or cell.recording.run:
-        cell.recording.ends["shown"] = _summarize(lines)
-    elif (recorded := _find_recorded(cell)) and recorded != _summarize(lines):
-        cell.warn(_describe_difference(recorded, lines))
+        changed = [name for name in tracker.list_changed_variables() if not names_a_secret(name)]
+        marks = _digest_values(tracker.fingerprint_data(changed[:VARIABLES]))
+        cell.recording.ends |= {"shown": _summarize(lines)} if lines is not None else {}
+        cell.recording.ends |= {"left": marks} if marks else {}
+        return
+    recorded = _find_recorded(cell)
+    shown, left = recorded.get("shown"), recorded.get("left")
+    if lines is not None and isinstance(shown, str) and shown != _summarize(lines):
+        cell.warn(_describe_difference(shown, lines))
+    if isinstance(left, Mapping):
+        now = _digest_values(tracker.fingerprint_data(map(str, left)))
+        others = [name for name, digest in now.items() if digest != left[name]]
+        if others:
+            cell.warn(_describe_variables(others))
+
+
+def _digest_values(prints: Mapping[str, str]) -> dict[str, str]:
+    return {name: _digest_line(value) if value else "" for name, value in prints.items()}
 
 
 IN_ANOTHER_ORDER = "the cell shows the lines that it showed when it was recorded in another order"
@@ -64,9 +89,9 @@ def _list_lines(cell: TapedCell, outputs: Sequence[Output], secrets: Secrets) ->
     return secrets.scrub("\n".join(lines))[0].split("\n")
 
 
-def _find_recorded(cell: TapedCell) -> str:
-    """What the recording of this very source showed; "" where it does not tell, or where the person
-    had something come out otherwise.
+def _find_recorded(cell: TapedCell) -> Mapping[str, Any]:
+    """The end mark of the recording of this very source; {} where there is none, or where the
+    person had something come out otherwise.
     """
     run = pins.recorded_run(cell)
     execution, findings = cell.execution, cell.findings
@@ -75,11 +100,10 @@ def _find_recorded(cell: TapedCell) -> str:
         execution.selection, execution.decided, cell.request.options.get("no_effects"),
     )  # fmt: skip
     if run is None or cell.cassette is None or any(otherwise):
-        return ""
+        return {}
     if run.get("source") != execution.cell.source:
-        return ""
-    ended: Mapping[str, object] = cell.cassette.ended.get(str(run["run"]), {})
-    return str(ended.get("shown", ""))
+        return {}
+    return cell.cassette.ended.get(str(run["run"]), {})
 
 
 def _summarize(lines: Sequence[str]) -> str:
@@ -107,3 +131,9 @@ def _describe_difference(recorded: str, lines: Sequence[str]) -> str:
 
 def _quote_line(line: str) -> str:
     return repr(line if len(line) <= _SHOWN_LINE else f"{line[:_SHOWN_LINE]}...")
+
+
+def _describe_variables(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    named = ", ".join(names[:MOST_NAMED])
+    return f"not as the recorded cell left them: {named}{more}. {WHY_OTHERWISE}"
