@@ -97,7 +97,7 @@ def _find_recorded(cell: TapedCell) -> Mapping[str, Any]:
     execution, findings = cell.execution, cell.findings
     otherwise = (
         findings.edited, findings.refusals, findings.divergences, findings.stale,
-        execution.selection, execution.decided, cell.request.options.get("no_effects"),
+        execution.selection, execution.decided, cell.request.options.get("no_effects"), cell.rerun,
     )  # fmt: skip
     if run is None or cell.cassette is None or any(otherwise):
         return {}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY
-from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print
+from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
 from tape_jupyter.dataflow.history import TOO_LARGE, Change, Execution
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.restore.versions import Keeper
@@ -164,16 +164,17 @@ class Tracker:
         return sorted(name for name in entry.changed if not name.startswith("_"))
 
     def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
-        """Fingerprints of these variables as they are, "" of those that are not there. Values that
-        are no data are left out: the clients of other libraries hold keys and addresses.
+        """Fingerprints of these variables as they are now, "" of those that are not there. Left out
+        is what cannot be read, takes long, or is no data: clients of other libraries hold keys.
         """
-        prints = self.variables.prints
-        found = {}
+        namespace, found = self.shell.user_ns, {}
         for name in names:
-            if name not in self.shell.user_ns:
+            if name not in namespace:
                 found[name] = ""
-            elif (value := prints.get(name)) is not None and value.kinds <= _DATA:
-                found |= {} if value.opaque or value.vast else {name: value.digest}
+                continue
+            value = fingerprint(namespace[name], namespace, seconds=LEAST)
+            if value.kinds <= _DATA and not (value.opaque or value.vast):
+                found[name] = value.digest
         return found
 
     def set_run(self, run: str) -> None:

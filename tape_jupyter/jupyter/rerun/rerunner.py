@@ -206,10 +206,9 @@ class Rerunner:
         self.shell.events.unregister("post_run_cell", self._handle_cell_end)
 
     def _list_outputs(self) -> list[Output] | None:
-        """What the cell that ends now showed; None in a re-run, where it may show something else."""
+        """What the cell that ends now showed; None where not all of it is known."""
         last = self.displayed.last
-        known = self._planned is None and last.whole and not last.raced
-        return last.copied() if known else None
+        return last.copied() if last.whole and not last.raced else None
 
     def _handle_cell_start(self, _info: Any) -> None:
         depth = count_running_cells()
