@@ -36,6 +36,12 @@ NOTEBOOKS = {
     "numpy's generator, drawn by a tool and by a cell": (
         ["import numpy as np\nrng = np.random.default_rng(11)\n@tape.tool\ndef sample(k): return rng.integers(100, size=k).tolist()", R + "mood = ask()\nxs = sample(len(mood))", "y = int(rng.integers(100))", R + "zs = sample(2)", "print(xs, y, zs)"], "bbb",
     ),
+    "the process' own generator, drawn by taped cells": (
+        ["import random\nrandom.seed(3)", R + "mood = ask()\nxs = [random.random() for _ in mood]", "y = random.random()", R + "zs = ask('z') + str(random.random())", R + "k = ask('z' + str(random.randrange(1000)))", "print(xs, y, zs, k)"], "bbb",
+    ),
+    "numpy's own generator and a new one, drawn by tools": (
+        ["import numpy as np\nnp.random.seed(3)\n@tape.tool\ndef jitter(n): return np.random.rand(n).round(3).tolist()", R + "mood = ask()\nxs = jitter(len(mood))", "other = np.random.RandomState(len(xs)); w = other.rand(len(xs)).tolist()", R + "zs = jitter(2); v = ask('v') + str(other.rand())", "print(xs, w, zs, v)"], "bbb",
+    ),
     "a registry of classes by a hook": (
         ["class Tool:\n    kinds = {}\n    def __init_subclass__(cls, **k):\n        super().__init_subclass__(**k); Tool.kinds[cls.__name__] = cls; cls.used = 0\nclass Echo(Tool):\n    @tape.tool\n    def run(self, x):\n        type(self).used += 1; return x * 2", R + "mood = ask()\na = Tool.kinds['Echo']().run(mood)", "if mood == 'b':\n    class Loud(Echo):\n        def run(self, x): return super().run(x).upper()", R + "b = [k().run('z') for k in list(Tool.kinds.values())]", "print(a, b, {n: k.used for n, k in Tool.kinds.items()})"],
     ),

@@ -34,6 +34,8 @@ from tape_jupyter.dataflow.restore.versions import (
 )
 
 _EQUAL = "what it depends on did not change"
+_GENERATORS = {"random": "random", "numpy random": "numpy", "torch": "torch"}
+"""Parts of the process' state that are generators, with the names that a cell's pins know them by."""
 
 
 class Rerun:
@@ -91,6 +93,11 @@ class Rerun:
     def differing(self) -> frozenset[str]:
         """Variables that are not what the history had, as it stands."""
         return frozenset(thing for thing in self._new if not parted(thing)[0])
+
+    @property
+    def moved_generators(self) -> tuple[str, ...]:
+        """Generators of the process that do not stand where the history had them, as it stands."""
+        return tuple(name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new)
 
     @property
     def total(self) -> int:

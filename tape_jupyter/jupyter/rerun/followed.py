@@ -67,7 +67,8 @@ class _FollowedCell:
         command = self.cells.parse_own_word(line, raw)
         if command is None:
             return None
-        options = {**command.options, **({"repeats": self.turn} if self.turn else {})}
+        repeats = {"repeats": self.turn} if self.turn else {}
+        options = {**command.options, **repeats, "whole": True}
         if self.untaped and line is None:
             options["untaped"] = True
         return replace(command, options=options)
