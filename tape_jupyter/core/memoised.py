@@ -86,7 +86,7 @@ def set_kept(function: Any, kept: Kept) -> None:
         raise ValueError("what it keeps cannot be set")
     body = function.__wrapped__
     code = body.__code__
-    results: list[Any] = []
+    results = _Results()
     body.__code__ = _build_answering_code(code, results)
     try:
         function.cache_clear()
@@ -111,7 +111,13 @@ def _call_unanswered(function: Any) -> None:
         return
 
 
-def _build_answering_code(code: CodeType, results: list[Any]) -> CodeType:
+class _Results(list[Any]):
+    """Results to give; a constant of code, which is hashed with it."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def _build_answering_code(code: CodeType, results: _Results) -> CodeType:
     """Code that gives the last of these results and takes it away, for a function that has `code`."""
     template = (lambda *_args, **_kwargs: "results".pop()).__code__  # type: ignore[attr-defined]
     constants = tuple(results if each == "results" else each for each in template.co_consts)

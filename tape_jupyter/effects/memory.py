@@ -266,7 +266,8 @@ class Snapshot:
             for function in kinds.functions_of(member):
                 self._reach_function_names(function)
             if not name.startswith("__") and (
-                (users and _has_changeable_parts(member))
+                type(member) is MEMOISED
+                or (users and _has_changeable_parts(member))
                 or (not users and (isinstance(member, FunctionType) or handed_on(type(member))))
             ):
                 yield ("attribute", name), member

@@ -1,6 +1,7 @@
 """Memoised functions: what they keep is read, and set again without their code."""
 
 import functools
+import sys
 
 import pytest
 
@@ -73,3 +74,15 @@ def test_a_mark_in_an_argument_is_no_end_of_the_arguments():
     work((1, 2), a=(3, 4))
     (entry,) = read_kept(work).entries
     assert (entry.args, entry.kwargs) == (((1, 2),), {"a": (3, 4)})
+
+
+def test_it_is_set_where_code_that_runs_is_watched():
+    work, _ = _memoised(functools.cache)
+    work(1)
+    kept, codes = read_kept(work), set()
+    sys.setprofile(lambda frame, *_: codes.add(frame.f_code))
+    try:
+        set_kept(work, kept)
+    finally:
+        sys.setprofile(None)
+    assert read_kept(work).entries[0].result is kept.entries[0].result
