@@ -12,6 +12,8 @@ from itertools import islice
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from tape_jupyter.core.user_code import is_users
+
 MEMOISED: Any = type(functools.lru_cache(int))
 MOST_CALLS = 1_000_000
 """Hits or misses that are counted up again; a function with more of them is not set."""
@@ -76,8 +78,11 @@ def _find_table(referents: list[Any], place: int, size: int) -> dict[Any, Any]:
 
 
 def is_settable(function: Any) -> bool:
-    """Whether its code is Python's, which can give what is to be kept."""
-    return type(getattr(function, "__wrapped__", None)) is FunctionType
+    """Whether its code is the user's, in Python: that can give what is to be kept. What libraries
+    keep in caches of their own is theirs.
+    """
+    body = getattr(function, "__wrapped__", None)
+    return type(body) is FunctionType and is_users(body.__module__ or "")
 
 
 def set_kept(function: Any, kept: Kept) -> None:

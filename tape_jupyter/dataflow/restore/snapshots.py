@@ -412,9 +412,9 @@ class _Walk:
         return [*attributes.values(), *bases]
 
     def _remember_memoised(self, what: Any) -> Iterable[Any]:
-        kept = read_kept(what)
-        if kept.entries and not is_settable(what):
+        if not is_settable(what):
             return self._note_opaque(what)
+        kept = read_kept(what)
         self._count_copy(kept.entries, _ITEM)
 
         def put_entries() -> None:
