@@ -78,6 +78,8 @@ class Rerun:
         """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks
         against it.
         """
+        self.moved: dict[int, tuple[str, ...]] = {}
+        """By entry that runs: generators of the process that do not stand where it found them."""
         self._cursor, self._prepared = 0, -1
         self._forced = self._find_makers() | set(behind)
         self._broken: set[str] = set()
@@ -93,11 +95,6 @@ class Rerun:
     def differing(self) -> frozenset[str]:
         """Variables that are not what the history had, as it stands."""
         return frozenset(thing for thing in self._new if not parted(thing)[0])
-
-    @property
-    def moved_generators(self) -> tuple[str, ...]:
-        """Generators of the process that do not stand where the history had them, as it stands."""
-        return tuple(name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new)
 
     @property
     def total(self) -> int:
@@ -175,6 +172,9 @@ class Rerun:
             self._bring_thing(
                 thing, self._versions.before(thing, entry.index), again=thing in again
             )
+        self.moved[entry.index] = tuple(
+            name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new
+        )
         self._world.restore_output_history(entry.number)
         self._resync_tracker()
 

@@ -449,7 +449,7 @@ class Rerunner:
         live_tools = self._find_live_tools(entry) if self._request.on_divergence == "live" else ()
         machine = self._current_machine
         self._planned = RunningCell(
-            entry, self._request, decided, machine.differing, machine.moved_generators, live_tools
+            entry, self._request, decided, machine.differing, machine.moved[entry.index], live_tools
         )
         self._level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
@@ -464,7 +464,7 @@ class Rerunner:
         as the recorded calls found them.
         """
         assert self._request is not None
-        moved = set(self._current_machine.moved_generators)
+        moved = set(self._current_machine.moved[entry.index])
         tracker, take = self.cells.deck.tracker, self._request.take
         tool_names: dict[str, None] = {}
         for call in take.calls:
@@ -728,6 +728,7 @@ class Rerunner:
             live,
             unsure,
             isolated.turns_of(history, self._request.take),
+            machine.moved,
         )
 
     def _abandon_rerun(self) -> None:

@@ -171,23 +171,15 @@ class _CellRandomness:
         back what it stood at, but for what changed since; a whole run goes on from where it began.
         """
         name, options = generator.name, self.cell.request.options
-        if options.get("rerun"):
+        if not name.startswith(VARIABLE):
             self.cell.pins.strayed.update({name} & set(options.get("moved", ())))
-            return name.startswith(VARIABLE) or name in self.cell.pins.strayed
-        if not options.get("whole"):
-            return False
+            return name in self.cell.pins.strayed
+        if options.get("rerun") or not options.get("whole"):
+            return bool(options.get("rerun"))
         value = self.cell.request.namespace.get(name.removeprefix(VARIABLE))
-        known = name in _placed and (_placed[name] is value or not name.startswith(VARIABLE))
+        before = _placed.get(name)
         _placed[name] = value
-        if known and not self._stands_as_recorded(generator):
-            self.cell.pins.strayed.add(name)
-        return known
-
-    def _stands_as_recorded(self, generator: Generator) -> bool:
-        state = self._find_state_words(generator.name)
-        at = (self.own or {}).get("at", {}).get(generator.name)
-        here = random_state.write_state(generator.get())
-        return at == here.at and state in (None, here.encoded)
+        return before is value
 
     def _is_cut_off(self) -> bool:
         """Whether the recording has no end: then it may have moved what its kit says nothing of."""
@@ -244,8 +236,8 @@ class _CellRandomness:
 
 
 _placed: dict[str, Any] = {}
-"""In a run of a whole history: the generators that were put somewhere, by name. From there on they
-go on as in any run.
+"""In a run of a whole history: the generators of variables that were put somewhere, by name. From
+there on they go on as in any run.
 """
 
 
