@@ -172,11 +172,15 @@ class Rerun:
             self._bring_thing(
                 thing, self._versions.before(thing, entry.index), again=thing in again
             )
-        self.moved[entry.index] = tuple(
-            name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new
-        )
+        self.moved[entry.index] = self._list_moved_generators()
         self._world.restore_output_history(entry.number)
         self._resync_tracker()
+
+    def _list_moved_generators(self) -> tuple[str, ...]:
+        """Until a cell with a changed reply has run, all stand where they stood."""
+        if not any(self._roles.get(index) == "changed" for index in self.ran):
+            return ()
+        return tuple(name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new)
 
     def _order_things(self) -> list[str]:
         """Files from the deepest, so that folders are empty; ambient state last: nothing put back
