@@ -146,6 +146,7 @@ def test_the_record_is_what_the_view_draws():
         "cells",
         "from_tape",
         "maybe_live",
+        "counted",
         "warnings",
         "hermetic",
         "seconds",
