@@ -36,7 +36,8 @@ JOIN = """def join():
     if rerunner.freshening: rerunner.freshening.join()
     if rerunner.proving: rerunner.proving.join()
     told = rerunner.compared
-    with open("OUT", "w") as out: out.write(json.dumps(told.record() if told else {}))
+    with open("OUT", "w") as out:
+        out.write(json.dumps("running" if rerunner.running and not rerunner.parked else told.record() if told else {}))
 join()
 del join"""
 
@@ -52,6 +53,13 @@ def aside(kernel, code, out):
     )
     assert ran.ok, ran.traceback
     return json.loads(out.read_text()) if out.exists() else None
+
+
+def joined(kernel, out):
+    """How the re-run ended; cells that await take their turns among the messages."""
+    while (compared := aside(kernel, JOIN, out)) == "running":
+        pass
+    return compared
 
 
 def run(kernel, cells):
@@ -98,7 +106,7 @@ def changed(folder, cells, reply, policy="live", lines=()):
         plan = kernel.execute("%tape plan new", "p").stdout
         for line in lines or [f"%tape rerun new --on-divergence {policy}"]:
             said = kernel.execute(line, "r")
-            compared = aside(kernel, JOIN, folder.parent / "compared.json")
+            compared = joined(kernel, folder.parent / "compared.json")
         kernel.execute("%tape rerun", "x", silent=True)
         world = aside(kernel, LOOK, folder.parent / "world.json")
         return world, files(folder), plan + said.stdout + said.traceback, compared or {}

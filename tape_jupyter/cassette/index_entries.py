@@ -122,6 +122,11 @@ class Entry:
         reply = self.reply()
         return reply.did if isinstance(reply, Value) else {}
 
+    def moved(self) -> Mapping[str, Any]:
+        """How far a recorded function moved generators, by their names; {} of a request."""
+        reply = self.reply()
+        return reply.moved if isinstance(reply, Value) else {}
+
     def edited(self) -> bool:
         """Whether the reply's bytes are not the recorded ones: somebody edited the file."""
         return self.book.reply(self)[1]

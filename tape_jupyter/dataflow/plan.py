@@ -44,8 +44,8 @@ class PlanCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What runs again, in order, of `total` cells that ran. `hermetic`: why only a fresh kernel
-    gets it right (None: the live one does).
+    """What runs again, in order, of `total` runs of cells. `hermetic`: why only a fresh kernel gets
+    it right (None: the live one does).
     """
 
     cells: tuple[PlanCell, ...]
@@ -57,6 +57,8 @@ class Plan:
     """The sum of `asks` of its cells."""
     seconds: float | None = None
     take: str = ""
+    counted: Literal["cells", "runs"] = "cells"
+    """What its rows and `total` are called: cells where each ran once."""
     lines: Lines = field(default_factory=dict)
     """The changed entries, with the lines of their calls where they are known."""
 
@@ -238,15 +240,17 @@ def _format_thing(thing: str) -> str:
 def _build_plan(draft: _Draft, counts: _CallCounts, take: str, lines: Lines) -> Plan:
     cells = tuple(_build_cell(draft, draft.history[index], counts) for index in sorted(draft.roles))
     planned = [draft.history[cell.entry] for cell in cells]
+    cell_names = {entry.cell or entry.index for entry in draft.history}
     return Plan(
         cells=cells,
-        total=len({entry.cell or entry.index for entry in draft.history}),
+        total=len(draft.history),
         warnings=tuple(_collect_warnings(planned)),
         hermetic=_explain_hermetic(draft),
         from_tape=sum(counts.all.get(entry.run, 0) for entry in planned if entry.run),
         maybe_live=sum(cell.asks for cell in cells),
         seconds=sum(entry.seconds for entry in planned),
         take=take,
+        counted="cells" if len(cell_names) == len(draft.history) else "runs",
         lines={index: at for index, at in lines.items() if index in draft.roles},
     )
 

@@ -8,6 +8,7 @@ path from a root of the scope:
     {"at": "variable ledger", "set": {"milk": ...}, "delete": ["tea"]}          keys of a dict, members of a set
     {"at": "argument self", "attributes": {"count": 2}, "delete": [...]}        attributes, variables, closures
     {"at": "variable frame", "whole": ...}                                      arrays, tables, generators
+    {"at": "variable price", "kept": [0, 1], "head": 0, "of": 0, "put": [...]}  what a memoised function keeps
 
 What is put may refer to objects that were there before ({"<type>": "standing", "at": path}), so
 that aliases stay.
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple
 
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
+from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import kinds, whole_objects
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
@@ -238,19 +240,24 @@ class Snapshot:
             yield ("attribute", "args"), value.args
             yield ("attribute", "keywords"), value.keywords
             yield ("attribute", "__dict__"), vars(value)
-        elif kind is FunctionType:  # a library's: it may be around a function of the user's
-            inner = _find_wrapped(value)
-            if isinstance(inner, FunctionType):
-                yield ("attribute", "__wrapped__"), inner
-            if value.__closure__ and (inner is not None or "<locals>" in value.__qualname__):
-                yield ("attribute", "__closure__"), self._names.cells_of(value)
-        elif kind is _CACHED:
+        elif kind is FunctionType:
+            yield from self._iterate_librarys_links(value)
+        elif kind is MEMOISED:
             yield ("attribute", "__wrapped__"), value.__wrapped__
+            yield from _iterate_results(value)
         elif not (kind is EnumMeta and is_library_class(value)):
             if kind in SUSPENDED:
                 self._reach_suspended_names(value)
             for name in handed_on(kind):
                 yield ("attribute", name), _read_link(value, name)
+
+    def _iterate_librarys_links(self, function: FunctionType) -> Iterator[tuple[Step, Any]]:
+        """A library's function may be around one of the user's."""
+        inner = _find_wrapped(function)
+        if isinstance(inner, FunctionType):
+            yield ("attribute", "__wrapped__"), inner
+        if function.__closure__ and (inner is not None or "<locals>" in function.__qualname__):
+            yield ("attribute", "__closure__"), self._names.cells_of(function)
 
     def _iterate_methods(self, cls: type) -> Iterator[tuple[Step, Any]]:
         """What methods of the class may name is within reach; and what they hold themselves."""
@@ -259,7 +266,8 @@ class Snapshot:
             for function in kinds.functions_of(member):
                 self._reach_function_names(function)
             if not name.startswith("__") and (
-                (users and _has_changeable_parts(member))
+                type(member) is MEMOISED
+                or (users and _has_changeable_parts(member))
                 or (not users and (isinstance(member, FunctionType) or handed_on(type(member))))
             ):
                 yield ("attribute", name), member
@@ -547,7 +555,12 @@ def _is_users_module(module: ModuleType) -> bool:
     return made_here or (isinstance(file, str) and not is_library_path(file))
 
 
-_CACHED = type(functools.lru_cache(int))
+def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
+    """What a memoised function keeps that may change, in its order."""
+    kept = whole_objects.look_at_kept(memoised)
+    for number, entry in enumerate(kept.entries if isinstance(kept, Kept) else ()):
+        if type(entry.result) not in SCALARS:
+            yield ("nth", number), entry.result
 
 
 def _read_link(holder: Any, name: str) -> Any:
@@ -626,6 +639,8 @@ class _Writer:
         self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         kind = node.kind
+        if isinstance(kind, whole_objects.MemoisedKind) and isinstance(now, Kept):
+            return self._write_kept(node.state, now, at, path, changes)
         if isinstance(kind, whole_objects.WholeKind):
             return self._write_whole(node, kind, at, path, changes)
         if isinstance(kind, kinds.SequenceKind):
@@ -684,6 +699,16 @@ class _Writer:
         middle = now[head : len(now) - tail]
         done, structure = self._attempt_value(middle, (at, "put"), path, changes)
         return {"splice": [head, tail], "of": len(before), "put": structure} if done else {}
+
+    def _write_kept(
+        self, before: Kept, now: Kept, at: At, path: str, changes: Changes
+    ) -> dict[str, Any]:
+        head = before.count_common(now)
+        put = [[list(each.args), each.kwargs, each.result] for each in now.entries[head:]]
+        done, structure = self._attempt_value(put, (at, "put"), path, changes)
+        calls = [now.hits - before.hits, now.misses - before.misses]
+        record = {"kept": calls, "head": head, "of": len(before.entries), "put": structure}
+        return record if done else {}
 
     def _write_keys(
         self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, changes: Changes

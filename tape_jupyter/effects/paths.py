@@ -4,7 +4,8 @@ run.
 variable todo                   the variable `todo` of the function's own module
 variable ledger["milk"].price   an attribute of what a dict holds under a key
 argument["cart"].items[0]       an argument; `argument["self"]` is a method's own object
-variable table{2}               the third value of a dict whose keys are neither text nor numbers
+variable table{2}               the third value of a dict whose keys are neither text nor numbers, or the third
+                                result that a memoised function keeps
 closure count                   a variable of the function around it
 variable add.__closure__ count  the same, of another function
 variable user()                 what a context variable holds
@@ -22,6 +23,7 @@ from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, M
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_file
+from tape_jupyter.core.memoised import MEMOISED, read_kept
 from tape_jupyter.effects import iterators
 from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope
 from tape_jupyter.encoding.values.user_classes import state_of
@@ -243,6 +245,8 @@ def _follow_step(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a s
 
 def _list_values(mapping: Any) -> list[Any]:
     """In their own order, whatever order a class of the user's shows."""
+    if type(mapping) is MEMOISED:
+        return [entry.result for entry in read_kept(mapping).entries]
     if isinstance(mapping, OrderedDict):
         return list(OrderedDict.values(mapping))
     return list(dict.values(mapping) if isinstance(mapping, dict) else mapping.values())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tape_jupyter.core.memoised import MEMOISED, Entry, Kept, read_kept, set_kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.effects import kinds, whole_objects
@@ -94,6 +95,8 @@ class Redo:
     def _apply_change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         if "whole" in change:
             self._replace_contents(live, self._walk.thaw(change["whole"], (at, "whole")))
+        elif "kept" in change:
+            self._set_kept(live, change, at)
         elif "splice" in change:
             self._splice_items(live, change, at)
         elif "attributes" in change or not isinstance(
@@ -114,6 +117,24 @@ class Redo:
         if not isinstance(kind, whole_objects.WholeKind):
             raise CassetteError(f"a {type(live).__name__} stands here now")
         kind.put(live, recorded)
+
+    def _set_kept(self, live: Any, change: Mapping[str, Any], at: At) -> None:
+        """Entries of a memoised function put behind its first `head` ones; behind all, where they
+        were behind all when it was recorded.
+        """
+        if type(live) is not MEMOISED:
+            raise CassetteError(f"a {type(live).__name__} stands here now")
+        hits, misses = need(change["kept"], list, at)
+        head = need(change["head"], int, at)
+        put = [
+            Entry(tuple(args), kwargs, result)
+            for args, kwargs, result in self._walk.thaw(change["put"], (at, "put"))
+        ]
+        now = read_kept(live)
+        if head == need(change["of"], int, at):
+            head = len(now.entries)
+        entries = [*now.entries[:head], *put]
+        set_kept(live, Kept(entries, max(0, now.hits + hits), max(0, now.misses + misses)))
 
     def _splice_items(self, live: Any, change: Mapping[str, Any], at: At) -> None:
         """Items put between the first `head` and the last `tail` ones; the same items again change

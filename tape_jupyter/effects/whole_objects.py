@@ -7,7 +7,6 @@ from __future__ import annotations
 import array
 import asyncio
 import concurrent.futures
-import functools
 import gc
 import io
 import mmap
@@ -23,6 +22,7 @@ from types import (
 from typing import Any
 
 from tape_jupyter.core.futures import FUTURES
+from tape_jupyter.core.memoised import MEMOISED, Kept, is_settable, read_kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, iterators
 from tape_jupyter.effects.paths import Step
@@ -48,6 +48,15 @@ class WholeKind:
 
     def inside(self, _state: Any) -> Iterator[tuple[Step, Any]]:
         return iter(())
+
+
+class MemoisedKind(WholeKind):
+    """A memoised function: what it keeps is written entry by entry, where its code is Python's."""
+
+    def same(self, before: Any, now: Any) -> bool:
+        if isinstance(before, Kept) and isinstance(now, Kept):
+            return before.is_kept(now)
+        return super().same(before, now)
 
 
 # ---- whole objects
@@ -392,6 +401,14 @@ def functions_in(connection: Any) -> Any:
         return None
 
 
+def look_at_kept(function: Any) -> Any:
+    """What it keeps; only how much that is where it cannot be set again."""
+    try:
+        return read_kept(function) if is_settable(function) else function.cache_info()
+    except ValueError:
+        return function.cache_info()
+
+
 def _put_memory_file(live: Any, recorded: Any) -> None:
     live.seek(0)
     live.truncate()
@@ -523,8 +540,8 @@ _ADVANCED = WholeKind(
     _refuse_put,
     _build_refusing_read("it was read on, and nobody can put it there again"),
 )
-_CACHE = WholeKind(
-    lambda value: value.cache_info(),
+MEMOISED_FUNCTION = MemoisedKind(
+    look_at_kept,
     _refuse_put,
     _build_refusing_read("what it keeps cannot be written: what it answered runs again"),
 )
@@ -573,7 +590,7 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
 BY_TYPE: dict[type, WholeKind] = {
     bytearray: _BYTEARRAY, array.array: _ARRAY_ARRAY, random.Random: _RANDOM, mmap.mmap: _MAPPED,
     io.StringIO: _MEMORY_FILE, io.BytesIO: _MEMORY_FILE, GeneratorType: _ADVANCED,
-    type(functools.lru_cache(int)): _CACHE,
+    MEMOISED: MEMOISED_FUNCTION,
     **dict.fromkeys(
         (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO), _HANDLE
     ),

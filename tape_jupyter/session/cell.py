@@ -347,6 +347,8 @@ class CellPins:
     """What holds a cell's run to its recorded values, while it runs (session/pins/__init__.py)."""
 
     chance: Chance | None = None
+    strayed: set[str] = field(default_factory=set)
+    """Generators of the process that stand elsewhere than when it was recorded, by a changed reply."""
     clock: TapeClock | None = None
     pacing: Pacing | None = None
 

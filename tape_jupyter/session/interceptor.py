@@ -412,7 +412,7 @@ class Interceptor(Tape):
             value = self._read_value(cell, entry, call)
             effects = None
             if isinstance(value, Value):
-                random.follow_draws(cell, value.moved)
+                random.follow_draws(cell, entry.name, value.moved)
                 self._changed.update(value.changed)
                 effects = RecordedEffects(cell, call, entry.name, value)
             return Play(value, self._build_gate(cell, entry, value), effects=effects)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests import adversarial_kernel, adversarial_state, adversarial_tools
+from tests import adversarial_agents, adversarial_kernel, adversarial_state, adversarial_tools
 from tests.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
 from tests.provider import Provider
 
@@ -26,6 +26,19 @@ def test_the_re_run_leaves_what_a_whole_run_leaves(name):
 def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
     how, why = judged(*adversarial_kernel.NOTEBOOKS[name])
     assert how == "right" and "proved" in why, why
+
+
+@pytest.mark.spread(9)
+@pytest.mark.parametrize("name", adversarial_agents.NOTEBOOKS)
+def test_state_where_few_look_is_proved_as_a_whole_run_leaves_it(name):
+    how, why = judged(*adversarial_agents.NOTEBOOKS[name])
+    assert how == "right" and "'proved'" in why, why
+
+
+@pytest.mark.parametrize("name", adversarial_agents.SAID)
+def test_a_generator_that_is_seeded_by_what_changed_is_not_proved(name):
+    how, why = judged(*adversarial_agents.SAID[name])
+    assert how == "right" and "'differs'" in why, why
 
 
 @pytest.mark.parametrize("name", adversarial_tools.SAID)

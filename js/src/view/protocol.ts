@@ -182,7 +182,7 @@ export interface Plan {
   total: number;
   cells: PlanCell[];
   /** Calls that the tape answers, and those that may go live. */
-  from_tape: number; maybe_live: number;
+  from_tape: number; maybe_live: number; counted: string;
   /** Sentences about what cannot be decided: repeats of side effects, opaque values. */
   warnings: string[];
   /** Whether only a fresh kernel gets it right, and why. */

@@ -51,7 +51,7 @@ export const SESSION: Session = {
 };
 
 export const PLAN: Plan = {
-  take: "angry-customer", total: 9, from_tape: 4, maybe_live: 1, seconds: 4.2, hermetic: null,
+  take: "angry-customer", total: 9, counted: "cells", from_tape: 4, maybe_live: 1, seconds: 4.2, hermetic: null,
   warnings: ["[7] report writes to sqlite `orders.db`: re-running repeats it."],
   cells: [
     { entry: 1, cell: "a", number: 2, title: "classify", role: "changed", reasons: ["holds the changed reply"], ticked: true, needs: [] },

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from tape_jupyter.core.memoised import MEMOISED, is_settable, read_kept
 from tape_jupyter.core.user_code import (
     MACHINERY,
     is_environment,
@@ -215,11 +216,20 @@ def _visit_wrapper(walk: Walk, value: Any, depth: int) -> None:
             walk.visit_value(inner, depth, foreign=False)
 
 
-def _visit_cached(walk: Walk, value: Any, depth: int) -> None:
+def _visit_memoised(walk: Walk, value: Any, depth: int) -> None:
     walk.ids.add(identity(value))
-    walk.hash_text(f"cached {tuple(value.cache_info())}")
+    info = value.cache_info()
+    walk.hash_text(f"memoised {tuple(info)}")
     walk.visit_value(value.__wrapped__, depth, foreign=False)
-    walk.opaque = walk.opaque or value.cache_info().currsize > 0
+    try:
+        entries = read_kept(value).entries if is_settable(value) else None
+    except ValueError:
+        entries = None
+    if entries is None:
+        walk.opaque = walk.opaque or info.currsize > 0
+        return
+    for entry in entries:
+        walk.visit_value((entry.args, entry.kwargs, entry.result), depth, foreign=False)
 
 
 def _visit_suspended(walk: Walk, value: Any, depth: int) -> None:
@@ -359,7 +369,7 @@ _LOOKS: dict[type, Callable[[Walk, Any, int], None]] = {
     staticmethod: _visit_wrapper,
     classmethod: _visit_wrapper,
     functools.cached_property: _visit_wrapper,
-    type(functools.lru_cache(len)): _visit_cached,
+    MEMOISED: _visit_memoised,
     types.GeneratorType: _visit_suspended,
     types.CoroutineType: _visit_suspended,
     types.AsyncGeneratorType: _visit_suspended,

@@ -9,13 +9,14 @@ is refused and named.
 from __future__ import annotations
 
 import base64
+import contextvars
 import hashlib
 import io
 import json
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TextIO
 
 from IPython.core.async_helpers import get_asyncio_loop
@@ -87,9 +88,23 @@ def shell(*, in_kernel: bool = False) -> FreshShell:
     fresh_shell: FreshShell = kind.instance(config=config)
     if in_kernel:
         fresh_shell.run_line_magic("load_ext", "storemagic")  # as IPython's applications do
+    fresh_shell.loop_runner = _build_runner()
     formatter: Any = fresh_shell.display_formatter
     formatter.active_types = formatter.format_types
     return fresh_shell
+
+
+def _build_runner() -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Runs every cell in one context, as a kernel does: what a cell sets in it is there for the
+    next.
+    """
+    context = contextvars.copy_context()
+
+    def run_in_context(cell: Coroutine[Any, Any, Any]) -> Any:
+        loop = get_asyncio_loop()  # type: ignore[no-untyped-call]
+        return loop.run_until_complete(loop.create_task(cell, context=context))
+
+    return run_in_context
 
 
 def execute_in_shell(

@@ -34,6 +34,8 @@ from tape_jupyter.dataflow.restore.versions import (
 )
 
 _EQUAL = "what it depends on did not change"
+_GENERATORS = {"random": "random", "numpy random": "numpy", "torch": "torch"}
+"""Parts of the process' state that are generators, with the names that a cell's pins know them by."""
 
 
 class Rerun:
@@ -76,6 +78,8 @@ class Rerun:
         """Why the live kernel may come out wrong, whatever is put back; None: nothing speaks
         against it.
         """
+        self.moved: dict[int, tuple[str, ...]] = {}
+        """By entry that runs: generators of the process that do not stand where it found them."""
         self._cursor, self._prepared = 0, -1
         self._forced = self._find_makers() | set(behind)
         self._broken: set[str] = set()
@@ -168,8 +172,15 @@ class Rerun:
             self._bring_thing(
                 thing, self._versions.before(thing, entry.index), again=thing in again
             )
+        self.moved[entry.index] = self._list_moved_generators()
         self._world.restore_output_history(entry.number)
         self._resync_tracker()
+
+    def _list_moved_generators(self) -> tuple[str, ...]:
+        """Until a cell with a changed reply has run, all stand where they stood."""
+        if not any(self._roles.get(index) == "changed" for index in self.ran):
+            return ()
+        return tuple(name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new)
 
     def _order_things(self) -> list[str]:
         """Files from the deepest, so that folders are empty; ambient state last: nothing put back

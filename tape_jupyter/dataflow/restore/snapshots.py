@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tape_jupyter.core.abstract_classes import registered, set_registered
+from tape_jupyter.core.memoised import MEMOISED, is_settable, read_kept, set_kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_environment, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
@@ -92,7 +93,7 @@ _ITERATORS: tuple[Any, ...] = (
     type(iter(set())), type(iter("")), type(iter(range(0))), type(reversed([])), zip, map, filter, enumerate, reversed,
     itertools.count, itertools.cycle, itertools.chain, itertools.islice, itertools.accumulate, itertools.repeat,
     itertools.takewhile, itertools.dropwhile, itertools.product, itertools.starmap, itertools.groupby,
-    functools.lru_cache(abs).__class__, threading.Thread,
+    threading.Thread,
 )  # fmt: skip
 
 
@@ -410,6 +411,20 @@ class _Walk:
         self.memento.puts.append(lambda: _put_bases(what, bases))
         return [*attributes.values(), *bases]
 
+    def _remember_memoised(self, what: Any) -> Iterable[Any]:
+        if not is_settable(what):
+            return self._note_opaque(what)
+        kept = read_kept(what)
+        self._count_copy(kept.entries, _ITEM)
+
+        def put_entries() -> None:
+            if not read_kept(what).is_kept(kept):
+                set_kept(what, kept)
+
+        self.memento.puts.append(put_entries)
+        parts = ((each.args, each.kwargs, each.result) for each in kept.entries)
+        return [vars(what), *itertools.chain.from_iterable(parts)]
+
     def _remember_iterator(self, what: Any) -> Iterable[Any]:
         return self._note_opaque(what)
 
@@ -553,6 +568,7 @@ class _Walk:
         (functools.partial, _remember_partial),
         ((staticmethod, classmethod), _remember_wrapped),
         (type, _remember_class),
+        (MEMOISED, _remember_memoised),
         (_ITERATORS, _remember_iterator),
         ((io.StringIO, io.BytesIO), _remember_text_buffer),
         (OPEN_FILE, _remember_open_file),

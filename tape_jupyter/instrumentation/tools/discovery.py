@@ -21,6 +21,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeVar
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
+from tape_jupyter.core.memoised import MEMOISED
 
 MARK = "__tape_tool__"
 """The attribute that a decorator of ours leaves on what it returns."""
@@ -208,9 +209,6 @@ def _yield_tool_functions(tool: Any) -> Iterator[Any]:
         yield method
 
 
-_CACHED: Any = type(functools.lru_cache(int))
-
-
 def _find_method(value: Any, name: str) -> FunctionType | None:
     """A method that the user's own class defines, found without running a property."""
     return next(_find_defined(type(value), name), None)
@@ -219,7 +217,7 @@ def _find_method(value: Any, name: str) -> FunctionType | None:
 def _find_defined(cls: type, name: str) -> Iterator[FunctionType]:
     method = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
-    method = getattr(method, "__wrapped__", None) if type(method) is _CACHED else method
+    method = getattr(method, "__wrapped__", None) if type(method) is MEMOISED else method
     if isinstance(method, FunctionType) and not is_library_file(method.__code__):
         yield method
 

@@ -83,7 +83,8 @@ def run_rerun(cells: CellRunner, root: Path, line: str, print_text: Callable[[st
     print_text("\n".join([*_describe_other_cassette(root, take), plan_text(plan)]))
     if fresh:
         print_text(
-            f"All {plan.total} cells run in a fresh process, the kernel is free meanwhile (%tape rerun --cancel)"
+            f"All of it ({plan.total} {plan.counted}) runs in a fresh process, "
+            "the kernel is free meanwhile (%tape rerun --cancel)"
         )
     entries = ticked(plan, options.cells) if options.cells else None
     request = RerunRequest(
@@ -210,8 +211,8 @@ def plan_text(plan: Plan) -> str:
     """The plan before anything runs, for people."""
     live = plan.maybe_live - sum(cell.asks for cell in plan.cells if not cell.ticked)
     calls = f"{plan.from_tape} recorded calls, {live} may go live{_describe_live_calls(plan)}"
-    count = len({cell.cell or cell.entry for cell in plan.cells})
-    lines = [f"Re-run {count} of {plan.total} cells with take {plan.take}: {calls}"]
+    count = f"{len(plan.cells)} of {plan.total} {plan.counted}"
+    lines = [f"Re-run {count} with take {plan.take}: {calls}"]
     for cell in plan.cells:
         number = f"[{cell.number}]" if cell.number is not None else "[ ]"
         lines.append(

@@ -26,7 +26,8 @@ LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
 class Orders:
     """What a fresh process follows. `turns`: by entry the recording that it plays ("": its
     newest); `runs`: by entry its own recording ("": it ran untaped); `decided` and `written`: by
-    match key, "live" or "stale", and the reply of a person, for the take at `root`.
+    match key, "live" or "stale", and the reply of a person, for the take at `root`. `moved`: by
+    entry, the process' generators that a changed reply left elsewhere (None: nothing was changed).
     """
 
     turns: Sequence[str]
@@ -35,6 +36,7 @@ class Orders:
     written: Mapping[str, str] = field(default_factory=dict)
     root: str = ""
     take: str = ""
+    moved: Mapping[int, Sequence[str]] | None = field(default_factory=dict)
 
     def setup(self) -> str:
         """What a fresh process begins with."""
@@ -61,6 +63,7 @@ class _FollowedCell:
     cells: CellRunner
     turn: str
     untaped: bool
+    moved: Sequence[str] | None
     cell: TapedCell | None = None
 
     def choose_word(self, line: str | None, raw: str) -> Word | None:
@@ -68,6 +71,8 @@ class _FollowedCell:
         if command is None:
             return None
         options = {**command.options, **({"repeats": self.turn} if self.turn else {})}
+        if self.moved is not None:
+            options |= {"whole": True, "moved": self.moved}
         if self.untaped and line is None:
             options["untaped"] = True
         return replace(command, options=options)
@@ -86,7 +91,8 @@ class _Followed:
         at = self.cells.shell.execution_count - self.first - 1
         if self.cell is None and 0 <= at < len(self.orders.turns):
             untaped = at < len(self.orders.runs) and not self.orders.runs[at]
-            self.cell = _FollowedCell(self.cells, self.orders.turns[at], untaped)
+            moved = None if self.orders.moved is None else self.orders.moved.get(at, ())
+            self.cell = _FollowedCell(self.cells, self.orders.turns[at], untaped, moved)
         return self.cell
 
     def describe_cell(self) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class ProofCase:
     """What recorded replies a whole run may not give, in words."""
     turns: tuple[str, ...] = ()
     """By entry, as `turns_of` has them."""
+    moved: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """By entry, generators of the process that the changed reply left elsewhere."""
 
 
 def begin_proof(case: ProofCase, done: Callable[[RerunProof], None]) -> threading.Thread:
@@ -92,7 +94,7 @@ def prove_case(case: ProofCase) -> RerunProof:
             "the notebook's path is not known, so a fresh kernel would not find the recording",
         )
     try:
-        replayed = process.replay_job(_build_job(case.history, case, case.take))
+        replayed = process.replay_job(_build_job(case.history, case, case.take, case.moved))
         verdict = verify.verify_rerun(
             case.history, case.texts, replayed, lambda: _find_unsteady_entries(case), case.live
         )
@@ -117,15 +119,17 @@ def _build_unsure_proof(doubts: Sequence[str], now: str) -> RerunProof:
 
 def _find_unsteady_entries(case: ProofCase) -> set[int]:
     """The entries that do not come out the same even on the recording itself."""
-    replayed = process.replay_job(_build_job(case.before, case, case.recording))
+    replayed = process.replay_job(_build_job(case.before, case, case.recording, None))
     return set(verify.differing_entries(case.before, case.texts_before, replayed))
 
 
-def _build_job(history: History, case: ProofCase, take: str) -> process.ReplayJob:
+def _build_job(
+    history: History, case: ProofCase, take: str, moved: Mapping[int, tuple[str, ...]] | None
+) -> process.ReplayJob:
     env = {"TAPE_MODE": "replay", "TAPE_OPTIONS": f"--take {take}"}
     if case.notebook is not None:
         env["TAPE_NOTEBOOK"] = str(case.notebook)
-    return process.job(history, env=env, setup=Orders(case.turns).setup())
+    return process.job(history, env=env, setup=Orders(case.turns, moved=moved).setup())
 
 
 def turns_of(history: History, take: Cassette) -> tuple[str, ...]:

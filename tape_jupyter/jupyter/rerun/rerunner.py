@@ -96,6 +96,8 @@ class RunningCell:
     decided: dict[str, str]
     differing: frozenset[str] = frozenset()
     """Variables that are not what they were when the cell was recorded."""
+    moved: tuple[str, ...] = ()
+    """Generators of the process that do not stand where they stood when the cell was recorded."""
     live_tools: tuple[str, ...] = ()
     """Tools that go live, since what they ask for is not what it was."""
     cell: TapedCell | None = None
@@ -116,7 +118,7 @@ class RunningCell:
             "on_divergence": self.request.on_divergence,
             "repeats": self.entry.run,
         }
-        options["rerun"] = True
+        options |= {"rerun": True, "moved": self.moved}
         if self.live_tools:
             options["live"] = [f"tool:{name}" for name in self.live_tools]
         if line is None and not self.entry.run:
@@ -452,8 +454,9 @@ class Rerunner:
         self._current_machine.prepare(entry)
         decided = self._decided.get(entry.index, {})
         live_tools = self._find_live_tools(entry) if self._request.on_divergence == "live" else ()
+        machine = self._current_machine
         self._planned = RunningCell(
-            entry, self._request, decided, self._current_machine.differing, live_tools
+            entry, self._request, decided, machine.differing, machine.moved[entry.index], live_tools
         )
         self._level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
@@ -464,10 +467,11 @@ class Rerunner:
         )
 
     def _find_live_tools(self, entry: Execution) -> tuple[str, ...]:
-        """The tools of a cell that read variables or files which are not as the recorded calls
-        found them.
+        """The tools of a cell that read variables or files, or draw from generators, which are not
+        as the recorded calls found them.
         """
         assert self._request is not None
+        moved = set(self._current_machine.moved[entry.index])
         tracker, take = self.cells.deck.tracker, self._request.take
         tool_names: dict[str, None] = {}
         for call in take.calls:
@@ -477,7 +481,12 @@ class Rerunner:
             variables = tracker is not None and asks_for(
                 name, self._current_machine.differing, tracker.variables
             )
-            if variables or found_otherwise(call.did().get("files", ()), take.root.parent.parent):
+            drawn = moved and not moved.isdisjoint(call.moved())
+            if (
+                variables
+                or drawn
+                or found_otherwise(call.did().get("files", ()), take.root.parent.parent)
+            ):
                 tool_names[name] = None
         return tuple(tool_names)
 
@@ -726,6 +735,7 @@ class Rerunner:
             live,
             unsure,
             isolated.turns_of(history, self._request.take),
+            machine.moved,
         )
 
     def _abandon_rerun(self) -> None:

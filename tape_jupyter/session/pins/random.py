@@ -150,6 +150,8 @@ class _CellRandomness:
             )
 
     def _put_state(self, generator: Generator) -> None:
+        if self._goes_on(generator):
+            return
         pinned = self.own or {}
         at = pinned.get("at", {}).get(generator.name)
         if at is None:
@@ -163,6 +165,21 @@ class _CellRandomness:
             self.cell.warn(
                 f"{generator.name} is not replayed: the recording was cut off before its state was written"
             )
+
+    def _goes_on(self, generator: Generator) -> bool:
+        """Whether it stands where the cells before left it, with a changed reply: a re-run has put
+        back what it stood at, but for what changed since; a whole run goes on from where it began.
+        """
+        name, options = generator.name, self.cell.request.options
+        if not name.startswith(VARIABLE):
+            self.cell.pins.strayed.update({name} & set(options.get("moved", ())))
+            return name in self.cell.pins.strayed
+        if options.get("rerun") or not options.get("whole"):
+            return bool(options.get("rerun"))
+        value = self.cell.request.namespace.get(name.removeprefix(VARIABLE))
+        before = _placed.get(name)
+        _placed[name] = value
+        return before is value
 
     def _is_cut_off(self) -> bool:
         """Whether the recording has no end: then it may have moved what its kit says nothing of."""
@@ -218,6 +235,12 @@ class _CellRandomness:
             self.cell.warn(HASHES)
 
 
+_placed: dict[str, Any] = {}
+"""In a run of a whole history: the generators of variables that were put somewhere, by name. From
+there on they go on as in any run.
+"""
+
+
 def _compute_hash_print() -> str:
     """What tells hash seeds apart: sets of texts come in the same order where it is the same."""
     return f"{hash('tape-jupyter') & 0xFFFFFFFF:08x}"
@@ -227,6 +250,9 @@ OVERLAP = (
     "{} used {} while other code ran: it is unknown which code drew which numbers, so in a replay later numbers may "
     "differ. Now: give the function a generator of its own (random.Random())"
 )
+
+
+STRAYED = "{} gave its recorded value, but {}, which it draws from, stands elsewhere now"
 
 
 class Body:
@@ -286,10 +312,13 @@ def _measure_distance(before: Raw, after: Raw) -> dict[str, Any]:
     return {"words": drawn, **({} if spare is None else {"gauss": spare})}
 
 
-def follow_draws(cell: TapedCell, moved: Mapping[str, Any]) -> None:
-    """Move the generators as the recorded body did."""
+def follow_draws(cell: TapedCell, name: str, moved: Mapping[str, Any]) -> None:
+    """Move the generators as the recorded body of the function of this name did."""
     if not moved or cell.pins.chance is None:
         return
+    cell.findings.doubts += [
+        STRAYED.format(name, each) for each in sorted(moved.keys() & cell.pins.strayed)
+    ]
     if "numpy" in moved and "numpy" in sys.modules:  # which imports this part when it is asked for
         importlib.import_module("numpy.random")
     for generator in random_state.list_generators():

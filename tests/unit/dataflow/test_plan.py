@@ -146,6 +146,7 @@ def test_the_record_is_what_the_view_draws():
         "cells",
         "from_tape",
         "maybe_live",
+        "counted",
         "warnings",
         "hermetic",
         "seconds",
@@ -169,3 +170,14 @@ def test_the_two_reasons_that_tell_most_are_said():
 def test_a_thousand_cells_make_a_plan_no_larger_than_what_depends():
     chain = [entry(i, reads=[f"x{i - 1}"], strong=[f"x{i}"], **{f"x{i}": i}) for i in range(1000)]
     assert len(plan_rerun(History(chain), [500]).cells) == 500
+
+
+def test_rows_and_heading_count_runs_where_a_cell_ran_more_than_once():
+    once = [entry(0, strong=["r"], r="a"), entry(1, "x = r", reads=["r"]), entry(2, "y = 1")]
+    for each, cell in zip(once, "abc", strict=True):
+        each.cell = cell
+    planned = plan_rerun(History(once), [0])
+    assert (planned.total, planned.counted) == (3, "cells")
+    once[2].cell = "b"
+    planned = plan_rerun(History(once), [0])
+    assert (planned.total, planned.counted) == (3, "runs")

@@ -24,13 +24,13 @@ export function PlanCard({ work, plan, notes, able }: { work: Work; plan: Plan; 
   const id = useName();
   const chosen = plan.cells.filter(({ entry }) => ticked.has(entry));
   const entries = chosen.map(({ entry }) => entry);
-  const count = fresh ? plan.total : new Set(chosen.map(({ cell, entry }) => cell || entry)).size;
+  const count = fresh ? plan.total : chosen.length;
   const toggle = (entry: number) => {
     const next = new Set(ticked);
     if (!next.delete(entry)) next.add(entry);
     tick(next);
   };
-  return <Card kind="plan" title={`Re-run ${count} of ${plan.total} cells`} onEscape={() => work.dismiss()}>
+  return <Card kind="plan" title={`Re-run ${count} of ${plan.total} ${plan.counted}`} onEscape={() => work.dismiss()}>
     <Notes notes={notes} />
     <p class="tape-counts">{counts(plan, policy)}</p>
     {plan.hermetic && <p class="tape-warn">⚠ <Prose text={plan.hermetic} /></p>}
