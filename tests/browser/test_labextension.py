@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
-from tests.browser.viewing import CUT, edit, output_of, sidebar_of
+from tests.browser.viewing import CUT, edit, output_of, record, shown, sidebar_of
 from tests.provider import Provider, Scripted
 
 pytestmark = pytest.mark.spread(2)  # by day in one front end
@@ -125,6 +125,36 @@ def test_in_a_narrow_sidebar_what_opens_is_whole_and_in_front_and_no_word_is_a_l
         recorded.page.keyboard.press("Escape")
         expect(sidebar.locator(".tape-popup")).to_have_count(0)
     sidebar.get_by_role("button", name="Back to the list").click()
+
+
+def test_a_message_of_jupyter_stands_beside_the_sidebar_not_over_its_buttons(recorded, sidebar):
+    page = recorded.page
+    said = {"message": "Tape: said", "type": "info", "options": {"autoClose": 15_000}}
+    page.evaluate("said => window.jupyterapp.commands.execute('apputils:notify', said)", said)
+    toast = page.locator(".Toastify__toast", has_text="Tape: said")
+    expect(toast).to_be_visible()
+    page.wait_for_function(
+        "() => document.getAnimations().every(it => it.playState !== 'running' || it.effect.target?.className.includes('progress'))"
+    )
+    box, around = toast.bounding_box(), sidebar.bounding_box()
+    assert 0 <= box["x"] and box["x"] + box["width"] <= around["x"]
+    toast.get_by_role("button").first.click()
+
+
+def test_a_long_name_of_a_take_leaves_the_search_its_width(lab, page, provider):
+    notebook = record(lab, page, provider.url, "long take")
+    view = sidebar_of(notebook)
+    edit(view).fill("negative")
+    view.get_by_label("as take").fill("what-if-the-customer-is-angry")
+    view.get_by_role("button", name="Save").click()
+    shown(view.get_by_role("heading", name=re.compile("^Re-run ")))
+    search = view.get_by_role("searchbox")
+    search.fill("Classify the sentim")
+    assert search.evaluate("it => it.scrollWidth <= it.clientWidth")
+    bar = view.locator(".bar")
+    assert bar.bounding_box()["height"] < 4 * search.bounding_box()["height"], "three lines"
+    inside = "it => it.scrollWidth <= it.clientWidth"
+    assert bar.evaluate(inside) and view.locator(".bar > .menu").last.evaluate(inside)
 
 
 def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
