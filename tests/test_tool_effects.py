@@ -159,7 +159,7 @@ def test_a_helper_behind_a_cache_is_within_reach():
 
     live, again, _, report = replayed(program)
     assert again == live == (1, 1, ["a"])
-    assert "what it answered runs again" in str(report.unheld)
+    assert "what it caches cannot be recorded" in str(report.unheld)
 
 
 def test_a_closure_keeps_what_the_tool_counted():
@@ -280,8 +280,12 @@ def _shown(box):
 @pytest.mark.parametrize(
     ("make", "change", "why"),
     [
-        (lambda: (n for n in range(9)), next, "read on"),
-        (lambda: functools.lru_cache(len), lambda box: box("abc"), "what it answered runs again"),
+        (lambda: (n for n in range(9)), next, "read further"),
+        (
+            lambda: functools.lru_cache(len),
+            lambda box: box("abc"),
+            "what it caches cannot be recorded",
+        ),
         (lambda: {"k": []}, lambda box: box["k"].append(threading.Lock()), "cannot freeze"),
         (lambda: Item("a"), lambda box: setattr(box, "lock", threading.Lock()), "cannot freeze"),
         (lambda: {Hashed()}, lambda box: setattr(next(iter(box)), "name", "b"), "no place"),
