@@ -410,6 +410,26 @@ def test_the_chosen_mode_is_set_again_before_the_first_cell_of_a_new_kernel(lab,
     expect(page.get_by_text("the new kernel is set to replay").first).to_be_visible()
 
 
+def test_a_mode_that_is_chosen_just_before_a_restart_is_set_in_the_new_kernel(lab, page, provider):
+    path = write(
+        lab.root / "at once" / "churn.ipynb",
+        SETUP.format(url=provider.url),
+        "print(ask('Classify'))",
+    )
+    notebook = Notebook(page, lab, path).open()
+    switch = page.locator(".tape-mode select")
+    switch.select_option("record")
+    notebook.until("%tape status", re.compile("mode: +record"))
+    notebook.run(1, 2)
+    asked = len(provider.requests)
+    switch.select_option("replay")
+    notebook.javascript("await panel.sessionContext.session.kernel.restart();")
+    notebook.run(1, 2)
+    expect(switch).to_have_value("replay")
+    assert "● replayed" in notebook.text(2) and len(provider.requests) == asked
+    expect(page.get_by_text("the kernel is gone")).to_have_count(0)
+
+
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):
     recorded.save()
     with server.without_extension():

@@ -1,4 +1,7 @@
-/** The few rules that stand outside a view's shadow root: what is lit up in the notebook, and the bars. */
+/**
+ * The few rules that stand outside a view's shadow root: what is lit up in the notebook, the bars, and Jupyter's messages,
+ * which come up at the bottom right, over what is pressed in the sidebar.
+ */
 const RULES = `
 .tape-sidebar { display: flex; flex-direction: column; min-width: 250px; background: var(--jp-layout-color1); color: var(--jp-ui-font-color1); }
 .tape-sidebar-page { flex: 1; min-height: 0; display: flex; flex-direction: column; }
@@ -24,7 +27,6 @@ const RULES = `
 .tape-said { padding-left: 20px; white-space: pre-wrap; overflow-wrap: anywhere; font-family: var(--jp-code-font-family); color: var(--jp-content-font-color2); }
 .tape-said [data-mark="✗"] { color: var(--jp-error-color1); }
 .tape-said [data-mark="!"] { color: var(--jp-warn-color0); }
-/* Jupyter's messages come up at the bottom right, over what is pressed there. */
 body:has(#jp-right-stack .tape-sidebar:not(.lm-mod-hidden, .lm-mod-hidden *)) .jp-toastContainer { right: auto; left: 1em; }
 .tape-beside { width: auto; flex: none; margin: 4px 0 4px calc(var(--jp-cell-prompt-width, 64px) + var(--jp-cell-collapser-width, 8px)); }
 `;
