@@ -430,6 +430,33 @@ def test_a_mode_that_is_chosen_just_before_a_restart_is_set_in_the_new_kernel(la
     expect(page.get_by_text("the kernel is gone")).to_have_count(0)
 
 
+def test_a_mode_that_a_cell_set_is_said_to_be_off_until_that_cell_runs_again(lab, page, provider):
+    path = write(
+        lab.root / "typed" / "churn.ipynb",
+        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        "%tape replay",
+    )
+    notebook = Notebook(page, lab, path).open()
+    notebook.run(1, 2)
+    switch = page.locator(".tape-mode select")
+    expect(switch).to_have_value("replay")
+    notebook.javascript("await panel.sessionContext.session.kernel.restart();")
+    toast = page.locator(".Toastify__toast", has_text="not in replay mode until the cell")
+    expect(toast).to_be_visible()
+    toast.get_by_role("button", name="Set it to replay").click()
+    notebook.until("%tape status", re.compile("mode: +replay"))
+
+
+@pytest.mark.parametrize("theme", ["Dark", "Light"])
+def test_a_views_scroll_bars_are_of_the_theme(recorded, sidebar, theme):
+    page = recorded.page
+    page.evaluate(
+        "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        f"JupyterLab {theme}",
+    )
+    expect(sidebar.locator(".tape-door").first).to_have_css("color-scheme", theme.lower())
+
+
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):
     recorded.save()
     with server.without_extension():
