@@ -457,6 +457,22 @@ def test_a_views_scroll_bars_are_of_the_theme(recorded, sidebar, theme):
     expect(sidebar.locator(".tape-door").first).to_have_css("color-scheme", theme.lower())
 
 
+def test_the_address_of_a_refused_call_is_whole_in_a_narrow_window(lab, page, provider):
+    path = write(
+        lab.root / "narrow" / "churn.ipynb",
+        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        "%%tape record\nask('asked')",
+        "%%tape replay\nask('never asked')",
+    )
+    page.set_viewport_size({"width": 760, "height": 900})
+    notebook = Notebook(page, lab, path).open()
+    sidebar_of(notebook)
+    notebook.run(1, 2, 3)
+    said = notebook.cell(3).locator(".tape-summary")
+    expect(said).to_contain_text("/v1/messages")
+    assert said.evaluate("it => it.scrollWidth <= it.clientWidth")
+
+
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):
     recorded.save()
     with server.without_extension():
