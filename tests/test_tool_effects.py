@@ -280,8 +280,12 @@ def _shown(box):
 @pytest.mark.parametrize(
     ("make", "change", "why"),
     [
-        (lambda: (n for n in range(9)), next, "read on"),
-        (lambda: functools.lru_cache(len), lambda box: box("abc"), "what it answered runs again"),
+        (lambda: (n for n in range(9)), next, "read further"),
+        (
+            lambda: functools.lru_cache(len),
+            lambda box: box("abc"),
+            "what it caches cannot be recorded",
+        ),
         (lambda: {"k": []}, lambda box: box["k"].append(threading.Lock()), "cannot freeze"),
         (lambda: Item("a"), lambda box: setattr(box, "lock", threading.Lock()), "cannot freeze"),
         (lambda: {Hashed()}, lambda box: setattr(next(iter(box)), "name", "b"), "no place"),

@@ -53,7 +53,7 @@ def _to_flags(value: Any) -> dict[str, Any]:
 def _audit_field(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
     """Recorded where it is there, else missing."""
     if value in (None, "", {}, []):
-        return AuditFinding(name, "missing", what or "not told", capture)
+        return AuditFinding(name, "missing", what or "not given", capture)
     return AuditFinding(name, "recorded", _shorten_value(value))
 
 

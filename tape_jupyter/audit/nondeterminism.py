@@ -233,7 +233,7 @@ def model(call: AuditedCall) -> AuditFinding | None:
         return AuditFinding(
             NAMES[3],
             "missing",
-            f"{requested}; the reply does not say what answered",
+            f"{requested}; the reply does not say which model answered",
             capture,
             3,
             call.id,
@@ -286,7 +286,7 @@ def latency(call: AuditedCall) -> AuditFinding | None:
         return AuditFinding(
             NAMES[5], "missing", "its start or end time is not on the tape", capture, 5, call.id
         )
-    lineage = f", strand {call.lineage}" if call.lineage else ""
+    lineage = f", task or thread {call.lineage}" if call.lineage else ""
     waits = (
         f", {len(call.reply.waits)} reads"
         if isinstance(call.reply, Reply) and call.reply.waits
@@ -415,7 +415,7 @@ def retrieval_finding(call: AuditedCall) -> AuditFinding | None:
     if lacking:
         capture = "return each chunk as {'id': ..., 'score': ..., 'text': ...}, with 'embedding_model' beside them"
         return AuditFinding(
-            NAMES[7], "missing", f"{what}; no {', no '.join(lacking)} told", capture, 7, call.id
+            NAMES[7], "missing", f"{what}; no {', no '.join(lacking)} given", capture, 7, call.id
         )
     return AuditFinding(NAMES[7], "pinned", what, "", 7, call.id)
 
@@ -502,7 +502,7 @@ def failures(run: AuditedRun) -> AuditFinding:
     limits = f", rate-limit headers of {limited} calls" if limited else ""
     what = f"{len(findings)} failed ({findings[0].what})" if findings else "no call was refused"
     return AuditFinding(
-        NAMES[8], "pinned" if findings else "recorded", f"{what}; begun {hour}{limits}", "", 8
+        NAMES[8], "pinned" if findings else "recorded", f"{what}; started {hour}{limits}", "", 8
     )
 
 

@@ -56,7 +56,7 @@ def case(run: AuditedRun, cassette: str, findings: Iterable[AuditFinding] = ()) 
 
 def _explain_unread(run: AuditedRun) -> list[str]:
     unkept = [
-        f"what {call.name} gave could not be kept: {call.reply.unkept}"
+        f"what {call.name} returned could not be recorded: {call.reply.unkept}"
         for call in run.calls
         if isinstance(call.reply, Value) and call.reply.unkept
     ]

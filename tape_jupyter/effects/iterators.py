@@ -50,7 +50,7 @@ def _find_position(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one line a
     if kind in (int, bool, type(None)):
         return value
     if depth > _DEEPEST:
-        raise CannotFreeze(None, value, "it reads from too many others")
+        raise CannotFreeze(None, value, "it reads from too many other iterators")
     if kind is GeneratorType:
         frame = value.gi_frame
         return None if frame is None else frame.f_lasti
@@ -74,7 +74,7 @@ def _reduce_iterator(iterator: Any) -> Iterator[Any]:
     try:
         _make, args, *state = iterator.__reduce__()
     except TypeError:  # from Python 3.14 on, itertools tell nothing
-        why = "this Python does not tell how far it has been read"
+        why = "this Python does not say how far it has been read"
         raise CannotFreeze(None, iterator, why) from None
     yield from args
     yield from state
@@ -83,7 +83,7 @@ def _reduce_iterator(iterator: Any) -> Iterator[Any]:
 def read_position(iterator: Any) -> Any:
     """Its position. Raises CannotFreeze where a replay would not come to stand there."""
     if _may_run_code(iterator, 0):
-        raise CannotFreeze(None, iterator, "to read it on is to run code of the program's")
+        raise CannotFreeze(None, iterator, "reading it further would run the program's code")
     return position(iterator)
 
 
@@ -105,17 +105,17 @@ def _iterate_beneath(iterator: Any, depth: int) -> Iterator[Any]:
 
 def advance(live: Any, expected: Any) -> None:
     """Read on until it stands where the recorded one stood. Raises CassetteError where it does not
-    come to stand there, or where reading on would run code of the program's.
+    come to stand there, or where reading it further would run the program's code.
     """
     if position(live) == expected:
         return
     if _may_run_code(live, 0):
-        raise CassetteError("reading on would run code of the program's")
+        raise CassetteError("reading it further would run the program's code")
     for _ in range(FURTHEST):
         if next(live, _END) is _END or position(live) == expected:
             break
     if position(live) != expected:
-        raise CassetteError("it does not come to stand where the recorded one stood")
+        raise CassetteError("it cannot be read to where the recorded one was")
 
 
 _END = object()

@@ -98,7 +98,9 @@ class LibraryState:
                     states |= self._look_at_part(f"{owner}.{part}", value)
         for function in functions:
             states |= _look_at_keeper(function, elsewhere)
-        return {f"it set {name}, which is a library's": state for name, state in states.items()}
+        return {
+            f"it set {name}, which belongs to a library": state for name, state in states.items()
+        }
 
     def _list_libraries(self) -> Iterator[tuple[str, ModuleType | type]]:
         """Those that code names, and the modules in them that it names."""

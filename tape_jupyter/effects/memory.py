@@ -430,7 +430,7 @@ class Snapshot:
         all_changes.place_of = writer.place_of
         if self.too_large:
             all_changes.lost.append(
-                f"more than {MOST:,} objects are within its reach: what it changed there was not looked at"
+                f"more than {MOST:,} objects can be reached from it: what it changed in them was not checked"
             )
         return all_changes
 
@@ -465,13 +465,13 @@ class _Aside(NamedTuple):
 
 _REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered(value)))
 _DATABASE = _Aside(
-    "it gave the database {} a function, which is code",
+    "it gave the database {} a function, and code is not recorded",
     whole_objects.functions_in,
     whole_objects.SQL_CODE,
 )
 _CONNECTED = _Aside("it changed how the connection {} works", whole_objects.how_connected)
 _FACTORY = _Aside(
-    "it changed what {} makes of a missing key",
+    "it changed what {} does for a missing key",
     lambda value: value.default_factory,
     frozenset({"default_factory"}),
 )
@@ -578,7 +578,7 @@ def _has_changeable_parts(function: FunctionType) -> bool:
 
 
 def _explain_unseen(node: ReachedObject, error: Exception) -> str:
-    return f"{_describe_node(node)} cannot be looked at ({type(error).__name__}: {error})"[:300]
+    return f"{_describe_node(node)} could not be read ({type(error).__name__}: {error})"[:300]
 
 
 def _count_bytes(value: Any) -> int:
@@ -669,7 +669,7 @@ class _Writer:
     ) -> dict[str, Any]:
         if _count_bytes(node.value) > LARGEST:
             changes.lost.append(
-                f"{self._name_object(node, path)} is larger than {LARGEST >> 20} MB: what it holds now is not kept"
+                f"{self._name_object(node, path)} is larger than {LARGEST >> 20} MB: its new content is not recorded"
             )
             return {}
         try:
@@ -764,7 +764,9 @@ class _Writer:
             private = name.startswith("_") and _is_librarys_object(node.value)
             part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
             if not kinds.is_settable(node.value, name):
-                changes.lost.append(f"it changed {format_path(part)}, which no recording sets")
+                changes.lost.append(
+                    f"it changed {format_path(part)}, which a recording does not set"
+                )
                 continue
             done, structure = self._attempt_value(
                 value, ((at, "attributes"), name), part, changes, quiet=private
@@ -777,7 +779,7 @@ class _Writer:
         for name in removed:
             if not kinds.is_settable(node.value, name):
                 changes.lost.append(
-                    f"it removed {format_path(path)}.{name}, which no recording does"
+                    f"it removed {format_path(path)}.{name}, which a recording does not do"
                 )
         if removed := [name for name in removed if kinds.is_settable(node.value, name)]:
             record["delete"] = removed

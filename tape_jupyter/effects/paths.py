@@ -169,7 +169,7 @@ def step_text(step: Step) -> str:
     if kind == "item":
         return f"[{json.dumps(key)}]"
     if kind == "member":
-        raise LookupError("what a set holds has no place that could be named")
+        raise LookupError("the members of a set have no place to name them by")
     return {"name": f" {key}", "attribute": f".{key}", "nth": f"{{{key}}}", "context": "()"}[kind]
 
 

@@ -115,7 +115,7 @@ class Redo:
     def _replace_contents(self, live: Any, recorded: Any) -> None:
         kind = kind_of_type(type(live))
         if not isinstance(kind, whole_objects.WholeKind):
-            raise CassetteError(f"a {type(live).__name__} stands here now")
+            raise CassetteError(f"a {type(live).__name__} is here now")
         kind.put(live, recorded)
 
     def _set_kept(self, live: Any, change: Mapping[str, Any], at: At) -> None:

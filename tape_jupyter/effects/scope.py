@@ -322,5 +322,5 @@ def _require_users_module(name: str) -> ModuleType:
     """A module that the user wrote. Raises LookupError for any other."""
     module = sys.modules[name]
     if name != "__main__" and is_library_path(getattr(module, "__file__", None) or ""):
-        raise LookupError(f"{name} is a library's module")
+        raise LookupError(f"{name} is a module of a library")
     return module

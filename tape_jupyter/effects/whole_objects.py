@@ -258,7 +258,7 @@ def _find_factory_name(connection: Any, factory: Any) -> str:
     for name, each in _list_factories().items():
         if each is factory:
             return name
-    raise CannotFreeze(None, connection, "a function shapes its rows, which is code")
+    raise CannotFreeze(None, connection, "a function makes its rows, and code is not recorded")
 
 
 def file_of_value(value: Any) -> str:
@@ -421,7 +421,7 @@ def _read_future(value: Any) -> Any:
     if value.cancelled():
         return None
     if value.exception() is not None:
-        raise CannotFreeze(None, value, "its exception is not kept")
+        raise CannotFreeze(None, value, "its exception is not recorded")
     return [value.result()]
 
 
@@ -448,7 +448,7 @@ def _read_line_number(reader: Any) -> int:
     """
     plain = (OPEN_FILE, *iterators.TYPES)
     if not any(isinstance(each, plain) for each in gc.get_referents(reader)):
-        raise CannotFreeze(None, reader, "to read it on is to run code of the program's")
+        raise CannotFreeze(None, reader, "reading it further would run the program's code")
     return int(reader.line_num)
 
 
@@ -456,7 +456,7 @@ def _read_rows_on(reader: Any, lines: int) -> None:
     while reader.line_num < lines and next(reader, None) is not None:
         pass
     if reader.line_num != lines:
-        raise CassetteError("it does not come to stand where the recorded one stood")
+        raise CassetteError("it cannot be read to where the recorded one was")
 
 
 def _look_at_tee(value: Any) -> Any:
@@ -483,7 +483,7 @@ def _look_at_socket(value: Any) -> Any:
 
 def _build_named_kind(digest: Callable[[Any], Any]) -> WholeKind:
     """Of what is only named where it changed."""
-    return WholeKind(digest, _refuse_put, _build_refusing_read("what became of it is not kept"))
+    return WholeKind(digest, _refuse_put, _build_refusing_read("how it ended is not recorded"))
 
 
 def _build_refusing_read(what: str) -> Callable[[Any], Any]:
@@ -494,7 +494,7 @@ def _build_refusing_read(what: str) -> Callable[[Any], Any]:
 
 
 def _refuse_put(_live: Any, _recorded: Any) -> None:
-    raise CassetteError("what became of it is not on the tape")
+    raise CassetteError("how it ended is not on the tape")
 
 
 _BYTEARRAY = WholeKind(bytes, _put_bytes, bytes)
@@ -529,7 +529,7 @@ _CURSOR = WholeKind(
 )
 _HANDLE = WholeKind(_look_at_handle, _put_handle, _read_place)
 _FIGURE = WholeKind(
-    figures.drawn, _refuse_put, _build_refusing_read("what is drawn in it cannot be written")
+    figures.drawn, _refuse_put, _build_refusing_read("what is drawn in it cannot be recorded")
 )
 _MEMORY_FILE = WholeKind(
     lambda v: (v.getvalue(), v.tell()), _put_memory_file, lambda v: (v.getvalue(), v.tell())
@@ -538,19 +538,19 @@ _POSITION = WholeKind(iterators.position, iterators.advance, iterators.read_posi
 _ADVANCED = WholeKind(
     _look_at_generator,
     _refuse_put,
-    _build_refusing_read("it was read on, and nobody can put it there again"),
+    _build_refusing_read("it was read further, and a replay cannot move it there"),
 )
 MEMOISED_FUNCTION = MemoisedKind(
     look_at_kept,
     _refuse_put,
-    _build_refusing_read("what it keeps cannot be written: what it answered runs again"),
+    _build_refusing_read("what it caches cannot be recorded"),
 )
 CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
 _HASH = _build_named_kind(lambda value: value.digest())
 _FOREIGN = WholeKind(
     bytes,
     _refuse_put,
-    _build_refusing_read("it is memory of C code, which a recording does not write to"),
+    _build_refusing_read("it is memory of C code, and a recording does not write to it"),
 )
 
 BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {

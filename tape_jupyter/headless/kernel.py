@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import copy
+import importlib.util
 import json
 import logging
 import os
@@ -161,8 +162,10 @@ def _start_kernel(
             ports = client.km.ports  # once it has died they are forgotten
             client.start_new_kernel_client()
         except NoSuchKernel as error:
+            missing = importlib.util.find_spec("ipykernel") is None
+            now = "pip install ipykernel" if missing else "jupyter kernelspec list"
             raise TapeUsageError(
-                f"{path}: its kernel {error.name!r} is not installed (jupyter kernelspec list); to run "
+                f"{path}: its kernel {error.name!r} is not installed ({now}); to run "
                 f"it in another one: --kernel NAME, or {KERNEL}=NAME"
             ) from error
         except (RuntimeError, OSError) as error:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 GRADES = {
-    "W": "the bytes on the wire: the reply is byte for byte what came",
-    "J": "the JSON of both bodies: requests match, replies are that JSON, encoded anew",
+    "W": "the bytes on the wire: the reply is byte for byte what was received",
+    "J": "the JSON of both bodies: requests match, replies are that JSON, encoded again",
     "P": "the provider's messages and parameters: a match if all parameters are there; the cell always replays",
-    "M": "neutral messages: both sides are rebuilt; the notebook's cell replays, the program itself only by luck",
+    "M": "neutral messages: both sides are rebuilt; the notebook's cell replays, the program itself only by chance",
     "T": "texts: for viewing",
 }
 """What an import of each grade can promise."""
@@ -109,7 +109,7 @@ SYSTEMS: Sequence[System] = (
         "trace.json",
         "Write a trace with `to_json()`; `traces.json` of a store is one.",
         "J",
-        "URL, headers. A stream's chunks come, with their times",
+        "URL, headers. A stream's chunks are kept, with their times",
         "python -c \"import mlflow; print(mlflow.get_trace('ID').to_json())\" > trace.json",
         back="otlp",
     ),
@@ -120,7 +120,7 @@ SYSTEMS: Sequence[System] = (
         "log.json.gz",
         "Copy the log from the bucket that model invocation logging writes to, or from CloudWatch.",
         "J",
-        "headers; chunks of ConverseStream; bodies that lie in S3, which are not fetched",
+        "headers; chunks of ConverseStream; bodies stored in S3, which are not fetched",
         "aws s3 cp s3://BUCKET/KEY log.json.gz",
     ),
     System(
@@ -146,7 +146,7 @@ SYSTEMS: Sequence[System] = (
         "inspect_ai",
         ("inspect_ai",),
         "log.eval",
-        "Its log is the file.",
+        "Import the log that it writes.",
         "J, M (without its API log)",
         "URL, headers, chunks",
         extra="zstandard",
@@ -243,7 +243,7 @@ SYSTEMS: Sequence[System] = (
         "claude-trace",
         ("claude_trace",),
         "log.jsonl",
-        "Its log is the file.",
+        "Import the log that it writes.",
         "J",
         "the request's bytes",
     ),
@@ -252,7 +252,7 @@ SYSTEMS: Sequence[System] = (
         "claude-tap",
         ("claude_tap",),
         "trace.jsonl",
-        "Its trace is the file.",
+        "Import the trace that it writes.",
         "J",
         "the request's bytes",
     ),
@@ -261,7 +261,7 @@ SYSTEMS: Sequence[System] = (
         "Claude Code",
         ("claude_code",),
         "~/.claude/projects/SLUG/SESSION.jsonl",
-        "Its session is the file.",
+        "Import the session that it writes.",
         "T, tools J",
         "system prompt, tool schemas, parameters, earlier messages: model calls are for viewing",
     ),
@@ -270,7 +270,7 @@ SYSTEMS: Sequence[System] = (
         "Codex",
         ("codex",),
         "~/.codex/sessions/Y/M/D/rollout-ID.jsonl",
-        "Its session is the file.",
+        "Import the session that it writes.",
         "T, tools J",
         "system prompt, tool schemas, parameters: model calls are for viewing",
     ),
@@ -279,7 +279,7 @@ SYSTEMS: Sequence[System] = (
         "Gemini CLI",
         ("gemini_cli",),
         "~/.gemini/tmp/HASH/chats/session-ID.json",
-        "Its session is the file; so is what `--record-responses` writes.",
+        "Import the session that it writes, or what `--record-responses` writes.",
         "T, tools J",
         "system prompt, tool schemas, parameters: model calls are for viewing",
     ),
@@ -288,7 +288,7 @@ SYSTEMS: Sequence[System] = (
         "vcrpy and pytest-recording",
         ("vcrpy",),
         "cassettes/",
-        "The cassettes are the files; LangGraph's too.",
+        "Import a cassette as it is, LangGraph's too.",
         "W, J",
         _SEEN,
         extra="YAML, msgpack",
@@ -299,20 +299,20 @@ SYSTEMS: Sequence[System] = (
         "Ruby VCR",
         ("ruby_vcr",),
         "cassettes/",
-        "The cassettes are the files.",
+        "Import a cassette as it is.",
         "W",
         _SEEN,
         extra="YAML",
     ),
     System(
-        "betamax", "betamax", ("betamax",), "cassettes/", "The cassettes are the files.", "W", _SEEN
+        "betamax", "betamax", ("betamax",), "cassettes/", "Import a cassette as it is.", "W", _SEEN
     ),
     System(
         "cassetter",
         "cassetter",
         ("cassetter",),
         "cassettes/",
-        "The cassettes are the files.",
+        "Import a cassette as it is.",
         "W, J",
         _SEEN,
         extra="YAML",
@@ -333,7 +333,7 @@ SYSTEMS: Sequence[System] = (
         "Polly.js",
         ("har",),
         "recording.har",
-        "The recording is the file.",
+        "Import the recording as it is.",
         "W",
         "pace",
         extra="YAML",
@@ -354,11 +354,13 @@ SYSTEMS: Sequence[System] = (
         "WireMock",
         ("wiremock",),
         "mappings/",
-        "The mappings are the files, with `__files` beside them.",
+        "Import a mapping as it is, with `__files` beside it.",
         "W",
         _SEEN + "; requests that are patterns",
     ),
-    System("nock", "nock", ("nock",), "fixture.json", "The fixture is the file.", "W, J", _SEEN),
+    System(
+        "nock", "nock", ("nock",), "fixture.json", "Import the fixture as it is.", "W, J", _SEEN
+    ),
     System(
         "hoverfly",
         "Hoverfly",
@@ -374,7 +376,7 @@ SYSTEMS: Sequence[System] = (
         "agenttape",
         ("agenttape",),
         "run.yaml",
-        "The tape is the file.",
+        "Import the tape as it is.",
         "J",
         "chunks, headers of SDK calls",
         extra="YAML",
@@ -385,7 +387,7 @@ SYSTEMS: Sequence[System] = (
         "agent-rewind",
         ("agent_rewind",),
         "run.rewind",
-        "The recording is the file.",
+        "Import the recording as it is.",
         "J",
         "headers",
     ),
@@ -394,7 +396,7 @@ SYSTEMS: Sequence[System] = (
         "llm-cassette",
         ("llm_cassette",),
         "run.jsonl",
-        "The cassette is the file.",
+        "Import the cassette as it is.",
         "J",
         "headers, chunks",
     ),
@@ -421,15 +423,15 @@ def _format_page(system: System) -> Iterator[str]:
     yield from _VIEWED if viewing else _REPLAYED
     yield ""
     yield from ("| | |", "|---|---|")
-    yield f"| comes | {system.grade} |"
-    yield f"| does not come | {system.lost} |"
+    yield f"| what is kept | {system.grade} |"
+    yield f"| what is not | {system.lost} |"
     yield f"| format | {', '.join(f'`--from {each}`' for each in system.formats)}, where it is not recognised |"
     if system.extra:
         yield f"| needs | `pip install 'tape-jupyter[interop]'`, for {system.extra} |"
     if system.back:
-        yield f"| back | `tape export run.ipynb --as {system.back}` |"
+        yield f"| the way back | `tape export run.ipynb --as {system.back}` |"
     yield ""
-    yield "What the letters promise stands in [the table of all systems](README.md). What a file lacks is named for"
+    yield "[The table of all systems](README.md) says what the letters promise. What a file lacks is named for"
     yield "each call (`missing`), and so is what was filled in (`assumed`): `tape gaps run.ipynb`."
 
 
@@ -449,7 +451,7 @@ def systems_page() -> str:
     lines = [
         "# Systems whose traces and recordings replay here", "",
         "`tape import FILE --out run.ipynb` makes a cassette of a file, and a notebook that replays it.", "",
-        "| from | comes | does not come | back |", "|---|---|---|---|",
+        "| from | what is kept | what is not | the way back |", "|---|---|---|---|",
     ]  # fmt: skip
     for system in SYSTEMS:
         back = f"`--as {system.back}`" if system.back else ""

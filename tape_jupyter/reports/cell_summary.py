@@ -237,7 +237,7 @@ def _format_miss(miss: BaseException, *, full: bool) -> str:
 
 
 def _format_counts(report: CellReport) -> list[str]:
-    """`5 calls`, `claude-sonnet-5 x4, lookup`, `2 retried`, `1 failed`"""
+    """`5 calls`, `1 went live`, `claude-sonnet-5 x4, lookup`, `2 retried`, `1 failed`"""
     calls = report.calls
     if not calls:
         return ["no calls"]
@@ -249,8 +249,10 @@ def _format_counts(report: CellReport) -> list[str]:
     made = _read_tape(report) if failed else None
     retried = count_retries(made.entries) if made is not None else 0
     failed -= retried
+    live = sum(1 for row in calls if row.live)
     return [
         format_count(len(calls), "call"),
+        *([f"{live} went live"] if live else []),
         f"{listed}{more}",
         *([f"{retried} retried"] if retried else []),
         *([f"{failed} failed"] if failed else []),
@@ -263,9 +265,14 @@ def _format_usage(report: CellReport) -> list[str]:
     if not used:
         return []
     total = sum((row.tokens_in or 0) + (row.tokens_out or 0) for row in used)
-    known = [row.cost for row in used if row.cost is not None]
-    tokens = f"{tokens_text(total)} tok"
-    if not known:
-        return [tokens]
-    price = money(sum(known, start=Decimal())) + ("+" if len(known) < len(used) else "")
-    return [tokens, f"saved {price}" if report.mode == "replay" else price]
+    paid = [row for row in used if row.live or report.mode != "replay"]
+    played = [row for row in used if not row.live and report.mode == "replay"]
+    prices = [*_format_price(paid), *(f"saved {price}" for price in _format_price(played))]
+    return [f"{tokens_text(total)} tok", *prices]
+
+
+def _format_price(rows: Sequence[ReportRow]) -> list[str]:
+    """What they cost together, `+` where not all is known; nothing where none is."""
+    known = [row.cost for row in rows if row.cost is not None]
+    more = "+" if len(known) < len(rows) else ""
+    return [f"{money(sum(known, start=Decimal()))}{more}"] if known else []

@@ -89,7 +89,7 @@ NOTHING_TOLD = Facts()
 @dataclass(frozen=True)
 class ReportRow:
     """One call in a cell's report; `facts` is what its provider's view says of it, `tags` whom it
-    served (session/labels.py).
+    served (session/labels.py). `live`: it went out although its cell was replayed.
     """
 
     id: str
@@ -99,6 +99,7 @@ class ReportRow:
     seconds: float = 0.0
     error: str = ""
     tags: Mapping[str, Any] = field(default_factory=dict)
+    live: bool = False
 
     @property
     def provider(self) -> str:

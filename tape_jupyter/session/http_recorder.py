@@ -89,6 +89,8 @@ class RecorderBase:
     first wants to know.
     """
 
+    goes_out = True
+
     def __init__(
         self,
         cell: TapedCell,
@@ -249,6 +251,8 @@ class RecorderBase:
         """
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
+        if self.goes_out and self.cell.replaying:
+            row = replace(row, live=True)
         clock = self.cell.pins.clock
         with clock.mark_writing() if clock is not None else nullcontext():
             if self.cell.cassette is not None and self.cell.recording.run and self.match:

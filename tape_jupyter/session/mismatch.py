@@ -204,6 +204,11 @@ FIELDS, WIDTH = 20, 2_000
 _TELLING = ("messages", "input", "contents", "prompt", "system", "instructions")
 """Where a request says what it asks: fields below these come first, and of them the last."""
 
+_CALL_ID = re.compile(
+    r"(?:\b(?:tool_use_id|tool_call_id|call_id)|(?:\]|functionCall|functionResponse)\.id)$"
+)
+"""What a provider names a tool's call: new in each reply, so it differs wherever one went live."""
+
 
 class Stale(Frozen):
     """Answered with the recorded reply of another request, in whose place the call stands."""
@@ -275,7 +280,9 @@ def _extract_address(fields: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _rank_field(path: str) -> tuple[int, int]:
-    """What is asked before how it is asked; of a conversation the last turn first."""
+    """What is asked before how it is asked, ids last; of a conversation the last turn first."""
+    if _CALL_ID.search(path):
+        return 2, 0
     root = path.partition(".")[0].partition("[")[0]
     if root not in _TELLING:
         return 1, 0

@@ -293,7 +293,7 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
     elif cell.recording.run and cell.replaying:
         what = (
             "what ran live is"
-            if len(cell.findings.rows) > len(cell.findings.stale)
+            if any(row.live for row in cell.findings.rows)
             else "what was kept is"
         )
         notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
@@ -331,6 +331,8 @@ class OfflineAnswer(RecorderBase):
     """A call that was answered without going out (--freeze, --stub): written all the same, and
     marked so.
     """
+
+    goes_out = False
 
     def commit_answer(
         self,

@@ -85,7 +85,7 @@ def _describe_kept_out_variables(before: dict[Any, Any]) -> Iterator[str]:
     changed = (name for name in {*before, *now} if before.get(name) != now.get(name))
     for name in sorted(map(os.fsdecode, changed)):
         if is_kept_out(name):
-            yield f"it changed the environment variable {name}, which no recording sets"
+            yield f"it changed the environment variable {name}, which a recording does not set"
 
 
 def set_settings(settings: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
-from tests.browser.viewing import CUT, edit, output_of, sidebar_of
+from tests.browser.viewing import CUT, edit, output_of, record, shown, sidebar_of
 from tests.provider import Provider, Scripted
 
 pytestmark = pytest.mark.spread(2)  # by day in one front end
@@ -125,6 +125,36 @@ def test_in_a_narrow_sidebar_what_opens_is_whole_and_in_front_and_no_word_is_a_l
         recorded.page.keyboard.press("Escape")
         expect(sidebar.locator(".tape-popup")).to_have_count(0)
     sidebar.get_by_role("button", name="Back to the list").click()
+
+
+def test_a_message_of_jupyter_stands_beside_the_sidebar_not_over_its_buttons(recorded, sidebar):
+    page = recorded.page
+    said = {"message": "Tape: said", "type": "info", "options": {"autoClose": 15_000}}
+    page.evaluate("said => window.jupyterapp.commands.execute('apputils:notify', said)", said)
+    toast = page.locator(".Toastify__toast", has_text="Tape: said")
+    expect(toast).to_be_visible()
+    page.wait_for_function(
+        "() => document.getAnimations().every(it => it.playState !== 'running' || it.effect.target?.className.includes('progress'))"
+    )
+    box, around = toast.bounding_box(), sidebar.bounding_box()
+    assert 0 <= box["x"] and box["x"] + box["width"] <= around["x"]
+    toast.get_by_role("button").first.click()
+
+
+def test_a_long_name_of_a_take_leaves_the_search_its_width(lab, page, provider):
+    notebook = record(lab, page, provider.url, "long take")
+    view = sidebar_of(notebook)
+    edit(view).fill("negative")
+    view.get_by_label("as take").fill("what-if-the-customer-is-angry")
+    view.get_by_role("button", name="Save").click()
+    shown(view.get_by_role("heading", name=re.compile("^Re-run ")))
+    search = view.get_by_role("searchbox")
+    search.fill("Classify the sentim")
+    assert search.evaluate("it => it.scrollWidth <= it.clientWidth")
+    bar = view.locator(".bar")
+    assert bar.bounding_box()["height"] < 4 * search.bounding_box()["height"], "three lines"
+    inside = "it => it.scrollWidth <= it.clientWidth"
+    assert bar.evaluate(inside) and view.locator(".bar > .menu").last.evaluate(inside)
 
 
 def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
@@ -378,6 +408,69 @@ def test_the_chosen_mode_is_set_again_before_the_first_cell_of_a_new_kernel(lab,
     assert len(provider.requests) == asked
     page.evaluate("() => void window.jupyterapp.commands.execute('apputils:display-notifications')")
     expect(page.get_by_text("the new kernel is set to replay").first).to_be_visible()
+
+
+def test_a_mode_that_is_chosen_just_before_a_restart_is_set_in_the_new_kernel(lab, page, provider):
+    path = write(
+        lab.root / "at once" / "churn.ipynb",
+        SETUP.format(url=provider.url),
+        "print(ask('Classify'))",
+    )
+    notebook = Notebook(page, lab, path).open()
+    switch = page.locator(".tape-mode select")
+    switch.select_option("record")
+    notebook.until("%tape status", re.compile("mode: +record"))
+    notebook.run(1, 2)
+    asked = len(provider.requests)
+    switch.select_option("replay")
+    notebook.javascript("await panel.sessionContext.session.kernel.restart();")
+    notebook.run(1, 2)
+    expect(switch).to_have_value("replay")
+    assert "● replayed" in notebook.text(2) and len(provider.requests) == asked
+    expect(page.get_by_text("the kernel is gone")).to_have_count(0)
+
+
+def test_a_mode_that_a_cell_set_is_said_to_be_off_until_that_cell_runs_again(lab, page, provider):
+    path = write(
+        lab.root / "typed" / "churn.ipynb",
+        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        "%tape replay",
+    )
+    notebook = Notebook(page, lab, path).open()
+    notebook.run(1, 2)
+    switch = page.locator(".tape-mode select")
+    expect(switch).to_have_value("replay")
+    notebook.javascript("await panel.sessionContext.session.kernel.restart();")
+    toast = page.locator(".Toastify__toast", has_text="not in replay mode until the cell")
+    expect(toast).to_be_visible()
+    toast.get_by_role("button", name="Set it to replay").click()
+    notebook.until("%tape status", re.compile("mode: +replay"))
+
+
+@pytest.mark.parametrize("theme", ["Dark", "Light"])
+def test_a_views_scroll_bars_are_of_the_theme(recorded, sidebar, theme):
+    page = recorded.page
+    page.evaluate(
+        "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        f"JupyterLab {theme}",
+    )
+    expect(sidebar.locator(".tape-door").first).to_have_css("color-scheme", theme.lower())
+
+
+def test_the_address_of_a_refused_call_is_whole_in_a_narrow_window(lab, page, provider):
+    path = write(
+        lab.root / "narrow" / "churn.ipynb",
+        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        "%%tape record\nask('asked')",
+        "%%tape replay\nask('never asked')",
+    )
+    page.set_viewport_size({"width": 760, "height": 900})
+    notebook = Notebook(page, lab, path).open()
+    sidebar_of(notebook)
+    notebook.run(1, 2, 3)
+    said = notebook.cell(3).locator(".tape-summary")
+    expect(said).to_contain_text("/v1/messages")
+    assert said.evaluate("it => it.scrollWidth <= it.clientWidth")
 
 
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):

@@ -1,6 +1,7 @@
 """Partial replay in real kernels: r_8821 (the wrong customer's order), a mail that is never sent again, takes by magic."""
 
 import hashlib
+import re
 
 import pytest
 
@@ -100,11 +101,13 @@ def test_r_8821_the_live_tool_proves_the_fix(kernel, provider, base):
     )
     assert whole.ok and "found: 3 lamps, paid" in whole.stdout
     assert "take: fix" in whole.summary and "what ran live is in the take fix" in whole.summary
+    assert re.search(r"● replayed  \d calls · \d went live · ", whole.summary)
     assert digest(base) == before, "the base was written"
 
     provider.stop()
     again = kernel.execute("%%tape replay --take fix\n" + AGENT, "agent")
     assert again.ok and again.stdout == whole.stdout and "take: fix" in again.summary
+    assert "went live" not in again.summary
     assert digest(base) == before
 
 

@@ -24,6 +24,10 @@ const LOAD = "%load_ext tape_jupyter";
 /** As LOAD, but that the notebook's own LOAD does not say that it is loaded already. */
 const QUIETLY = "__import__('tape_jupyter').load_ipython_extension(get_ipython())";
 
+function say(error: string): void {
+  Notification.error(`Tape: ${error}`, { autoClose: 8000 });
+}
+
 /** What the bars know of a notebook: its session, asked for again whenever the kernel tells of a change. */
 export class Watch {
   readonly #link: Link;
@@ -31,9 +35,10 @@ export class Watch {
   readonly #unwatch: () => void;
   #wire: Wire | null = null;
   #count = 0;
+  /** A mode that a person chose, until the kernel has said that it is set. */
   #wanted: string | null = null;
   /** The mode of this notebook, which outlives its kernel. */
-  #lastSession: Session | null = null;
+  #kept: Pick<Session, "mode" | "typed"> | null = null;
   #marks: Marks | null = null;
   /** What is done with an answer, by the id of its question. */
   readonly #answers = new Map<string, (message: Record<string, unknown>) => unknown>();
@@ -60,10 +65,10 @@ export class Watch {
 
   /** Set the session's mode; loads the extension first where the kernel has not. */
   async setMode(mode: string): Promise<void> {
-    if (this.connected) { this.#ask("mode", { mode }); return; }
-    if (mode === "off") { this.#changed(); return; }
-    this.#wanted = mode; // set once the kernel has said that it is there
-    await this.#load();
+    if (mode === "off" && !this.connected) { this.#changed(); return; }
+    this.#wanted = mode;
+    if (this.connected) this.#askMode();
+    else await this.#load(); // set once the kernel has said that it is there
   }
 
   /** Run the selected cell, and stop before its calls. Rejects with what is in the way. */
@@ -90,17 +95,18 @@ export class Watch {
       await this.#stepOn();
       return true;
     } catch (error) {
-      Notification.error(`Tape: ${(error as Error).message}`, { autoClose: 8000 });
+      say((error as Error).message);
       return false;
     }
   }
 
   /** The notebook's mode, in its new kernel; one that a cell set comes with that cell. */
   #again(): void {
-    const { mode, typed } = this.#lastSession ?? { mode: "off", typed: false };
-    this.#lastSession = null;
+    const { mode, typed } = this.#wanted === null ? (this.#kept ?? { mode: "off", typed: false }) : { mode: this.#wanted, typed: false };
+    this.#wanted = this.#kept = null;
     if (mode === "off") return;
     if (!typed) {
+      this.#kept = { mode, typed: false } as Session; // a kernel may start again before it answers
       void this.#load(`\n%tape ${mode}`);
       Notification.info(`Tape: the new kernel is set to ${mode} again.`, { autoClose: 6000 });
       return;
@@ -119,8 +125,8 @@ export class Watch {
         ? await kernel.requestExecute({ code: QUIETLY + then, silent: true, store_history: false }).done
         : { content: { status: "error", evalue: `this kernel runs ${language_info.name}` } };
     if (content.status === "ok") return;
-    this.#wanted = null;
-    Notification.error(`Tape: ${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter in the kernel's environment.`, { autoClose: 8000 });
+    this.#wanted = this.#kept = null;
+    say(`${LOAD} failed: ${content.evalue ?? content.status}. Install tape-jupyter in the kernel's environment.`);
     this.#changed();
   }
 
@@ -139,14 +145,21 @@ export class Watch {
       this.#wire = this.#link.open((message) => this.#hear(message));
       void this.#asked("step").then((state) => this.#stepped(state, true), () => undefined);
       if (this.#wanted === null) this.#ask("session");
-      else this.#take();
+      else this.#askMode();
     }
     this.#changed();
   }
 
-  #take(): void {
-    if (this.#wanted !== null) this.#ask("mode", { mode: this.#wanted });
-    this.#wanted = null;
+  #askMode(): void {
+    const mode = this.#wanted;
+    void this.#asked("mode", { mode }).then(
+      () => { if (this.#wanted === mode) this.#wanted = null; },
+      (error: unknown) => {
+        if (!this.connected) return; // it is set in the next kernel
+        this.#wanted = null;
+        say((error as Error).message);
+      },
+    );
   }
 
   #ask(about: string, body: object = {}): string {
@@ -188,8 +201,7 @@ export class Watch {
     if (message.type !== "answer") return;
     this.#answers.get(String(message.id))?.(message);
     this.#answers.delete(String(message.id));
-    if (typeof message.error === "string" && String(message.id).startsWith("bar-mode")) Notification.error(`Tape: ${message.error}`, { autoClose: 8000 });
-    if (isRecord(message.answer) && isRecord(message.answer.totals) && typeof message.answer.mode === "string") this.session = this.#lastSession = message.answer as unknown as Session;
+    if (isRecord(message.answer) && isRecord(message.answer.totals) && typeof message.answer.mode === "string") this.session = this.#kept = message.answer as unknown as Session;
     this.#changed();
   }
 

@@ -233,7 +233,7 @@ def test_a_429_is_on_the_tape_with_when_to_come_again(tmp_path):
 
 def test_without_failures_the_hour_is_still_told_and_without_an_hour_it_is_missing(tmp_path):
     assert item(run_of(tmp_path, (chat(), said())), 8).what.startswith(
-        "no call was refused; begun 2026-11-21T20:41Z"
+        "no call was refused; started 2026-11-21T20:41Z"
     )
     import dataclasses
 

@@ -1,11 +1,13 @@
 """A whole notebook in a fresh kernel: recorded, replayed, compared, and never lost."""
 
+import importlib.util
 import json
 import os
 import threading
 
 import nbformat
 import pytest
+from tape_jupyter.reports import doctor
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.bundle.proof import process, run as proof_run
 from tape_jupyter.errors import TapeUsageError
@@ -410,6 +412,20 @@ def test_a_notebook_that_is_valid_for_nbclient_only_is_recorded_and_replayed(tmp
     assert statuses(runs) == ["ok", "ok"]
     replayed, _ = run(headless_run.replay_notebook, path)
     assert statuses(replayed) == ["same", "same"] and len(provider.requests) == 1
+
+
+def test_without_ipykernel_the_sentence_names_its_installation(tmp_path, monkeypatch):
+    path = notebook(tmp_path / "far.ipynb", "1")
+    older(path, "not-here")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *more: name != "ipykernel" and find(name, *more) or None,
+    )
+    with pytest.raises(TapeUsageError, match=r"is not installed \(pip install ipykernel\)"):
+        run(headless_run.record_notebook, path)
+    assert "pip install ipykernel" in doctor.check_kernel().text
 
 
 def test_another_kernel_runs_a_notebook_whose_own_is_not_installed(tmp_path, provider):

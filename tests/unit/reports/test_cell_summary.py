@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from dataclasses import replace
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
@@ -48,6 +49,14 @@ def test_one_line_says_mode_calls_models_tokens_cost_time_and_cassette():
 
 def test_a_replay_says_what_it_saved():
     assert "saved $0.0083" in cell_summary.summary_headline(report(ASK, mode="replay"))
+
+
+def test_what_went_live_in_a_replay_is_said_and_is_not_what_it_saved():
+    line = cell_summary.summary_headline(report(replace(ASK, live=True), ASK, ASK, mode="replay"))
+    assert "3 calls · 1 went live · " in line
+    assert " · $0.0083 · saved $0.017 · " in line
+    alone = cell_summary.summary_headline(report(replace(ASK, live=True), mode="replay"))
+    assert " · $0.0083 · " in alone and "saved" not in alone
 
 
 def test_a_replay_that_is_saved_says_no_time():

@@ -2,6 +2,7 @@
 
 import hashlib
 
+import httpx
 import pytest
 
 import tape_jupyter as tape
@@ -70,12 +71,37 @@ def test_without_a_word_it_stops_and_the_divergence_is_remembered(provider, path
     assert provider.requests == [] and not (path.parent / "takes").exists()
 
 
+def test_what_was_said_stands_before_the_ids_that_a_provider_made_up(provider, path):
+    def asked(name, order):
+        use = {"type": "tool_use", "id": name, "name": "find", "input": {"id": order}}
+        result = {"type": "tool_result", "tool_use_id": name, "content": order}
+        messages = [{"role": "user", "content": "find " + order}, {"role": "assistant", "content": [use]},
+                    {"role": "user", "content": [result]}]  # fmt: skip
+        body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": messages}
+        httpx.post(f"{provider.url}/v1/messages", json=body)
+
+    with tape.recording(path):
+        asked("toolu_1", "r_1")
+    block = tape.replaying(path)
+    with pytest.raises(UnmatchedCall), block:
+        asked("toolu_2", "r_2")
+    (divergence,) = block.report.divergences
+    assert [name for name, _, _ in divergence.fields] == [
+        "messages[2].content[0].content",
+        "messages[1].content[0].input.id",
+        "messages[0].content",
+        "messages[1].content[0].id",
+        "messages[2].content[0].tool_use_id",
+    ]
+
+
 def test_live_goes_out_into_a_take_that_replays_afterwards(provider, path, recorded):
     with tape.replaying(path, on_divergence="live") as block:
         live = program(provider)
     assert len(provider.requests) == 1 and RAN == [("r_1", "positive")]
     assert live[0] == recorded[0] and live[2]["mood"] == "positive"
     assert "what ran live is in the take live" in " ".join(block.report.notes)
+    assert sorted(row.live for row in block.report.calls) == [False, True, True]
     assert heads(path, "live") == ["", "", "", "live", "live"]
     with tape.replaying(path, take="live"):
         assert program(provider) == live
@@ -91,6 +117,8 @@ def test_stale_gives_the_recorded_reply_of_the_same_place_and_says_so(provider, 
         for note in block.report.notes
     )
     assert heads(path, "kept") == ["", "", "", "stale", "stale"]
+    assert not any(row.live for row in block.report.calls)
+    assert "what was kept is in the take kept" in " ".join(block.report.notes)
     of = [entry.head()["frozen"] for entry in tape.open(path).take("kept").calls[3:]]
     assert of == [f"{entry.run}/{entry.id}" for entry in tape.open(path).calls[1:]]
     with tape.replaying(path, take="kept"):

@@ -77,6 +77,13 @@ def test_a_row_is_read_from_the_head_of_a_record_alone(provider, path):
     assert row_of_entry(entry).name == "m"
 
 
+def test_a_report_prints_its_calls(provider, path):
+    with tape.recording(path) as block:
+        ask(provider, "which order?")
+    printed = str(block.report.calls)
+    assert printed.startswith("[ReportRow(id=") and "kind='model'" in printed
+
+
 def test_edits_are_named_up_to_three(provider, path):
     texts = ["one", "two words", "three words now", "four of them now", "five of them are here"]
     with tape.recording(path):
