@@ -50,18 +50,19 @@ def note_outcome(
     """
     lines = _list_lines(cell, outputs, secrets) if outputs is not None else None
     if not cell.replaying or cell.recording.run:
-        changed = [name for name in tracker.list_changed_variables() if not names_a_secret(name)]
-        marks = _digest_values(tracker.fingerprint_data(changed[:VARIABLES]))
+        left = tracker.list_changed_data()
+        named = [name for name in left if not names_a_secret(name)][:VARIABLES]
+        marks = _digest_values({name: left[name] for name in named})
         cell.recording.ends |= {"shown": _summarize(lines)} if lines is not None else {}
         cell.recording.ends |= {"left": marks} if marks else {}
         return
     recorded = _find_recorded(cell)
-    shown, left = recorded.get("shown"), recorded.get("left")
+    shown, left_then = recorded.get("shown"), recorded.get("left")
     if lines is not None and isinstance(shown, str) and shown != _summarize(lines):
         cell.warn(_describe_difference(shown, lines))
-    if isinstance(left, Mapping):
-        now = _digest_values(tracker.fingerprint_data(map(str, left)))
-        others = [name for name, digest in now.items() if digest != left[name]]
+    if isinstance(left_then, Mapping):
+        now = _digest_values(tracker.fingerprint_data(map(str, left_then)))
+        others = [name for name, digest in now.items() if digest != left_then[name]]
         if others:
             cell.warn(_describe_variables(others))
 

@@ -156,24 +156,26 @@ class Tracker:
         """What the files that this session changed were before."""
         return self._files.firsts
 
-    def list_changed_variables(self) -> list[str]:
-        """What the cell that ended last made or changed."""
+    def list_changed_data(self) -> dict[str, str]:
+        """Fingerprints by name of the data that the cell which ended last made or changed. Objects of
+        other libraries are left out: clients hold keys and addresses.
+        """
         entry = self.history.entries[-1] if self.history.entries else None
         if entry is None or self._open is not None or not entry.run:
-            return []
-        return sorted(name for name in entry.changed if not name.startswith("_"))
+            return {}
+        prints = self.variables.prints
+        names = [each for each in sorted(entry.changed) if each in prints and each[0] != "_"]
+        return {name: prints[name].digest for name in names if _is_data(prints[name])}
 
     def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
         """Fingerprints of these variables as they are now, "" of those that are not there. Left out
-        is what cannot be read, takes long, or is no data: clients of other libraries hold keys.
+        is what is no data, or takes long.
         """
         namespace, found = self.shell.user_ns, {}
         for name in names:
             if name not in namespace:
                 found[name] = ""
-                continue
-            value = fingerprint(namespace[name], namespace, seconds=LEAST)
-            if value.kinds <= _DATA and not (value.opaque or value.vast):
+            elif _is_data(value := fingerprint(namespace[name], namespace, seconds=LEAST)):
                 found[name] = value.digest
         return found
 
@@ -577,6 +579,10 @@ class Tracker:
         self._files.end()
         mark_entry_unknown(entry, message.strip().splitlines()[-1])
         self.failures.append(message)
+
+
+def _is_data(value: Print) -> bool:
+    return value.kinds <= _DATA and not (value.opaque or value.vast)
 
 
 def keep_mementos(entry: Execution) -> None:
