@@ -39,6 +39,16 @@ test("ticks stand at round moments of recorded time, on both sides of a cut", ()
   for (const { at, seconds } of ticks) expect(at).toBeCloseTo(drawn.at(seconds + 10), 5);
 });
 
+test("no two ticks are nearer than their words are wide, whatever part is shown", () => {
+  for (const from of [0, 0.7, 1.5, 2.9]) {
+    for (const long of [0.4, 2, 3]) {
+      const ticks = timeline(COFFEE).ticks({ from, to: from + long }, 8);
+      const gaps = ticks.slice(1).map(({ at }, index) => at - (ticks[index]?.at ?? 0));
+      expect(Math.min(...gaps)).toBeGreaterThan((long / 8) * 0.5);
+    }
+  }
+});
+
 test("parallel calls leave no pause between them, in whatever order they come", () => {
   expect(timeline([{ id: "a", start: 0, end: 100 }, { id: "b", start: 50, end: 60 }, { id: "c", start: 2, end: 4 }]).pauses).toEqual([]);
 });

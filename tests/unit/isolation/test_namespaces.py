@@ -1,10 +1,13 @@
 """A process is without network where this machine can do that, and people are told what holds it."""
 
+import ast
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import tape_jupyter
 from tape_jupyter.isolation import namespaces
 
 linux = pytest.mark.skipif(
@@ -74,3 +77,15 @@ def test_programs_of_the_system_are_not_sought_on_the_path(tmp_path, monkeypatch
 
 def test_what_is_not_to_be_cut_is_started_as_it_is():
     assert namespaces.without_network(cut=False) == []
+
+
+def test_no_sentence_tells_a_person_to_run_unshare():
+    """The program that makes a network namespace is named where it is run, and nowhere that people read."""
+    package = Path(tape_jupyter.__file__).parent
+    spoken = []
+    for file in package.rglob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docs)
+        spoken += [f"{file.name}:{n.lineno}" for n in texts if "unshare -" in str(n.value)]
+    assert spoken == []

@@ -58,6 +58,7 @@ def refusal(body, *, whole=False):
         ("a:\n   b: 1", "exactly 2 spaces"),
         ("a:\n- b", "exactly 2 spaces"),
         ("a: 1\n  b: 2", "indented by 2 spaces where 0 belong"),
+        ("a:\n  b:\n    c: 1\n     d: 2", "indented by 5 spaces where 4 belong"),
         ("a:\n  - b\n  c: 1", "write `- c: ...`"),
         ("a:\n  b: 1\n  - c", "a list item among keys"),
         ("- a", "a list item among keys"),
