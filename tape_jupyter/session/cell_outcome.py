@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
@@ -57,14 +57,27 @@ def note_outcome(
         cell.recording.ends |= {"left": marks} if marks else {}
         return
     recorded = _find_recorded(cell)
-    shown, left_then = recorded.get("shown"), recorded.get("left")
-    if lines is not None and isinstance(shown, str) and shown != _summarize(lines):
-        cell.warn(_describe_difference(shown, lines))
-    if isinstance(left_then, Mapping):
-        now = _digest_values(tracker.fingerprint_data(map(str, left_then)))
-        others = [name for name, digest in now.items() if digest != left_then[name]]
-        if others:
-            cell.warn(_describe_variables(others))
+    differences = [
+        *_compare_shown(recorded.get("shown"), lines),
+        *_compare_left(recorded.get("left"), tracker),
+    ]
+    for difference in differences:
+        cell.warn(f"{difference}. {WHY_OTHERWISE}" if difference is differences[0] else difference)
+
+
+def _compare_shown(recorded: object, lines: Sequence[str] | None) -> Iterator[str]:
+    if isinstance(recorded, str) and lines is not None and recorded != _summarize(lines):
+        yield _describe_difference(recorded, lines)
+
+
+def _compare_left(recorded: object, tracker: Tracker) -> Iterator[str]:
+    if not isinstance(recorded, Mapping):
+        return
+    now = _digest_values(tracker.fingerprint_data(map(str, recorded)))
+    others = [name for name, digest in now.items() if digest != recorded[name]]
+    if others:
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        yield f"not as the recorded cell left them: {', '.join(others[:MOST_NAMED])}{more}"
 
 
 def _digest_values(prints: Mapping[str, str]) -> dict[str, str]:
@@ -72,13 +85,10 @@ def _digest_values(prints: Mapping[str, str]) -> dict[str, str]:
 
 
 IN_ANOTHER_ORDER = "the cell shows the lines that it showed when it was recorded in another order"
-WHY_IN_ANOTHER_ORDER = (
-    "Its threads or tasks took turns otherwise, or its code asks in another order"
-)
 OTHERWISE = "the cell does not show what it showed when it was recorded"
 WHY_OTHERWISE = (
-    "Something that is not on the tape is not as it was: a value of an earlier cell, a file, what "
-    "ran beside it"
+    "Something that is not on the tape is not as it was: a value of an earlier cell, a file, the "
+    "order of a set (PYTHONHASHSEED), the turns of threads"
 )
 
 
@@ -122,19 +132,14 @@ def _describe_difference(recorded: str, lines: Sequence[str]) -> str:
     marks = [before[at : at + _LETTERS] for at in range(0, len(before), _LETTERS)]
     now = [_digest_line(line) for line in lines]
     if not before and lines:
-        return f"{OTHERWISE}. {WHY_OTHERWISE}"
-    first = next(at for at, pair in enumerate(zip_longest(marks, now)) if pair[0] != pair[1])
+        return OTHERWISE
+    pairs = enumerate(zip_longest(marks, now))
+    first = next((at for at, (was, stands) in pairs if was != stands), len(lines))
     where = f": {_quote_line(lines[first])} first" if first < len(lines) else ", the end of it"
     if Counter(marks) == Counter(now):
-        return f"{IN_ANOTHER_ORDER}{where}. {WHY_IN_ANOTHER_ORDER}"
-    return f"{OTHERWISE}{where}. {WHY_OTHERWISE}"
+        return f"{IN_ANOTHER_ORDER}{where}"
+    return f"{OTHERWISE}{where}"
 
 
 def _quote_line(line: str) -> str:
     return repr(line if len(line) <= _SHOWN_LINE else f"{line[:_SHOWN_LINE]}...")
-
-
-def _describe_variables(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    named = ", ".join(names[:MOST_NAMED])
-    return f"not as the recorded cell left them: {named}{more}. {WHY_OTHERWISE}"
