@@ -135,6 +135,7 @@ _OURS = (
     "timers",
     "shown",
     "left",
+    "wrote",
 )
 
 

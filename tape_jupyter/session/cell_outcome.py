@@ -3,26 +3,31 @@ whether a replay of it shows and leaves the same.
 
     shown: "5f3c09aa1b7e fK3cAb9zQ0.."
     left: {todo: fK3c, total: Ab9z}
+    wrote: {report/sums.csv: 0f9_}
 
 The first word of `shown` is a digest of all lines that the cell showed (comparison/outputs.py:
 without what a comparison forgives), the second one of each line, four letters a line, where there
 are at most `LINES`. Known secrets are masked before. `left` has the variables that the cell made or
-changed and whose values can be read. It tells of anything that went otherwise outside the calls:
-threads in another order, a value of an earlier cell, a file.
+changed and whose values can be read, `wrote` the files in the notebook's folder ("": it removed
+them). It tells of anything that went otherwise outside the calls: threads in another order, a value
+of an earlier cell, a file.
 """
 
 from __future__ import annotations
 
+import os
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tape_jupyter.comparison.outputs import Output, output_lines, places
+from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.dataflow.tracing.tracker import Tracker
+from tape_jupyter.files.first_contents import BESIDE
 from tape_jupyter.secrets.registry import Secrets, names_a_secret
 from tape_jupyter.session import pins
 from tape_jupyter.session.cell import TapedCell
@@ -33,8 +38,8 @@ LINES = 250
 LARGEST = 200_000
 """Characters beyond which nothing is noted: looking at them would be felt."""
 
-VARIABLES = 50
-"""Variables of a cell that are noted."""
+MOST = 50
+"""Variables and files of a cell that are noted."""
 
 MOST_NAMED = 5
 
@@ -45,21 +50,22 @@ _SHOWN_LINE = 80
 def note_outcome(
     cell: TapedCell, outputs: Sequence[Output] | None, tracker: Tracker, secrets: Secrets
 ) -> None:
-    """Have the end mark of a recording tell what the cell showed (None: not all of it is known) and
-    left; a replay of the whole recording says what is another now.
+    """Have the end mark of a recording tell what the cell showed (None: not all of it is known),
+    left and wrote; a replay of the whole recording says what is another now.
     """
     lines = _list_lines(cell, outputs, secrets) if outputs is not None else None
     if not cell.replaying or cell.recording.run:
-        left = tracker.list_changed_data()
-        named = [name for name in left if not names_a_secret(name)][:VARIABLES]
-        marks = _digest_values({name: left[name] for name in named})
-        cell.recording.ends |= {"shown": _summarize(lines)} if lines is not None else {}
-        cell.recording.ends |= {"left": marks} if marks else {}
+        ends = {
+            "shown": _summarize(lines) if lines is not None else "",
+            "left": _digest_variables(tracker),
+            "wrote": _digest_files(cell, tracker),
+        }
+        cell.recording.ends |= {key: value for key, value in ends.items() if value}
         return
     recorded = _find_recorded(cell)
     differences = [
         *_compare_shown(recorded.get("shown"), lines),
-        *_compare_left(recorded.get("left"), tracker),
+        *_compare_left(recorded.get("left"), recorded.get("wrote"), cell.folder, tracker),
     ]
     for difference in differences:
         cell.warn(f"{difference}. {WHY_OTHERWISE}" if difference is differences[0] else difference)
@@ -70,18 +76,48 @@ def _compare_shown(recorded: object, lines: Sequence[str] | None) -> Iterator[st
         yield _describe_difference(recorded, lines)
 
 
-def _compare_left(recorded: object, tracker: Tracker) -> Iterator[str]:
-    if not isinstance(recorded, Mapping):
-        return
-    now = _digest_values(tracker.fingerprint_data(map(str, recorded)))
-    others = [name for name, digest in now.items() if digest != recorded[name]]
+def _compare_left(
+    variables: object, files: object, folder: Path | None, tracker: Tracker
+) -> Iterator[str]:
+    others: list[str] = []
+    if isinstance(variables, Mapping):
+        now = tracker.fingerprint_data(map(str, variables))
+        others += [name for name, value in now.items() if _digest(value) != variables[name]]
+    if isinstance(files, Mapping) and folder is not None:
+        names = [str(name) for name in files if _is_below(str(name))]
+        written = {name: content_of(str(folder / name)) for name in names}
+        others += [
+            f"the file {name}"
+            for name, (content, known) in written.items()
+            if known and _digest(content) != files[name]
+        ]
     if others:
         more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
         yield f"not as the recorded cell left them: {', '.join(others[:MOST_NAMED])}{more}"
 
 
-def _digest_values(prints: Mapping[str, str]) -> dict[str, str]:
-    return {name: _digest_line(value) if value else "" for name, value in prints.items()}
+def _is_below(name: str) -> bool:
+    """Whether a path is one within the folder that it is relative to."""
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _digest_variables(tracker: Tracker) -> dict[str, str]:
+    left = tracker.list_changed_data()
+    named = [name for name in left if not names_a_secret(name)]
+    return {name: _digest(left[name]) for name in named[:MOST]}
+
+
+def _digest_files(cell: TapedCell, tracker: Tracker) -> dict[str, str]:
+    """Of files below the notebook's folder; hidden ones and what SQLite keeps beside its own are
+    left out.
+    """
+    top = f"{cell.folder}{os.sep}"
+    written = tracker.list_changed_files()
+    named = [path for path in written if path.startswith(top) and not path.endswith(BESIDE)]
+    relative = {path.removeprefix(top).replace(os.sep, "/"): written[path] for path in named}
+    plain = [name for name in relative if not f"/{name}".count("/.")]
+    return {name: _digest(relative[name]) for name in plain[:MOST]}
 
 
 IN_ANOTHER_ORDER = "the cell shows the lines that it showed when it was recorded in another order"
@@ -122,9 +158,16 @@ def _summarize(lines: Sequence[str]) -> str:
     return " ".join([whole, "".join(map(_digest_line, lines))]) if len(lines) <= LINES else whole
 
 
+def _digest(content: str | bytes | None) -> str:
+    """Four letters; "" for what is not there."""
+    if content is None or content == "":
+        return ""
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return urlsafe_b64encode(blake2b(data, digest_size=3).digest()).decode("ascii")
+
+
 def _digest_line(line: str) -> str:
-    digest = blake2b(line.encode("utf-8", "surrogatepass"), digest_size=3).digest()
-    return urlsafe_b64encode(digest).decode("ascii")
+    return _digest(line.encode("utf-8", "surrogatepass"))
 
 
 def _describe_difference(recorded: str, lines: Sequence[str]) -> str:

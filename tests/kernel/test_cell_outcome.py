@@ -100,6 +100,51 @@ def test_a_value_that_cannot_be_read_is_not_spoken_of(tmp_path):
     assert "recorded cell left" not in summary
 
 
+WRITES = """ask("hello")
+os.makedirs("out", exist_ok=True)
+with open("out/lines.txt", "w") as file:
+    file.write(" ".join(lines))
+with open(".hidden", "w") as file:
+    file.write(" ".join(lines))
+if os.path.exists("old.txt"):
+    os.remove("old.txt")"""
+
+
+def test_the_same_files_are_not_spoken_of(tmp_path):
+    (tmp_path / "old.txt").write_text("old")
+    run(tmp_path, "record", WRITES)
+    _, summary = run(tmp_path, "replay", WRITES)
+    assert "recorded cell left" not in summary
+
+
+def test_a_file_that_the_recorded_cell_left_otherwise_is_named(tmp_path):
+    run(tmp_path, "record", WRITES)
+    _, summary = run(tmp_path, "replay", WRITES, ["two"])
+    assert "not as the recorded cell left them: the file out/lines.txt. Something" in summary
+
+
+def test_a_file_that_the_recorded_cell_removed_and_that_is_there_is_named(tmp_path):
+    source = 'ask("hello")\nif lines:\n    os.remove("old.txt")'
+    (tmp_path / "old.txt").write_text("old")
+    run(tmp_path, "record", source)
+    (tmp_path / "old.txt").write_text("old")
+    _, summary = run(tmp_path, "replay", source, [])
+    assert "not as the recorded cell left them: the file old.txt." in summary
+
+
+def test_a_cassette_names_no_file_outside_the_folder(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    run(folder, "record", WRITES)
+    cassette = folder / "nb.tapes" / "main.tape.yaml"
+    text = cassette.read_text()
+    assert "  out/lines.txt: " in text
+    cassette.write_text(text.replace("  out/lines.txt: ", '  "../secret.txt": '))
+    (tmp_path / "secret.txt").write_text("secret")
+    _, summary = run(folder, "replay", WRITES)
+    assert "secret.txt" not in summary
+
+
 def test_a_cell_whose_code_is_another_one_now_is_not_compared(tmp_path):
     run(tmp_path, "record", PRINTS)
     _, summary = run(tmp_path, "replay", PRINTS + '\nprint("and more")')

@@ -29,6 +29,7 @@ from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
 from tape_jupyter.dataflow.tracing.files import file_times, permissions
+from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.dataflow.tracing.noted_cells import (
     NotedCells,
     does_more_than_load,
@@ -166,6 +167,15 @@ class Tracker:
         prints = self.variables.prints
         names = [each for each in sorted(entry.changed) if each in prints and each[0] != "_"]
         return {name: prints[name].digest for name in names if _is_data(prints[name])}
+
+    def list_changed_files(self) -> dict[str, bytes | None]:
+        """What the files hold that the same cell made or changed, by path; None: it removed them."""
+        if not self.history.entries or self._open is not None:
+            return {}
+        changes = self.history.entries[-1].files.items()
+        return {
+            path: each.after for path, each in changes if each.known and each.after != DIRECTORY
+        }
 
     def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
         """Fingerprints of these variables as they are now, "" of those that are not there. Left out
