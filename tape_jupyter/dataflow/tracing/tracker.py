@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.thread_number import thread_number
-from tape_jupyter.core.user_code import MACHINERY
+from tape_jupyter.core.user_code import MACHINERY, bag
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
 from tape_jupyter.dataflow.history import TOO_LARGE, Change, Execution
 from tape_jupyter.dataflow.identity import identity
@@ -61,7 +61,10 @@ _DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its met
 """The generator whose methods the functions of `random` are."""
 _NOBODYS = frozenset({"", "builtins", "main__"})
 """Of the names of modules, those that are no library's."""
-_DATA = frozenset({"", "__main__", "numpy", "pandas", "pydantic", *sys.stdlib_module_names})
+_DATA = bag(
+    "__main__ array builtins collections dataclasses datetime decimal enum fractions functools "
+    "numpy operator pandas pydantic random statistics string types typing uuid zoneinfo"
+) | {""}
 """Root modules of the types that data is made of."""
 
 
