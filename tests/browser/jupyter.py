@@ -43,6 +43,7 @@ RAN = f"""({{path, numbers}}) => {{
 }}"""
 SELECT = f"""({{path, number}}) => {{
   const notebook = {PANEL}.content, cell = notebook.widgets.filter(({{model}}) => model.type === 'code')[number - 1];
+  window.dispatchEvent(new PointerEvent('pointerdown'));  // as a click begins: no late focus elsewhere
   notebook.deselectAll();
   notebook.mode = 'command';
   notebook.activeCellIndex = notebook.widgets.indexOf(cell);

@@ -503,7 +503,7 @@ def test_a_cell_has_the_number_beside_it_wherever_it_is_named(lab, page, provide
     notebook.select(2)
     edit(view).fill("furious")
     view.get_by_role("button", name="Save").click()
-    expect(view.get_by_role("heading", name="Re-run 2 of 3 cells")).to_be_visible()
+    expect(view.get_by_role("heading", name="Re-run 2 of 5 runs")).to_be_visible()
     expect(view.locator(".tape-plan li")).to_have_text(
         [re.compile(r"\[4\]"), re.compile(r"\[5\].*reads mood, set by \[4\]")]
     )

@@ -293,7 +293,7 @@ def test_what_read_a_cell_before_that_cell_was_run_again_depends_on_it_all_the_s
     assert page.execute("%tape replay").ok
     assert page.run("classify").ok
     plan = page.execute("%tape plan angry").stdout
-    assert "Re-run 3 of" in plan, plan
+    assert "Re-run 4 of 6 runs" in plan, plan
     said = page.execute("%tape rerun angry --on-divergence live")
     assert page.text("classify") == "mood: positive\n", said.stdout + said.traceback
     assert page.text("report").startswith("report: positive/You wrote")
