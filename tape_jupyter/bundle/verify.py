@@ -21,6 +21,7 @@ from tape_jupyter.bundle.signing import NONE, Signed
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.paths import SUFFIX
 from tape_jupyter.core import notebook_schema
+from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, CassetteError
 
@@ -187,9 +188,7 @@ def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
 
 
 def _format_few(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers[:12])) + (
-        f" and {len(numbers) - 12} more" if len(numbers) > 12 else ""
-    )
+    return join_some([str(number) for number in numbers], 12)
 
 
 def _check_recording(

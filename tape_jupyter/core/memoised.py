@@ -19,14 +19,14 @@ MOST_CALLS = 1_000_000
 """Hits or misses that are counted up again; a function with more of them is not set."""
 
 
-class Entry(NamedTuple):
+class CachedCall(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: Any
     key: Any = None
     """What the function finds it by; None where it was not read from one."""
 
-    def is_entry(self, other: Entry) -> bool:
+    def is_entry(self, other: CachedCall) -> bool:
         """Whether it is this very one: the same key, the same result."""
         return self.key is other.key and self.result is other.result
 
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 class Kept(NamedTuple):
     """The entries, the one used longest ago first, and how often a call found one, or none."""
 
-    entries: list[Entry]
+    entries: list[CachedCall]
     hits: int
     misses: int
 
@@ -66,7 +66,7 @@ def read_kept(function: Any) -> Kept:
         if any(key not in table for key, _ in pairs):
             raise ValueError("what it keeps is not found")
     typed = bool(function.cache_parameters()["typed"])
-    entries = [Entry(*_split_key(key, typed=typed), result, key) for key, result in pairs]
+    entries = [CachedCall(*_split_key(key, typed=typed), result, key) for key, result in pairs]
     return Kept(entries, info.hits, info.misses)
 
 
@@ -77,17 +77,24 @@ def _find_table(referents: list[Any], place: int, size: int) -> dict[Any, Any]:
     return table
 
 
-def is_settable(function: Any) -> bool:
-    """Whether its code is the user's, in Python: that can give what is to be kept. What libraries
-    keep in caches of their own is theirs.
+def read_settable(function: Any) -> Kept | None:
+    """What it keeps, where that can be set again: where its code is the user's, in Python. What
+    libraries keep in caches of their own is theirs.
     """
+    try:
+        return read_kept(function) if _is_settable(function) else None
+    except ValueError:
+        return None
+
+
+def _is_settable(function: Any) -> bool:
     body = getattr(function, "__wrapped__", None)
     return type(body) is FunctionType and is_users(body.__module__ or "")
 
 
 def set_kept(function: Any, kept: Kept) -> None:
     """Let it keep this and nothing else. Raises ValueError where it cannot."""
-    if max(kept.hits, kept.misses) > MOST_CALLS or not is_settable(function):
+    if max(kept.hits, kept.misses) > MOST_CALLS or not _is_settable(function):
         raise ValueError("what it keeps cannot be set")
     body = function.__wrapped__
     code = body.__code__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -21,6 +22,12 @@ def end_line(text: str) -> str:
 def format_count(number: int, thing: str) -> str:
     """`1 call`, `1,200 calls`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def join_some(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: at most so many by name."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def format_json(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tape_jupyter.core.memoised import MEMOISED, Entry, Kept, read_kept, set_kept
+from tape_jupyter.core.memoised import MEMOISED, CachedCall, Kept, read_kept, set_kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.effects import kinds, whole_objects
@@ -115,7 +115,7 @@ class Redo:
     def _replace_contents(self, live: Any, recorded: Any) -> None:
         kind = kind_of_type(type(live))
         if not isinstance(kind, whole_objects.WholeKind):
-            raise CassetteError(f"a {type(live).__name__} is here now")
+            raise _refuse_other(live)
         kind.put(live, recorded)
 
     def _set_kept(self, live: Any, change: Mapping[str, Any], at: At) -> None:
@@ -123,11 +123,11 @@ class Redo:
         were behind all when it was recorded.
         """
         if type(live) is not MEMOISED:
-            raise CassetteError(f"a {type(live).__name__} stands here now")
+            raise _refuse_other(live)
         hits, misses = need(change["kept"], list, at)
         head = need(change["head"], int, at)
         put = [
-            Entry(tuple(args), kwargs, result)
+            CachedCall(tuple(args), kwargs, result)
             for args, kwargs, result in self._walk.thaw(change["put"], (at, "put"))
         ]
         now = read_kept(live)
@@ -179,6 +179,10 @@ class Redo:
             setter(name, value)
         for name in removed:
             remover(name)
+
+
+def _refuse_other(live: Any) -> CassetteError:
+    return CassetteError(f"a {type(live).__name__} is here now")
 
 
 def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:

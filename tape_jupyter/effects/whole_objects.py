@@ -22,7 +22,7 @@ from types import (
 from typing import Any
 
 from tape_jupyter.core.futures import FUTURES
-from tape_jupyter.core.memoised import MEMOISED, Kept, is_settable, read_kept
+from tape_jupyter.core.memoised import MEMOISED, Kept, read_settable
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, iterators
 from tape_jupyter.effects.paths import Step
@@ -403,10 +403,8 @@ def functions_in(connection: Any) -> Any:
 
 def look_at_kept(function: Any) -> Any:
     """What it keeps; only how much that is where it cannot be set again."""
-    try:
-        return read_kept(function) if is_settable(function) else function.cache_info()
-    except ValueError:
-        return function.cache_info()
+    kept = read_settable(function)
+    return function.cache_info() if kept is None else kept
 
 
 def _put_memory_file(live: Any, recorded: Any) -> None:

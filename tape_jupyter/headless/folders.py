@@ -18,6 +18,7 @@ from types import MappingProxyType
 from tape_jupyter.cassette import paths
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core.copied_folder import CopiedFolder
+from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.core.progress import ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.files import copies, originals
@@ -86,10 +87,8 @@ def _copy_folder(
         link.symlink_to(kept, target_is_directory=True)
     notes = list(start.notes)
     if copy.missing:
-        more = f" and {len(copy.missing) - _NAMED} more" if len(copy.missing) > _NAMED else ""
-        notes.append(
-            f"not copied, since the folder is too large: {', '.join(copy.missing[:_NAMED])}{more}"
-        )
+        missing = join_some(copy.missing, _NAMED)
+        notes.append(f"not copied, since the folder is too large: {missing}")
     env = CopiedFolder(str(goal), str(top), str(kept or "")).variable()
     return RunFolder(
         copy.notebook, (), env, places(path.parent) | places(copy.notebook.parent), tuple(notes),

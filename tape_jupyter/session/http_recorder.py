@@ -90,6 +90,7 @@ class RecorderBase:
     """
 
     goes_out = True
+    """Whether its call is sent; what --freeze and --stub answer is not."""
 
     def __init__(
         self,

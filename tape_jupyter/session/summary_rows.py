@@ -20,6 +20,7 @@ from tape_jupyter.audit.run_view import AuditedRun, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import run_of
 from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.providers.json_access import as_mapping
 from tape_jupyter.providers.registry import recalled
 from tape_jupyter.session import labels, partial_replay, saved_output
@@ -110,8 +111,7 @@ def cell_report(cell: TapedCell, error: BaseException | None) -> CellReport:
     """Rows for every call, refusals, warnings: the cell's own and the cassette's."""
     notes = [*cell.findings.notes, *(cell.cassette.notes if cell.cassette else [])]
     if edited := list(dict.fromkeys(cell.findings.edited)):
-        more = f" and {len(edited) - NAMED_EDITS} more" if len(edited) > NAMED_EDITS else ""
-        notes.append(f"edited by hand: {', '.join(edited[:NAMED_EDITS])}{more}")
+        notes.append(f"edited by hand: {join_some(edited, NAMED_EDITS)}")
     if cell.findings.stale:
         named = ", ".join(cell.findings.stale[:NAMED_EDITS]) + (
             ", ..." if len(cell.findings.stale) > NAMED_EDITS else ""

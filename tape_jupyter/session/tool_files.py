@@ -67,7 +67,7 @@ class ToolFiles:
         for path, change in changes.items():
             if _OURS.search(path) or path in touched.links:
                 continue
-            name = self._to_relative_name(path)
+            name = name_inside(self._folder, path)
             if name is None:
                 if change.after is not None:
                     lost.append(f"it wrote {path}, which is not in the notebook's folder")
@@ -87,16 +87,15 @@ class ToolFiles:
                 )
         return kept, lost
 
-    def _to_relative_name(self, path: str) -> str | None:
-        """Relative to the notebook's folder, with `/`; None where it is elsewhere."""
-        if self._folder is None:
-            return None
-        try:
-            return (
-                Path(os.path.realpath(path)).relative_to(os.path.realpath(self._folder)).as_posix()
-            )
-        except ValueError:
-            return None
+
+def name_inside(folder: Path | None, path: str) -> str | None:
+    """Relative to the notebook's folder, with `/`; None where it is elsewhere."""
+    if folder is None:
+        return None
+    try:
+        return Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)).as_posix()
+    except ValueError:
+        return None
 
 
 def _find_changed(
@@ -185,10 +184,10 @@ def redo_files(
         try:
             problem = _restore_file(each, name, folder, cassette, rerun=rerun)
             if not problem and folder is not None and "mode" in each:
-                _resolve_inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
+                resolve_inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
             if not problem and folder is not None and "times" in each:
                 read, written = each["times"]
-                os.utime(_resolve_inside(folder, name), ns=(int(read), int(written)))
+                os.utime(resolve_inside(folder, name), ns=(int(read), int(written)))
         except (OSError, TapeError, KeyError, TypeError, ValueError) as why:
             problem = str(why)
         if problem:
@@ -206,7 +205,7 @@ def _is_different_now(each: Mapping[str, Any], folder: Path) -> bool:
     try:
         if each["now"] in (ABSENT, FOLDER) or _find_appended_bytes(each):
             return False
-        now = _digest_file(_resolve_inside(folder, str(each["file"])))
+        now = _digest_file(resolve_inside(folder, str(each["file"])))
         return now not in (each["was"], each["now"])
     except (OSError, TapeError, KeyError, TypeError, ValueError):  # which putting it back says
         return False
@@ -222,7 +221,7 @@ def _restore_file(
 ) -> str:
     if folder is None:
         return "the notebook's folder is not known here"
-    path = _resolve_inside(folder, name)
+    path = resolve_inside(folder, name)
     now = _digest_file(path)
     if rerun and now != each["was"] and path.is_file() and (added := _find_appended_bytes(each)):
         with path.open("ab") as file:
@@ -269,7 +268,7 @@ def _write_content(path: Path, content: bytes) -> None:
         path.write_bytes(content)
 
 
-def _resolve_inside(folder: Path, name: str) -> Path:
+def resolve_inside(folder: Path, name: str) -> Path:
     """The file of that name. Raises CassetteError where that leads out of the folder."""
     root = Path(os.path.realpath(folder))
     path = root / name

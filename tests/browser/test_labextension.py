@@ -37,6 +37,12 @@ def server(request):
     return request.getfixturevalue(request.param)
 
 
+def write_churn(server, folder, provider, *cells):
+    """A notebook whose first cell loads the tape and makes `ask`, and then has these."""
+    first = f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}"
+    return write(server.root / folder / "churn.ipynb", first, *cells)
+
+
 @pytest.fixture(scope="module")
 def recorded(server, chromium):
     """An open notebook whose cells 2 and 3 were recorded, a call each; cell 4 asked nothing.
@@ -44,9 +50,10 @@ def recorded(server, chromium):
     One for all tests of an application, because opening a notebook takes longer than any of them.
     """
     with Provider(vary=True) as provider, fresh_page(chromium) as page:
-        path = write(
-            server.root / "extension" / "churn.ipynb",
-            f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        path = write_churn(
+            server,
+            "extension",
+            provider,
             "%%tape record\nmood = ask('Classify: no access to my billing information')\nprint(mood)",
             "%%tape record\nanswer = ask('Answer somebody ' + mood)\nprint(answer)",
             "runs = globals().get('runs', 0) + 1\nprint('run', runs)",
@@ -342,9 +349,10 @@ def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab
     with Provider() as provider:
         told = [(429, wrong), (500, wrong), (200, reply)]
         provider.script("/v1/messages", *(Scripted(code, head, [body]) for code, body in told))
-        path = write(
-            lab.root / "retried" / "churn.ipynb",
-            f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+        path = write_churn(
+            lab,
+            "retried",
+            provider,
             f"%%tape record\n{ask}",
             "print(1)",
         )
@@ -431,9 +439,10 @@ def test_a_mode_that_is_chosen_just_before_a_restart_is_set_in_the_new_kernel(la
 
 
 def test_a_mode_that_a_cell_set_is_said_to_be_off_until_that_cell_runs_again(lab, page, provider):
-    path = write(
-        lab.root / "typed" / "churn.ipynb",
-        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+    path = write_churn(
+        lab,
+        "typed",
+        provider,
         "%tape replay",
     )
     notebook = Notebook(page, lab, path).open()
@@ -458,9 +467,10 @@ def test_a_views_scroll_bars_are_of_the_theme(recorded, sidebar, theme):
 
 
 def test_the_address_of_a_refused_call_is_whole_in_a_narrow_window(lab, page, provider):
-    path = write(
-        lab.root / "narrow" / "churn.ipynb",
-        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+    path = write_churn(
+        lab,
+        "narrow",
+        provider,
         "%%tape record\nask('asked')",
         "%%tape replay\nask('never asked')",
     )
@@ -483,9 +493,10 @@ def test_without_the_labextension_it_shows_its_html(recorded, page, server):
 
 def test_a_cell_has_the_number_beside_it_wherever_it_is_named(lab, page, provider):
     """After a missed call and a re-run, the notebook, the list, the plan and the comparison say the same."""
-    path = write(
-        lab.root / "numbers" / "churn.ipynb",
-        f"%load_ext tape_jupyter\n{SETUP.format(url=provider.url)}",
+    path = write_churn(
+        lab,
+        "numbers",
+        provider,
         "%%tape record\n# Classify\nmood = ask('Classify: no access')\nmood",
         "print(mood.upper())",
     )

@@ -27,6 +27,12 @@ def run(folder, mode, source, lines=TYPED, **env):
         return ran.stdout, ran.summary
 
 
+def replay(folder, source, lines=TYPED, *, options=""):
+    """The tape's summary of a replay of what was recorded, with these lines in the notebook."""
+    run(folder, "record", source)
+    return run(folder, f"replay{options}", source, lines)[1]
+
+
 PRINTS = 'print(ask("hello"))\nfor line in lines: print(line)'
 
 
@@ -38,20 +44,17 @@ def test_the_same_outputs_are_not_spoken_of(tmp_path):
 
 
 def test_lines_in_another_order_are_said_with_the_first(tmp_path):
-    run(tmp_path, "record", PRINTS)
-    _, summary = run(tmp_path, "replay", PRINTS, ["one", "three", "two"])
+    summary = replay(tmp_path, PRINTS, ["one", "three", "two"])
     assert "in another order: 'three' first" in summary
 
 
 def test_other_lines_are_said_with_the_first(tmp_path):
-    run(tmp_path, "record", PRINTS)
-    _, summary = run(tmp_path, "replay", PRINTS, ["one", "2", "three"])
+    summary = replay(tmp_path, PRINTS, ["one", "2", "three"])
     assert "does not show what it showed when it was recorded: '2' first" in summary
 
 
 def test_lines_that_are_missing_at_the_end_are_said(tmp_path):
-    run(tmp_path, "record", PRINTS)
-    _, summary = run(tmp_path, "replay", PRINTS, ["one"])
+    summary = replay(tmp_path, PRINTS, ["one"])
     assert "does not show what it showed when it was recorded, the end of it" in summary
 
 
@@ -68,35 +71,30 @@ LEAVES = 'ask("hello")\nkept, first = list(lines), lines[0]\n_private = lines[-1
 
 
 def test_the_same_variables_are_not_spoken_of(tmp_path):
-    run(tmp_path, "record", LEAVES)
-    _, summary = run(tmp_path, "replay", LEAVES)
+    summary = replay(tmp_path, LEAVES)
     assert "recorded cell left" not in summary
 
 
 def test_a_variable_that_the_recorded_cell_left_otherwise_is_named(tmp_path):
-    run(tmp_path, "record", LEAVES)
-    _, summary = run(tmp_path, "replay", LEAVES, ["one", "2", "three"])
+    summary = replay(tmp_path, LEAVES, ["one", "2", "three"])
     assert "not as the recorded cell left them: kept. Something" in summary
 
 
 def test_a_variable_that_is_not_made_or_not_changed_is_named(tmp_path):
     source = 'ask("hello")\nif lines:\n    lines.append("four")\n    made = 1'
-    run(tmp_path, "record", source)
-    _, summary = run(tmp_path, "replay", source, [])
+    summary = replay(tmp_path, source, [])
     assert "not as the recorded cell left them: lines, made." in summary
 
 
 def test_many_such_variables_are_counted(tmp_path):
     source = 'ask("hello")\na = b = c = d = e = f = g = str(lines)'
-    run(tmp_path, "record", source)
-    _, summary = run(tmp_path, "replay", source, ["two"])
+    summary = replay(tmp_path, source, ["two"])
     assert "left them: a, b, c, d, e and 2 more." in summary
 
 
 def test_a_value_that_cannot_be_read_is_not_spoken_of(tmp_path):
     source = 'ask("hello")\nlock, numbers = __import__("threading").Lock(), iter(lines)'
-    run(tmp_path, "record", source)
-    _, summary = run(tmp_path, "replay", source, ["two"])
+    summary = replay(tmp_path, source, ["two"])
     assert "recorded cell left" not in summary
 
 
@@ -112,14 +110,12 @@ if os.path.exists("old.txt"):
 
 def test_the_same_files_are_not_spoken_of(tmp_path):
     (tmp_path / "old.txt").write_text("old")
-    run(tmp_path, "record", WRITES)
-    _, summary = run(tmp_path, "replay", WRITES)
+    summary = replay(tmp_path, WRITES)
     assert "recorded cell left" not in summary
 
 
 def test_a_file_that_the_recorded_cell_left_otherwise_is_named(tmp_path):
-    run(tmp_path, "record", WRITES)
-    _, summary = run(tmp_path, "replay", WRITES, ["two"])
+    summary = replay(tmp_path, WRITES, ["two"])
     assert "not as the recorded cell left them: the file out/lines.txt. Something" in summary
 
 
@@ -163,15 +159,13 @@ def test_a_cell_whose_code_is_another_one_now_is_not_compared(tmp_path):
     ids=["address", "time", "progress", "folder", "descriptor"],
 )
 def test_what_differs_on_every_machine_is_not_spoken_of(tmp_path, source):
-    run(tmp_path, "record", source)
-    _, summary = run(tmp_path, "replay", source)
+    summary = replay(tmp_path, source)
     assert "when it was recorded" not in summary
 
 
 def test_what_was_left_out_on_purpose_is_not_spoken_of(tmp_path):
     tool = "@tape.tool\ndef loud(): print('loud')\nloud()"
-    run(tmp_path, "record", tool)
-    _, summary = run(tmp_path, "replay --no-effects output", tool)
+    summary = replay(tmp_path, tool, options=" --no-effects output")
     assert "when it was recorded" not in summary
 
 

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tape_jupyter.core.memoised import MEMOISED, is_settable, read_kept
+from tape_jupyter.core.memoised import MEMOISED, read_settable
 from tape_jupyter.core.user_code import (
     MACHINERY,
     is_environment,
@@ -221,14 +221,11 @@ def _visit_memoised(walk: Walk, value: Any, depth: int) -> None:
     info = value.cache_info()
     walk.hash_text(f"memoised {tuple(info)}")
     walk.visit_value(value.__wrapped__, depth, foreign=False)
-    try:
-        entries = read_kept(value).entries if is_settable(value) else None
-    except ValueError:
-        entries = None
-    if entries is None:
+    kept = read_settable(value)
+    if kept is None:
         walk.opaque = walk.opaque or info.currsize > 0
         return
-    for entry in entries:
+    for entry in kept.entries:
         walk.visit_value((entry.args, entry.kwargs, entry.result), depth, foreign=False)
 
 

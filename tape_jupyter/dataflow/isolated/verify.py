@@ -16,6 +16,7 @@ from typing import Literal
 
 from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.comparison.outputs import forgive
+from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated.end_state import End, EndValue, digest_content
 from tape_jupyter.dataflow.isolated.process import EntryOutcome, Replayed
@@ -133,12 +134,9 @@ def _format_unseen(history: History, replayed: Replayed, live: End | None) -> st
             here.digest != there.digest or "too large" in here.dark + there.dark
         ):
             unseen.append(f"`{name}` ({here.dark or there.dark})")
-    more = f" and {len(unseen) - _MOST} more" if len(unseen) > _MOST else ""
-    return (
-        f"; what cannot be inspected may have changed: {', '.join(unseen[:_MOST])}{more}"
-        if unseen
-        else ""
-    )
+    if not unseen:
+        return ""
+    return f"; what cannot be inspected may have changed: {join_some(unseen, _MOST)}"
 
 
 def _format_first_difference(here: str, there: str) -> str:

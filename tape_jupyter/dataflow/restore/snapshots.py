@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tape_jupyter.core.abstract_classes import registered, set_registered
-from tape_jupyter.core.memoised import MEMOISED, is_settable, read_kept, set_kept
+from tape_jupyter.core.memoised import MEMOISED, read_kept, read_settable, set_kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_environment, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
@@ -412,9 +412,9 @@ class _Walk:
         return [*attributes.values(), *bases]
 
     def _remember_memoised(self, what: Any) -> Iterable[Any]:
-        if not is_settable(what):
+        kept = read_settable(what)
+        if kept is None:
             return self._note_opaque(what)
-        kept = read_kept(what)
         self._count_copy(kept.entries, _ITEM)
 
         def put_entries() -> None:

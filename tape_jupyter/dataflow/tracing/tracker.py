@@ -164,8 +164,8 @@ class Tracker:
         """Fingerprints by name of the data that the cell which ended last made or changed. Objects of
         other libraries are left out: clients hold keys and addresses.
         """
-        entry = self.history.entries[-1] if self.history.entries else None
-        if entry is None or self._open is not None or not entry.run:
+        entry = self._find_taped_entry()
+        if entry is None:
             return {}
         prints = self.variables.prints
         names = [each for each in sorted(entry.changed) if each in prints and each[0] != "_"]
@@ -173,12 +173,16 @@ class Tracker:
 
     def list_changed_files(self) -> dict[str, bytes | None]:
         """What the files hold that the same cell made or changed, by path; None: it removed them."""
-        if not self.history.entries or self._open is not None:
-            return {}
-        changes = self.history.entries[-1].files.items()
+        entry = self._find_taped_entry()
+        changes = entry.files.items() if entry is not None else ()
         return {
             path: each.after for path, each in changes if each.known and each.after != DIRECTORY
         }
+
+    def _find_taped_entry(self) -> Execution | None:
+        """The cell that ended last, where it has a recording."""
+        entry = self.history.entries[-1] if self.history.entries else None
+        return entry if entry is not None and entry.run and self._open is None else None
 
     def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
         """Fingerprints of these variables as they are now, "" of those that are not there. Left out
